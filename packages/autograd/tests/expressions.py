@@ -76,11 +76,11 @@ _TARGETS = [[1, 2, 0], [1, 1, 2]]
 
 
 def _ctc(x: Any) -> Any:
-    return ops.ctc_loss_forward(x.log_softmax(2), candelabra.tensor(_TARGETS), [6, 4], [2, 3], 0, False)[0]
+    return ops._ctc_loss(x.log_softmax(2), candelabra.tensor(_TARGETS), [6, 4], [2, 3], 0, False)[0]
 
 
 def _attention(q: Any, k: Any, v: Any) -> Any:
-    return ops.attention_forward(q, k, v, None, False, 0.5)[0]
+    return ops._scaled_dot_product_attention(q, k, v, None, False, 0.5)[0]
 
 
 def _copied(x: Any, y: Any) -> Any:
@@ -105,10 +105,10 @@ _MATRIX: dict[str, Callable[[Any], Any]] = {
     "linalg_pinv_atol_rtol": linalg.pinv,
 }
 _TRANSFORMS: dict[str, Callable[[Any], Any]] = {
-    "fft_c2c": lambda x: candelabra.fft.fft(candelabra.complex(x, x.sin()) if not x.is_complex() else x),
-    "fft_r2c": lambda x: candelabra.fft.rfft(x.real if x.is_complex() else x, 5),
-    "fft_r2c_several": lambda x: candelabra.fft.rfft2(x.real if x.is_complex() else x, (3, 4)),
-    "fft_c2r": lambda x: candelabra.fft.irfft(candelabra.complex(x, x.cos()) if not x.is_complex() else x, 5),
+    "_fft_c2c": lambda x: candelabra.fft.fft(candelabra.complex(x, x.sin()) if not x.is_complex() else x),
+    "_fft_r2c": lambda x: candelabra.fft.rfft(x.real if x.is_complex() else x, 5),
+    "_fft_r2c_nd": lambda x: candelabra.fft.rfft2(x.real if x.is_complex() else x, (3, 4)),
+    "_fft_c2r": lambda x: candelabra.fft.irfft(candelabra.complex(x, x.cos()) if not x.is_complex() else x, 5),
 }
 _OTHER: dict[str, Callable[[Numbers], list[Expression]]] = {
     "linalg_householder_product": lambda n: [(linalg.householder_product, (n(4, 3), n(3)))],
@@ -121,8 +121,8 @@ _OTHER: dict[str, Callable[[Numbers], list[Expression]]] = {
     "special_zeta": lambda n: [(lambda x: candelabra.special.zeta(2.5, x), (n.between(0.5, 3.0, 4),))],
     "special_xlog1py": lambda n: [(candelabra.special.xlog1py, (n.between(0.5, 3.0, 4), n.between(0.5, 3.0, 4)))],
     "frexp": lambda n: [(lambda x: candelabra.frexp(x).mantissa, (n.between(1.1, 1.9, 3),))],
-    "ctc_loss_forward": lambda n: [(_ctc, (n(6, 2, 3),))],
-    "attention_backward": lambda n: [(_attention, (n(1, 2, 3, 2), n(1, 2, 4, 2), n(1, 2, 4, 3)))],
+    "_ctc_loss": lambda n: [(_ctc, (n(6, 2, 3),))],
+    "_scaled_dot_product_attention_backward": lambda n: [(_attention, (n(1, 2, 3, 2), n(1, 2, 4, 2), n(1, 2, 4, 3)))],
     "copy_": lambda n: [(_copied, (n(3), n(3)))],
     "fill_": lambda n: [(lambda x: (x * 1).fill_(2.0) * x, (n(3),))],
     "uniform_": lambda n: [(_seeded(lambda x: (x * 1).uniform_() * x), (n(3),))],
@@ -133,7 +133,7 @@ _OTHER: dict[str, Callable[[Numbers], list[Expression]]] = {
     "bernoulli": lambda n: [(_seeded(lambda x: candelabra.bernoulli(x.sigmoid()) * x), (n(3),))],
     "native_dropout": lambda n: [(_seeded(lambda x: ops.native_dropout(x, 0.5)[0]), (n(6),))],
 }  # fmt: skip
-_OTHER["ctc_loss_backward"] = _OTHER["ctc_loss_forward"]
+_OTHER["_ctc_loss_backward"] = _OTHER["_ctc_loss"]
 
 #: With complex numbers, too.
 COMPLEX_EXPRESSIONS = (*_MATRIX, *_TRANSFORMS, "linalg_householder_product", "copy_", "fill_")

@@ -444,7 +444,7 @@ def _views(d: Draw) -> dict[str, list[Call]]:
 
 _SAMPLERS: dict[str, Any] = {
     # copying
-    "clone": _unary(), "contiguous": _unary(), "to_copy": lambda d: [call(d(3)), call(d(2, 3), dtype=d.dtype)],
+    "clone": _unary(), "contiguous": _unary(), "_to_copy": lambda d: [call(d(3)), call(d(2, 3), dtype=d.dtype)],
     # one argument
     "neg": _unary(), "sign": _unary("away"), "sgn": _unary("away"), "floor": _unary(low=0.1, high=0.9), "ceil": _unary(low=0.1, high=0.9),
     "trunc": _unary(low=0.1, high=0.9), "frac": _unary(low=0.1, high=0.9), "round": _unary(low=0.6, high=0.9), "square": _unary(),
@@ -482,8 +482,8 @@ _SAMPLERS: dict[str, Any] = {
     "threshold_backward": lambda d: [call(d(4), d.away(4), 0)], "sigmoid_backward": lambda d: [call(d(4), d(4))],
     "tanh_backward": lambda d: [call(d(4), d(4))],
     # reductions
-    "sum": lambda d: _reduction()(d), "nan_sum": _reduction(), "mean": _reduction(), "prod": _prod, "amax": _reduction("distinct"), "amin": _reduction("distinct"),
-    "extrema": _reduction("distinct"),
+    "sum": lambda d: _reduction()(d), "_nansum": _reduction(), "mean": _reduction(), "prod": _prod, "amax": _reduction("distinct"), "amin": _reduction("distinct"),
+    "_aminmax": _reduction("distinct"),
     "max_with_indices": _single_dim("distinct"), "min_with_indices": _single_dim("distinct"), "var": _var, "std": _var,
     "linalg_vector_norm": _vector_norm, "logsumexp": lambda d: [call(d(2, 3), [1]), call(d(2, 3), [0, 1], True), call(d(4), 0)],
     # scans, sorting
@@ -517,7 +517,7 @@ _SAMPLERS: dict[str, Any] = {
     "softmax_backward": lambda d: [call(d(2, 3), d(2, 3), 1)], "log_softmax_backward": lambda d: [call(d(2, 3), d(2, 3), 1)],
     "nll_loss_forward": _nll, "nll_loss_backward": _nll_backward,
     # convolution, pooling
-    "convolution": _conv, "convolution_input_gradient": _conv_input_gradient, "convolution_weight_gradient": _conv_weight_gradient,
+    "convolution": _conv, "convolution_backward_input": _conv_input_gradient, "convolution_backward_weight": _conv_weight_gradient,
     "max_pool": _max_pool, "adaptive_max_pool": lambda d: [call(d.distinct(1, 2, 5), [2]), call(d.distinct(1, 2, 4, 5), [2, 3])],
     "max_pool_backward": _max_pool_backward, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
     "adaptive_avg_pool": lambda d: [call(d(1, 2, 5), [2]), call(d(1, 2, 4, 5), [2, 3])],
@@ -525,9 +525,9 @@ _SAMPLERS: dict[str, Any] = {
     # normalization
     "native_batch_norm": _batch_norm, "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
     "native_batch_norm_backward": lambda d: [call(d(4, 3), d(4, 3), d(3), d(3, grad=False), candelabra.ones(3, dtype=d.dtype), False)],
-    "native_rms_norm": lambda d: [call(d(3, 4), [4], d(4), 1e-5), call(d(2, 2, 3), [2, 3], None, 1e-3)],
+    "_fused_rms_norm": lambda d: [call(d(3, 4), [4], d(4), 1e-5), call(d(2, 2, 3), [2, 3], None, 1e-3)],
     "native_layer_norm_backward": lambda d: [],
-    "native_rms_norm_backward": lambda d: [],
+    "_fused_rms_norm_backward": lambda d: [],
     "native_group_norm_backward": lambda d: [],
     **samples_activation.SAMPLERS,
     **samples_attention.SAMPLERS,
@@ -540,7 +540,7 @@ _SAMPLERS: dict[str, Any] = {
 
 #: Operators that are also checked with complex numbers.
 COMPLEX_OPERATORS = (
-    "clone", "to_copy", "neg", "square", "conj_physical", "sgn", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
+    "clone", "_to_copy", "neg", "square", "conj_physical", "sgn", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
     "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "abs", "angle", "add",
     "sub", "rsub", "mul", "div", "pow", "where", "lerp", "addcmul", "addcdiv", "sum", "mean", "prod", "var", "std", "linalg_vector_norm", "cumsum", "logcumsumexp",
     "cumprod", "view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal", "unfold", "movedim",

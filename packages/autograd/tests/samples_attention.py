@@ -21,4 +21,4 @@ def _attention(d: Any) -> list[Any]:
     ]
 
 
-SAMPLERS = {"attention_forward": _attention}
+SAMPLERS = {"_scaled_dot_product_attention": _attention}

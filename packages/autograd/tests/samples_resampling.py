@@ -99,7 +99,7 @@ def _bags_backward(d: Any) -> list[Any]:
     calls = []
     for _, indices, offsets, mode, factors, by_frequency, has_end, padding in (call[0] for call in _bags(d)):
         kept = None if factors is None else factors.detach()
-        _, bag, sizes, largest = candelabra.ops.embedding_bag_forward(
+        _, bag, sizes, largest = candelabra.ops._embedding_bag(
             d(4, 3, grad=False), indices, offsets, mode, kept, by_frequency, has_end, padding
         )
         grad = d(3 if has_end else 4, 3)
@@ -119,16 +119,16 @@ def _scatter_reduce(d: Any) -> list[Any]:
 
 
 SAMPLERS = {
-    "resample": _resampled(False),
-    "resample_backward": _resampled(True),
+    "_upsample": _resampled(False),
+    "_upsample_backward": _resampled(True),
     "grid_sampler": _grid_sampler,
-    "patches": _patches,
-    "patches_backward": _patches_backward,
-    "pad_constant": _pad_constant,
-    "pad_edges": _pad_edges,
-    "pad_edges_backward": _pad_edges_backward,
-    "embedding_bag_forward": _bags,
-    "embedding_bag_backward": _bags_backward,
+    "im2col": _patches,
+    "col2im": _patches_backward,
+    "_constant_pad_nd": _pad_constant,
+    "_reflection_replication_pad": _pad_edges,
+    "_reflection_replication_pad_backward": _pad_edges_backward,
+    "_embedding_bag": _bags,
+    "_embedding_bag_backward": _bags_backward,
     "scatter_reduce": _scatter_reduce,
-    "distances": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
+    "_cdist_forward": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
 }

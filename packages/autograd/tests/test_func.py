@@ -106,7 +106,7 @@ _FUNCTIONS = {
     "inverse": lambda x: candelabra.linalg.inv(x @ x.t() + candelabra.eye(x.shape[0], dtype=x.dtype)),
     "sorted": lambda x: x.sort(0)[0].cumsum(0),
     "layer norm": lambda x: ops.native_layer_norm(x, (x.shape[1],), None, None, 1e-3)[0],
-    "attention": lambda x: ops.attention_forward(x[None, None], x[None, None].sin(), x[None, None], None, False, 0.7)[0],
+    "attention": lambda x: ops._scaled_dot_product_attention(x[None, None], x[None, None].sin(), x[None, None], None, False, 0.7)[0],
     "convolution": lambda x: ops.convolution(x[None], x[None, :, :1].cos(), None, [1], [0], [1], 1),
     "batch norm": lambda x: ops.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3)[0],
     "pooling": lambda x: ops.max_pool(x[None], [2], [2], [0], [1], False)[0],

@@ -200,9 +200,9 @@ cb_backend make_table() {
   table.after_fork_in_child = forked;
   table.extension = extension;
   table.describe = describe;
-  static constexpr const char* readers[] = {"convolution", "convolution_input_gradient", nullptr};
+  static constexpr const char* readers[] = {"convolution", "convolution_backward_input", nullptr};
   table.contents_readers = readers;
-  static constexpr const char* converting[] = {"add", "sub", "rsub", "mul", "div", "sum", "mean", "nan_sum", "prod", nullptr};
+  static constexpr const char* converting[] = {"add", "sub", "rsub", "mul", "div", "sum", "mean", "_nansum", "prod", nullptr};
   table.converting = converting;
   static constexpr const char* channels_last[] = {"native_group_norm", "native_group_norm_backward", nullptr};
   table.channels_last = channels_last;

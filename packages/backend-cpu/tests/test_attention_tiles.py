@@ -51,8 +51,8 @@ def compute(
     inputs: list[candelabra.Tensor], mask: candelabra.Tensor | None, causal: bool
 ) -> tuple[candelabra.Tensor, candelabra.Tensor, candelabra.Tensor, candelabra.Tensor]:
     q, k, v, grad = inputs
-    out, logarithms = ops.attention_forward(q, k, v, mask, causal, SCALE)
-    return out, *ops.attention_backward(grad, q, k, v, mask, out, logarithms, causal, SCALE)
+    out, logarithms = ops._scaled_dot_product_attention(q, k, v, mask, causal, SCALE)
+    return out, *ops._scaled_dot_product_attention_backward(grad, q, k, v, mask, out, logarithms, causal, SCALE)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -130,7 +130,7 @@ def test_nan_stays_in_its_row(dtype: str) -> None:
     q, k, v, _ = (made(numbers(n, 1, 4, 128, 64), dtype) for n in range(4))
     q[0, 1, 70, 3] = float("nan")
     k[0, 2, 9, 0] = float("inf")
-    out = ops.attention_forward(q, k, v, None, False, SCALE)[0].float()
+    out = ops._scaled_dot_product_attention(q, k, v, None, False, SCALE)[0].float()
     assert out[0, 1, 70].isnan().all()
     assert not out[0, 1, :70].isnan().any() and not out[0, 0].isnan().any() and not out[0, 3].isnan().any()
     # A key of infinity: its score is infinite or the smallest of all, by the sign of the query.

@@ -186,11 +186,11 @@ def test_convolution(name: str, dtype: str, memory: str) -> None:
     check(out, forward(case, wide(x), wide(w)) + offset, magnitude + np.abs(offset))
 
     result = place(garbage(case.input_shape, dtype))
-    call("convolution_input_gradient", [result], grad, w, list(case.input_shape), *case.arguments)
+    call("convolution_backward_input", [result], grad, w, list(case.input_shape), *case.arguments)
     check(result, input_gradient(case, wide(grad), wide(w)), input_gradient(case, np.abs(wide(grad)), np.abs(wide(w))))
 
     result = garbage(case.weight_shape, dtype)
-    call("convolution_weight_gradient", [result], grad, x, list(case.weight_shape), *case.arguments)
+    call("convolution_backward_weight", [result], grad, x, list(case.weight_shape), *case.arguments)
     check(result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x))))
 
 
@@ -203,10 +203,10 @@ def test_mixed_memory_formats(dtype: str) -> None:
     call("convolution", [out], x, w, None, *case.arguments)
     check(out, forward(case, wide(x), wide(w)), forward(case, np.abs(wide(x)), np.abs(wide(w))))
     result = garbage(case.input_shape, dtype)
-    call("convolution_input_gradient", [result], grad, w, list(case.input_shape), *case.arguments)
+    call("convolution_backward_input", [result], grad, w, list(case.input_shape), *case.arguments)
     check(result, input_gradient(case, wide(grad), wide(w)), input_gradient(case, np.abs(wide(grad)), np.abs(wide(w))))
     result = channels_last(garbage(case.weight_shape, dtype))
-    call("convolution_weight_gradient", [result], grad, x, list(case.weight_shape), *case.arguments)
+    call("convolution_backward_weight", [result], grad, x, list(case.weight_shape), *case.arguments)
     check(result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x))))
 
 
@@ -227,9 +227,9 @@ def test_empty(dtype: str) -> None:
     arguments = ([1, 1], [0, 0], [1, 1], 1)
     call("convolution", [garbage((0, 3, 3, 3), dtype)], x, w, bias, *arguments)
     grad = random((0, 3, 3, 3), dtype, 3)
-    call("convolution_input_gradient", [garbage((0, 4, 5, 5), dtype)], grad, w, [0, 4, 5, 5], *arguments)
+    call("convolution_backward_input", [garbage((0, 4, 5, 5), dtype)], grad, w, [0, 4, 5, 5], *arguments)
     result = garbage((3, 4, 3, 3), dtype)
-    call("convolution_weight_gradient", [result], grad, x, [3, 4, 3, 3], *arguments)
+    call("convolution_backward_weight", [result], grad, x, [3, 4, 3, 3], *arguments)
     np.testing.assert_array_equal(wide(result), np.zeros((3, 4, 3, 3)))
     # No input channels: only the bias is left.
     out = garbage((2, 3, 3, 3), dtype)
@@ -245,7 +245,7 @@ def test_input_gradient_as_transposed_convolution_with_output_padding(dtype: str
     assert case.output == (4, 4)
     grad, w = random(case.output_shape, dtype, 0), random(case.weight_shape, dtype, 1)
     result = garbage(case.input_shape, dtype)
-    call("convolution_input_gradient", [result], grad, w, list(case.input_shape), *case.arguments)
+    call("convolution_backward_input", [result], grad, w, list(case.input_shape), *case.arguments)
     check(result, input_gradient(case, wide(grad), wide(w)), input_gradient(case, np.abs(wide(grad)), np.abs(wide(w))))
 
 
@@ -284,7 +284,7 @@ def test_weight_gradient_does_not_depend_on_threads(dtype: str) -> None:
         for count in (1, 3):
             backend().table.set_thread_count(count)
             results.append(garbage(case.weight_shape, dtype))
-            call("convolution_weight_gradient", [results[-1]], grad, x, list(case.weight_shape), *case.arguments)
+            call("convolution_backward_weight", [results[-1]], grad, x, list(case.weight_shape), *case.arguments)
     finally:
         backend().table.set_thread_count(threads)
     assert results[0].tobytes() == results[1].tobytes()

@@ -72,11 +72,11 @@ def test_convolution(name: str, memory: str) -> None:
     check(out, forward(case, wide_x, wide_w) + offset, forward(case, np.abs(wide_x), np.abs(wide_w)) + np.abs(offset))
 
     result = place(garbage(case.input_shape, "float32"))
-    call("convolution_input_gradient", [result], grad, w, list(case.input_shape), *case.arguments)
+    call("convolution_backward_input", [result], grad, w, list(case.input_shape), *case.arguments)
     check(result, input_gradient(case, wide_grad, wide_w), input_gradient(case, np.abs(wide_grad), np.abs(wide_w)))
 
     result = place_weight(garbage(case.weight_shape, "float32"))
-    call("convolution_weight_gradient", [result], grad, x, list(case.weight_shape), *case.arguments)
+    call("convolution_backward_weight", [result], grad, x, list(case.weight_shape), *case.arguments)
     check(result, weight_gradient(case, wide_grad, wide_x), weight_gradient(case, np.abs(wide_grad), np.abs(wide_x)))
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_finite_stays_in_its_windows() -> None:
     np.testing.assert_array_equal(out, forward(case, x.astype(np.float64), w.astype(np.float64)).astype(np.float32))
     gradient = garbage(case.weight_shape, "float32")
     call(
-        "convolution_weight_gradient",
+        "convolution_backward_weight",
         [gradient],
         np.ones(case.output_shape, np.float32),
         x,
@@ -125,7 +125,7 @@ def test_small_numbers_keep_their_digits(name: str, scales: tuple[float, float])
     grad = random(case.output_shape, "float32", 2) * np.float32(scales[1])
     out, gradient = garbage(case.output_shape, "float32"), garbage(case.weight_shape, "float32")
     call("convolution", [out], x, w, None, *case.arguments)
-    call("convolution_weight_gradient", [gradient], grad, x, list(case.weight_shape), *case.arguments)
+    call("convolution_backward_weight", [gradient], grad, x, list(case.weight_shape), *case.arguments)
     wide_x, wide_w, wide_grad = (value.astype(np.float64) for value in (x, w, grad))
     check(out, forward(case, wide_x, wide_w), forward(case, np.abs(wide_x), np.abs(wide_w)))
     check(gradient, weight_gradient(case, wide_grad, wide_x), weight_gradient(case, np.abs(wide_grad), np.abs(wide_x)))
@@ -142,8 +142,8 @@ def test_results_do_not_depend_on_threads(name: str) -> None:
             backend().table.set_thread_count(count)
             results.append([garbage(shape, "float32") for shape in (case.output_shape, case.input_shape, case.weight_shape)])
             call("convolution", [results[-1][0]], x, w, None, *case.arguments)
-            call("convolution_input_gradient", [results[-1][1]], grad, w, list(case.input_shape), *case.arguments)
-            call("convolution_weight_gradient", [results[-1][2]], grad, x, list(case.weight_shape), *case.arguments)
+            call("convolution_backward_input", [results[-1][1]], grad, w, list(case.input_shape), *case.arguments)
+            call("convolution_backward_weight", [results[-1][2]], grad, x, list(case.weight_shape), *case.arguments)
     finally:
         backend().table.set_thread_count(threads)
     for others in results[1:]:

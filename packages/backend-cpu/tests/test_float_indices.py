@@ -55,7 +55,7 @@ CALLS: dict[str, Callable[[float], Any]] = {
     "histc data of float64": lambda h: c.histc(c.tensor([h, -h, 1.0], dtype=c.float64), 300),
     "histc data outside": lambda h: c.histc(c.tensor([h, 1.0]), 3, 0.0, 2.0),
     "histc bins": lambda h: c.histc(c.tensor([1.0]), h),
-    "count_in_bins": lambda h: ops.count_in_bins(c.tensor([1.0, -1.0]), 3, h, 1.0),
+    "_histc": lambda h: ops._histc(c.tensor([1.0, -1.0]), 3, h, 1.0),
     "histogram range": lambda h: c.histogram(c.tensor([1.0, 2.0]), 3, range=(h, 1.0)),
     "histogram data": lambda h: c.histogram(c.tensor([h, 1.0]), 3),
     "histogram data of float64": lambda h: c.histogram(c.tensor([h, -h, 1.0], dtype=c.float64), 3),
@@ -113,8 +113,8 @@ for _mode in ("bilinear", "nearest", "bicubic"):
             ]
 for _mode in ("nearest", "nearest-exact", "linear", "cubic"):
     for _corners in (False, True):
-        CALLS[f"resample {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops.resample(images(), (4, 5), (h, h), m, a, False)
-        CALLS[f"resample bytes {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops.resample(
+        CALLS[f"resample {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops._upsample(images(), (4, 5), (h, h), m, a, False)
+        CALLS[f"resample bytes {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops._upsample(
             images(c.uint8), (4, 5), (h, h), m, a, "nearest" not in m
         )
 
@@ -183,8 +183,8 @@ def test_histogram_of_the_widest_range(dtype: Any, number: float) -> None:
 def test_resample_of_an_extreme_scale() -> None:
     x = images()
     for mode in ("nearest", "nearest-exact", "linear", "cubic"):
-        assert ops.resample(x, (2, 2), (1e-300, 1e-300), mode, False, False).isfinite().all()
-        assert ops.resample(x, (2, 2), (1e300, 1e300), mode, False, False).isfinite().all()
+        assert ops._upsample(x, (2, 2), (1e-300, 1e-300), mode, False, False).isfinite().all()
+        assert ops._upsample(x, (2, 2), (1e300, 1e300), mode, False, False).isfinite().all()
 
 
 @pytest.mark.parametrize("padding", ["border", "reflection"])

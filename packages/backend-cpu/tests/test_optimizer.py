@@ -57,7 +57,7 @@ def test_sgd(dtype: str, momentum: float, nesterov: bool, first: bool, maximize:
     if first:  # the buffers hold nothing yet
         tensors[2] = [make(np.full(shape, np.nan), dtype) for shape in SHAPES]
     buffers = tensors[2] if momentum else []
-    call("fused_sgd_", [], tensors[0], tensors[1], buffers, lr, decay, momentum, dampening, nesterov, maximize, first)
+    call("_fused_sgd_", [], tensors[0], tensors[1], buffers, lr, decay, momentum, dampening, nesterov, maximize, first)
     compare(tensors, expected[: len(tensors)], dtype)
 
 
@@ -82,7 +82,7 @@ def test_adam(dtype: str, decoupled: bool, amsgrad: bool) -> None:
         for k, value in enumerate([p, g, m, v] + ([top] if amsgrad else [])):
             expected[k].append(value)
     maxima = tensors[4] if amsgrad else []
-    call("fused_adam_", [], *tensors[:4], maxima, lr, beta1, beta2, eps, decay, decoupled, amsgrad, False, step)
+    call("_fused_adam_", [], *tensors[:4], maxima, lr, beta1, beta2, eps, decay, decoupled, amsgrad, False, step)
     compare(tensors, expected, dtype)
 
 
@@ -110,7 +110,7 @@ def test_rmsprop(dtype: str, momentum: float, centered: bool) -> None:
         expected[0].append(p - lr * change)
         expected[1].append(s)
     call(
-        "fused_rmsprop_",
+        "_fused_rmsprop_",
         [],
         parameters,
         gradients,
@@ -140,7 +140,7 @@ def test_adagrad(dtype: str) -> None:
         s = s + d * d
         expected[0].append(p - lr / (1 + (step - 1) * lr_decay) * d / (np.sqrt(s) + eps))
         expected[1].append(s)
-    call("fused_adagrad_", [], parameters, gradients, sums, lr, lr_decay, decay, eps, True, step)
+    call("_fused_adagrad_", [], parameters, gradients, sums, lr, lr_decay, decay, eps, True, step)
     compare([parameters, sums], expected, dtype)
 
 
@@ -251,10 +251,10 @@ def test_an_infinite_parameter_leaves_states_alone() -> None:
         assert all(np.isfinite(state).all() for state in states), name
         np.testing.assert_array_equal(p, [np.inf, -np.inf, np.nan])
     p, g, state = np.array([np.inf]), np.ones(1), np.ones(1)
-    call("fused_sgd_", [], [p], [g], [state], 0.1, 0.0, 0.9, 0.0, False, False, False)
-    call("fused_adam_", [], [p], [g], [state], [np.ones(1)], [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False, 1)
-    call("fused_rmsprop_", [], [p], [g], [state], [], [], 0.1, 0.9, 1e-8, 0.0, 0.0, False, False)
-    call("fused_adagrad_", [], [p], [g], [state], 0.1, 0.0, 0.0, 1e-8, False, 1)
+    call("_fused_sgd_", [], [p], [g], [state], 0.1, 0.0, 0.9, 0.0, False, False, False)
+    call("_fused_adam_", [], [p], [g], [state], [np.ones(1)], [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False, 1)
+    call("_fused_rmsprop_", [], [p], [g], [state], [], [], 0.1, 0.9, 1e-8, 0.0, 0.0, False, False)
+    call("_fused_adagrad_", [], [p], [g], [state], 0.1, 0.0, 0.0, 1e-8, False, 1)
     assert np.isfinite(state).all() and p[0] == np.inf
 
 
@@ -263,7 +263,7 @@ def test_any_strides() -> None:
     p, g = generator.standard_normal((30, 50)), generator.standard_normal((30, 50))
     parameter, gradient = p.T.copy().T, np.repeat(g, 2, axis=1)[:, ::2]
     buffer = np.zeros((30, 50))
-    call("fused_sgd_", [], [parameter], [gradient], [buffer], 0.1, 0.0, 0.9, 0.0, False, False, True)
+    call("_fused_sgd_", [], [parameter], [gradient], [buffer], 0.1, 0.0, 0.9, 0.0, False, False, True)
     np.testing.assert_allclose(parameter, p - 0.1 * g, rtol=1e-14)
     np.testing.assert_array_equal(buffer, g)
 
@@ -271,10 +271,10 @@ def test_any_strides() -> None:
 def test_lists_that_do_not_fit() -> None:
     p = [np.zeros(3, np.float32), np.zeros(4, np.float32)]
     with pytest.raises(KernelError, match="2 parameters, but argument 1 has 1 tensors") as caught:
-        call("fused_sgd_", [], p, p[:1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
+        call("_fused_sgd_", [], p, p[:1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
     assert caught.value.status == RUNTIME_ERROR
     with pytest.raises(KernelError, match="must have the same sizes"):
-        call("fused_sgd_", [], p, p[::-1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
+        call("_fused_sgd_", [], p, p[::-1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
     with pytest.raises(KernelError, match="must have one dtype"):
-        call("fused_sgd_", [], p, [x.astype(np.float64) for x in p], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
-    call("fused_sgd_", [], [], [], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
+        call("_fused_sgd_", [], p, [x.astype(np.float64) for x in p], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
+    call("_fused_sgd_", [], [], [], [], 0.1, 0.0, 0.0, 0.0, False, False, False)

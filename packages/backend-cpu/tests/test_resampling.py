@@ -24,8 +24,8 @@ def threads() -> Iterator[Callable[[int], None]]:
 
 
 OPERATORS = (
-    "resample", "resample_backward", "grid_sampler", "grid_sampler_backward", "pad_edges", "pad_edges_backward", "bisect", "scatter_reduce",
-    "embedding_bag_forward", "embedding_bag_backward", "running_extremum", "distances", "distances_backward",
+    "_upsample", "_upsample_backward", "grid_sampler", "grid_sampler_backward", "_reflection_replication_pad", "_reflection_replication_pad_backward", "_searchsorted", "scatter_reduce",
+    "_embedding_bag", "_embedding_bag_backward", "_cummax_cummin", "_cdist_forward", "_cdist_backward",
 )  # fmt: skip
 
 
@@ -48,33 +48,33 @@ def large_calls(dtype: str) -> dict[str, Callable[[], Any]]:
     indices = tensor(generator.integers(0, 300, 5000))
     offsets = tensor(np.arange(0, 5000, 7))
     bags = {
-        mode: ops.embedding_bag_forward(table, indices, offsets, mode, None, False, False, -1) for mode in ("sum", "mean", "max")
+        mode: ops._embedding_bag(table, indices, offsets, mode, None, False, False, -1) for mode in ("sum", "mean", "max")
     }
     places = tensor(generator.integers(0, 50, (400, 40)))
     rows = random_tensor((400, 40), dtype, "contiguous", 6)
     calls: dict[str, Callable[[], Any]] = {
-        "bilinear": lambda: ops.resample(image, (95, 130), (), "linear", False, False),
-        "channels last": lambda: ops.resample(last, (95, 130), (), "linear", False, False),
-        "cubic": lambda: ops.resample(image, (95, 33), (), "cubic", False, False),
-        "antialias": lambda: ops.resample(image, (21, 33), (), "cubic", False, True),
-        "trilinear": lambda: ops.resample(volume, (20, 33, 41), (), "linear", False, False),
-        "nearest": lambda: ops.resample(image, (95, 130), (), "nearest", False, False),
-        "bilinear backward": lambda: ops.resample_backward(slopes, (2, 5, 60, 70), (), "linear", False, False),
+        "bilinear": lambda: ops._upsample(image, (95, 130), (), "linear", False, False),
+        "channels last": lambda: ops._upsample(last, (95, 130), (), "linear", False, False),
+        "cubic": lambda: ops._upsample(image, (95, 33), (), "cubic", False, False),
+        "antialias": lambda: ops._upsample(image, (21, 33), (), "cubic", False, True),
+        "trilinear": lambda: ops._upsample(volume, (20, 33, 41), (), "linear", False, False),
+        "nearest": lambda: ops._upsample(image, (95, 130), (), "nearest", False, False),
+        "bilinear backward": lambda: ops._upsample_backward(slopes, (2, 5, 60, 70), (), "linear", False, False),
         "grid": lambda: ops.grid_sampler(image, grid, "bilinear", "reflection", False),
         "grid backward": lambda: ops.grid_sampler_backward(slopes, image, grid, "bicubic", "zeros", False, (True, True)),
-        "pad": lambda: ops.pad_edges(image, (5, 4, 3, 2), "reflect"),
-        "pad backward": lambda: ops.pad_edges_backward(slopes, (2, 5, 80, 70), (5, 5, 4, 6), "reflect"),
+        "pad": lambda: ops._reflection_replication_pad(image, (5, 4, 3, 2), "reflect"),
+        "pad backward": lambda: ops._reflection_replication_pad_backward(slopes, (2, 5, 80, 70), (5, 5, 4, 6), "reflect"),
     }
     for mode, made in bags.items():
-        calls[f"bags {mode}"] = lambda mode=mode: ops.embedding_bag_forward(table, indices, offsets, mode, None, False, False, -1)
-        calls[f"bags {mode} backward"] = lambda mode=mode, made=made: ops.embedding_bag_backward(
+        calls[f"bags {mode}"] = lambda mode=mode: ops._embedding_bag(table, indices, offsets, mode, None, False, False, -1)
+        calls[f"bags {mode} backward"] = lambda mode=mode, made=made: ops._embedding_bag_backward(
             made[0], indices, *made[1:], 300, mode, None, mode == "sum", -1
         )
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         calls[f"reduce {reduce}"] = lambda reduce=reduce: ops.scatter_reduce(table, 0, places, rows, reduce)
-    calls["distances"] = lambda: ops.distances(table, rows, 2.0)
-    calls["running extremum"] = lambda: ops.running_extremum(table, 0, True)
-    calls["bisect"] = lambda: ops.bisect(table.flatten().sort()[0], rows, True, False, None)
+    calls["_cdist_forward"] = lambda: ops._cdist_forward(table, rows, 2.0)
+    calls["running extremum"] = lambda: ops._cummax_cummin(table, 0, True)
+    calls["_searchsorted"] = lambda: ops._searchsorted(table.flatten().sort()[0], rows, True, False, None)
     return calls
 
 
@@ -95,14 +95,14 @@ def test_channels_last_is_the_same(dtype: str) -> None:
     for channels, (mode, antialias) in itertools.product((1, 3, 8, 20), (("nearest", False), ("linear", False), ("cubic", True))):
         image = random_tensor((2, channels, 6, 7), dtype, "contiguous", channels)
         for size in ((9, 5), (1, 1)):
-            expected = ops.resample(image, size, (), mode, False, antialias)
-            made = ops.resample(image.contiguous(memory_format=candelabra.channels_last), size, (), mode, False, antialias)
+            expected = ops._upsample(image, size, (), mode, False, antialias)
+            made = ops._upsample(image.contiguous(memory_format=candelabra.channels_last), size, (), mode, False, antialias)
             assert channels == 1 or made.is_contiguous(memory_format=candelabra.channels_last)
             np.testing.assert_allclose(
                 wide(made), wide(expected), rtol=1e-5 if dtype in ("float32", "float64") else 1e-2, atol=1e-2
             )
-        back = ops.resample_backward(image, (2, channels, 4, 9), (), mode, False, antialias)
-        made = ops.resample_backward(
+        back = ops._upsample_backward(image, (2, channels, 4, 9), (), mode, False, antialias)
+        made = ops._upsample_backward(
             image.contiguous(memory_format=candelabra.channels_last), (2, channels, 4, 9), (), mode, False, antialias
         )
         np.testing.assert_allclose(wide(made), wide(back), rtol=1e-5 if dtype in ("float32", "float64") else 1e-2, atol=2e-2)
@@ -110,16 +110,16 @@ def test_channels_last_is_the_same(dtype: str) -> None:
 
 def test_infinity_stays_where_it_is() -> None:
     row = tensor(np.array([[[0.0, np.inf, 1.0, 2.0, 3.0]]]))
-    back = ops.resample_backward(row, (1, 1, 9), (), "nearest", False, False)
+    back = ops._upsample_backward(row, (1, 1, 9), (), "nearest", False, False)
     assert np.isfinite(wide(back)).sum() == 8
-    drawn = wide(ops.resample(row, (3,), (), "linear", False, True))
+    drawn = wide(ops._upsample(row, (3,), (), "linear", False, True))
     assert np.isinf(drawn[0, 0, 0])
     assert np.isfinite(drawn[0, 0, 2])
 
 
 def test_bytes_are_rounded_and_clamped() -> None:
     image = tensor(np.array([[[[0, 255, 0, 255]]]], dtype=np.uint8))
-    made = ops.resample(image, (1, 8), (), "cubic", False, False)
+    made = ops._upsample(image, (1, 8), (), "cubic", False, False)
     assert made.dtype is candelabra.uint8
     assert {0, 255} <= set(made.flatten().tolist())
 
@@ -138,7 +138,7 @@ def test_extreme_places() -> None:
 
 
 def test_empty() -> None:
-    assert ops.resample(candelabra.empty(0, 3, 4), (8,), (), "linear", False, False).shape == (0, 3, 8)
+    assert ops._upsample(candelabra.empty(0, 3, 4), (8,), (), "linear", False, False).shape == (0, 3, 8)
     assert ops.grid_sampler(candelabra.empty(2, 0, 4, 4), candelabra.zeros(2, 3, 3, 2), "bilinear", "zeros", False).shape == (
         2,
         0,
@@ -162,18 +162,18 @@ def test_empty() -> None:
     )[1]
     assert not of_grid.any()
     none = candelabra.zeros(0, dtype=candelabra.int64)
-    assert ops.embedding_bag_forward(candelabra.ones(3, 2), none, none, "max", None, False, False, -1)[0].shape == (0, 2)
+    assert ops._embedding_bag(candelabra.ones(3, 2), none, none, "max", None, False, False, -1)[0].shape == (0, 2)
     zero = candelabra.zeros(1, dtype=candelabra.int64)
     for mode in ("sum", "mean", "max"):
-        assert ops.embedding_bag_forward(candelabra.ones(3, 2), none, zero, mode, None, False, False, -1)[0].tolist() == [[0, 0]]
-    assert ops.bisect(candelabra.ones(0), candelabra.ones(2), False, False, None).tolist() == [0, 0]
+        assert ops._embedding_bag(candelabra.ones(3, 2), none, zero, mode, None, False, False, -1)[0].tolist() == [[0, 0]]
+    assert ops._searchsorted(candelabra.ones(0), candelabra.ones(2), False, False, None).tolist() == [0, 0]
     x = candelabra.ones(3)
     assert ops.scatter_reduce(x, 0, none, candelabra.ones(0), "prod").tolist() == [1, 1, 1]
 
 
 def test_largest_of_nan() -> None:
     table = tensor(np.array([[1.0, np.nan], [np.nan, 2.0], [5.0, 5.0]]))
-    out, _, _, rows = ops.embedding_bag_forward(
+    out, _, _, rows = ops._embedding_bag(
         table, tensor(np.array([2, 0, 1])), tensor(np.array([0])), "max", None, False, False, -1
     )
     assert np.isnan(wide(out)).all()
@@ -186,39 +186,39 @@ def test_largest_of_nan() -> None:
 
 def test_nan_belongs_at_the_end() -> None:
     rows = tensor(np.array([1.0, 2.0, np.nan]))
-    assert ops.bisect(rows, tensor(np.array([np.nan, 5.0])), True, False, None).tolist() == [3, 3]
+    assert ops._searchsorted(rows, tensor(np.array([np.nan, 5.0])), True, False, None).tolist() == [3, 3]
 
 
 def test_refused() -> None:
     image = candelabra.ones(1, 1, 3, 3)
     with pytest.raises(RuntimeError, match="greater than 0"):
-        ops.resample(image, (0, 2), (), "linear", False, False)
+        ops._upsample(image, (0, 2), (), "linear", False, False)
     with pytest.raises(ValueError, match="mode"):
-        ops.resample(image, (2, 2), (), "round", False, False)
+        ops._upsample(image, (2, 2), (), "round", False, False)
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
-        ops.resample(image.long(), (2, 2), (), "linear", False, False)
+        ops._upsample(image.long(), (2, 2), (), "linear", False, False)
     with pytest.raises(RuntimeError, match="scales"):
-        ops.resample(image, (2, 2), (float("nan"), 1.0), "linear", False, False)
+        ops._upsample(image, (2, 2), (float("nan"), 1.0), "linear", False, False)
     with pytest.raises(RuntimeError, match="batch size"):
         ops.grid_sampler(image, candelabra.zeros(2, 1, 1, 2), "bilinear", "zeros", False)
     with pytest.raises(RuntimeError, match="Padding size"):
-        ops.pad_edges(image, (3, 0), "reflect")
+        ops._reflection_replication_pad(image, (3, 0), "reflect")
     with pytest.raises(RuntimeError, match="more than once"):
-        ops.pad_edges(image, (4, 0), "circular")
+        ops._reflection_replication_pad(image, (4, 0), "circular")
     with pytest.raises(RuntimeError, match="negative output size"):
-        ops.pad_edges(image, (-2, -2), "replicate")
+        ops._reflection_replication_pad(image, (-2, -2), "replicate")
     table, zero = candelabra.ones(3, 2), candelabra.zeros(1, dtype=candelabra.int64)
     for bad in (3, -1, 2**62):
         with pytest.raises(RuntimeError, match="num_embeddings"):
-            ops.embedding_bag_forward(table, tensor(np.array([bad])), zero, "sum", None, False, False, -1)
+            ops._embedding_bag(table, tensor(np.array([bad])), zero, "sum", None, False, False, -1)
     with pytest.raises(RuntimeError, match="has to be 0"):
-        ops.embedding_bag_forward(table, zero, tensor(np.array([1])), "sum", None, False, False, -1)
+        ops._embedding_bag(table, zero, tensor(np.array([1])), "sum", None, False, False, -1)
     with pytest.raises(RuntimeError, match="greater than input's length"):
-        ops.embedding_bag_forward(table, zero, tensor(np.array([0, 9])), "sum", None, False, False, -1)
+        ops._embedding_bag(table, zero, tensor(np.array([0, 9])), "sum", None, False, False, -1)
     with pytest.raises(IndexError, match="bag 5"):
-        ops.embedding_bag_backward(candelabra.ones(1, 2), zero, tensor(np.array([5])), zero, zero, 3, "sum", None, False, -1)
+        ops._embedding_bag_backward(candelabra.ones(1, 2), zero, tensor(np.array([5])), zero, zero, 3, "sum", None, False, -1)
     with pytest.raises(RuntimeError, match="sorter"):
-        ops.bisect(candelabra.ones(2), candelabra.ones(1), False, False, tensor(np.array([0, 7])))
+        ops._searchsorted(candelabra.ones(2), candelabra.ones(1), False, False, tensor(np.array([0, 7])))
     before = candelabra.zeros(3)
     with pytest.raises(RuntimeError, match="out of bounds"):
         before.scatter_reduce_(0, tensor(np.array([0, 3])), candelabra.ones(2), "amax")
@@ -287,9 +287,9 @@ def test_distances_of_any_norm(rows: int, others: int, terms: int, p: float, dty
     tolerance = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}[dtype]
     a, b = wide(first).astype("float64"), wide(second).astype("float64")
     expected = (np.abs(a[:, None] - b[None]) ** p).sum(-1) ** (1 / p)
-    np.testing.assert_allclose(wide(ops.distances(first, second, p)), expected, rtol=tolerance, atol=0)
+    np.testing.assert_allclose(wide(ops._cdist_forward(first, second, p)), expected, rtol=tolerance, atol=0)
     np.testing.assert_allclose(
-        wide(ops.pair_distances(first, p)),
+        wide(ops._pdist_forward(first, p)),
         ((np.abs(a[:, None] - a[None]) ** p).sum(-1) ** (1 / p))[np.triu_indices(rows, 1)],
         rtol=tolerance,
         atol=0,
@@ -300,4 +300,4 @@ def test_distances_to_what_is_not_finite() -> None:
     x = candelabra.tensor([[0.0, 1.0], [np.inf, 1.0], [np.nan, 0.0], [-np.inf, np.inf], [0.0, 1.0]], dtype=candelabra.float64)
     with np.errstate(invalid="ignore"):
         expected = (np.abs(wide(x)[:, None] - wide(x)[None]) ** 3).sum(-1) ** (1 / 3)
-    np.testing.assert_allclose(wide(ops.distances(x, x, 3.0)), expected, rtol=1e-14)
+    np.testing.assert_allclose(wide(ops._cdist_forward(x, x, 3.0)), expected, rtol=1e-14)

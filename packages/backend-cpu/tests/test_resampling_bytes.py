@@ -67,7 +67,7 @@ def test_images(mode: str, align_corners: bool, antialias: bool, channels_last: 
         given = candelabra.from_numpy(image)
         if channels_last:
             given = given.contiguous(memory_format=candelabra.channels_last)
-        made = ops.resample(given, to, (), mode, align_corners, antialias)
+        made = ops._upsample(given, to, (), mode, align_corners, antialias)
         assert made.dtype is candelabra.uint8
         np.testing.assert_array_equal(made.tolist(), resampled(image, to, mode == "cubic", align_corners, antialias))
 
@@ -79,7 +79,7 @@ def test_the_number_of_threads_does_not_matter() -> None:
         results = []
         for threads in (1, 2, 3):
             candelabra.set_num_threads(threads)
-            results.append(ops.resample(image, (97, 311), (), "cubic", False, True).tolist())
+            results.append(ops._upsample(image, (97, 311), (), "cubic", False, True).tolist())
     finally:
         candelabra.set_num_threads(before)
     assert results[0] == results[1] == results[2]
@@ -87,6 +87,6 @@ def test_the_number_of_threads_does_not_matter() -> None:
 
 def test_signals_and_volumes() -> None:
     signal = candelabra.tensor([[[0, 10, 20, 255]]], dtype=candelabra.uint8)
-    assert ops.resample(signal, (2,), (), "linear", True, False).tolist() == [[[0, 255]]]
+    assert ops._upsample(signal, (2,), (), "linear", True, False).tolist() == [[[0, 255]]]
     volume = candelabra.full((1, 2, 3, 4, 5), 77, dtype=candelabra.uint8)
-    assert ops.resample(volume, (5, 3, 7), (), "linear", False, False).unique().tolist() == [77]
+    assert ops._upsample(volume, (5, 3, 7), (), "linear", False, False).unique().tolist() == [77]

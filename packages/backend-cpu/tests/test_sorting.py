@@ -165,8 +165,8 @@ def test_positions_of_ranks(dtype: str, pattern: str) -> None:
         x = tensor(array.copy(), dtype)
         stable = np.argsort(array, kind="stable")
         for rank in {0, n // 3, n - 1}:
-            assert int(ops.order_position(x, 0, rank, "all")) == stable[rank]
-        assert int(ops.order_position(x, 0, 0, "median")) == stable[(n - 1) // 2]
+            assert int(ops._kthvalue_index(x, 0, rank, "all")) == stable[rank]
+        assert int(ops._kthvalue_index(x, 0, 0, "median")) == stable[(n - 1) // 2]
 
 
 @pytest.mark.parametrize("pattern", ["ascending", "descending", "equal"])
@@ -209,7 +209,7 @@ def _mode_position(line: np.ndarray) -> int:
 
 def check_mode(x: Any, dim: int) -> None:
     lines = np.moveaxis(wide(x), dim, -1)
-    found = np.moveaxis(wide(ops.mode_position(x, dim)), dim, -1)
+    found = np.moveaxis(wide(ops._mode_index(x, dim)), dim, -1)
     expected = [_mode_position(line) for line in lines.reshape(-1, lines.shape[-1])]
     np.testing.assert_array_equal(found.reshape(-1), expected)
 
@@ -240,4 +240,4 @@ def test_mode_of_keys_that_collide() -> None:
 def test_mode_of_special_values(dtype: str) -> None:
     nan, inf = np.nan, np.inf
     rows = [[nan, nan, 1.0, nan], [nan] * 4, [0.0, -0.0, inf, inf], [-inf, 3.0, -inf, 3.0]]
-    assert ops.mode_position(tensor(np.array(rows), dtype), 1).flatten().tolist() == [2, 0, 1, 2]
+    assert ops._mode_index(tensor(np.array(rows), dtype), 1).flatten().tolist() == [2, 0, 1, 2]

@@ -29,7 +29,7 @@ for _ in range(2):  # the first large moves are those by which the process finds
         (x.view(19, -1)[:, 5:].contiguous(), rows[:, 5:]),
         (c.empty(9_500_001)[1:].copy_(x), numbers),
         (c.cat([x.view(9500, 1000), x.view(9500, 1000)], 1), np.tile(numbers.reshape(9500, 1000), 2)),
-        (c.ops.pad_constant(x.view(19, -1), [3, 4], 1.0), np.pad(rows, ((0, 0), (3, 4)), constant_values=1)),
+        (c.ops._constant_pad_nd(x.view(19, -1), [3, 4], 1.0), np.pad(rows, ((0, 0), (3, 4)), constant_values=1)),
         (x.view(19, 1, -1).expand(19, 2, -1).contiguous(), np.broadcast_to(rows[:, None], (19, 2, 500_000))),
     ]:
         assert ours.numpy().dtype == theirs.dtype

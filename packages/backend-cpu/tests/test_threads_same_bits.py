@@ -197,8 +197,8 @@ def test_convolutions(
     forward = OPERATORS["convolution"]
     grad = forward(x, w, None, *how)
     assert _same(lambda: forward(x, w, None, *how))
-    assert _same(lambda: OPERATORS["convolution_input_gradient"](grad, w, list(x.shape), *how))
-    assert _same(lambda: OPERATORS["convolution_weight_gradient"](grad, x, list(w.shape), *how))
+    assert _same(lambda: OPERATORS["convolution_backward_input"](grad, w, list(x.shape), *how))
+    assert _same(lambda: OPERATORS["convolution_backward_weight"](grad, x, list(w.shape), *how))
 
 
 @pytest.mark.parametrize("sizes", [(8, 8192, 8), (4, 1024, 1024), (128, 4096, 256), (1024, 256, 1024)])
@@ -222,11 +222,11 @@ LARGE: dict[str, Callable[[candelabra.Tensor], Any]] = {
     "elementwise": lambda x: candelabra.tanh(x) * x + 1,
     "sum": lambda x: (x.sum(), x.sum(0), x.sum(1), x.T.contiguous().T.sum(1)),
     "moments": lambda x: (x.var(), x.std(0), x.mean(1), linalg.norm(x)),
-    "extrema": lambda x: (x.max(0), x.argmin(1), x.median(1)),
+    "_aminmax": lambda x: (x.max(0), x.argmin(1), x.median(1)),
     "scans": lambda x: (x.cumsum(0), x.cumsum(1), x.logcumsumexp(1)),
     "sorting": lambda x: (x.sort(1), x.flatten().sort(), x.topk(5, 0)),
     "softmax": lambda x: (candelabra.softmax(x, 1), candelabra.log_softmax(x, 0)),
-    "distances": lambda x: candelabra.cdist(x[:200], x[200:400]),
+    "_cdist_forward": lambda x: candelabra.cdist(x[:200], x[200:400]),
     "dot": lambda x: candelabra.dot(x.flatten(), x.flatten()),
     "indices": lambda x: (x[x > 0], x.index_add(0, candelabra.arange(700) % 7, x), candelabra.nonzero(x > 1)),
     "histograms": lambda x: (candelabra.histc(x), candelabra.bincount((x.abs() * 10).long().flatten())),

@@ -339,7 +339,7 @@ AttentionTensor column_of(const cb_tensor& logarithms) {
 }  // namespace
 
 bool cudnn_attention_forward(const Call& call) {
-  const arguments::AttentionForward args(call);
+  const arguments::ScaledDotProductAttention args(call);
   if (!supports(*args.query, *args.key, *args.value, args.mask)) return false;
   const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value), output(call, call.output(0));
   CudnnAttention a{};
@@ -356,7 +356,7 @@ bool cudnn_attention_forward(const Call& call) {
 }
 
 bool cudnn_attention_backward(const Call& call) {
-  const arguments::AttentionBackward args(call);
+  const arguments::ScaledDotProductAttentionBackward args(call);
   // cuDNN's sums for the gradients of queries have no fixed order.
   if (!supports(*args.query, *args.key, *args.value, args.mask) || settings().wants_same_bits()) return false;
   const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value), output(call, *args.output),

@@ -22,7 +22,7 @@ struct CudnnAttention {
   AttentionTensor grad, grad_query, grad_key, grad_value;
 };
 
-// Queue attention_forward or attention_backward; false where cuDNN has no engine for the call, or is not to be used.
+// Queue _scaled_dot_product_attention or _scaled_dot_product_attention_backward; false where cuDNN has no engine for the call, or is not to be used.
 bool cudnn_attention_forward(const Call& call);
 bool cudnn_attention_backward(const Call& call);
 

@@ -75,11 +75,11 @@ def check(cuda, sizes, kind, causal, dtype):
     mask = None if mask is None else mask.to(cuda)
     with np.errstate(invalid="ignore"):
         want, logarithms = reference.forward(q, k, v, m, causal, 0.3)
-    got = candelabra.ops.attention_forward(*on, mask, causal, 0.3)
+    got = candelabra.ops._scaled_dot_product_attention(*on, mask, causal, 0.3)
     assert_right(got.output, want, dtype)
     assert_right(got.logsumexp, logarithms, dtype)
     d, grad = made(want.shape, dtype, 9)
-    back = candelabra.ops.attention_backward(grad.to(cuda), *on, mask, got.output, got.logsumexp, causal, 0.3)
+    back = candelabra.ops._scaled_dot_product_attention_backward(grad.to(cuda), *on, mask, got.output, got.logsumexp, causal, 0.3)
     with np.errstate(invalid="ignore"):
         gradients = reference.backward(d, q, k, v, m, want, logarithms, causal, 0.3)
     for made_gradient, wanted in zip(back, gradients, strict=True):
@@ -90,19 +90,19 @@ def test_layouts_and_what_is_empty(cuda):
     """Heads inside of rows, as a layer lays them out; no queries, keys or columns."""
     x, tensor = made((2, 7, 3, 8), "float32", 1)
     seen = tensor.to(cuda).transpose(1, 2)
-    got = candelabra.ops.attention_forward(seen, seen, seen.flip(3), None, True, 0.5)
+    got = candelabra.ops._scaled_dot_product_attention(seen, seen, seen.flip(3), None, True, 0.5)
     turned = x.swapaxes(1, 2)
     assert_right(got.output, reference.forward(turned, turned, turned[..., ::-1], None, True, 0.5)[0], "float32")
     zeros = candelabra.zeros(1, 1, 3, 2, device=cuda)
-    nothing = candelabra.ops.attention_forward(zeros, zeros[:, :, :0], zeros[:, :, :0], None, False, 1.0)
+    nothing = candelabra.ops._scaled_dot_product_attention(zeros, zeros[:, :, :0], zeros[:, :, :0], None, False, 1.0)
     assert nothing.output.tolist() == zeros.tolist() and np.isinf(nothing.logsumexp.cpu().numpy()).all()
-    back = candelabra.ops.attention_backward(zeros, zeros, zeros[:, :, :0], zeros[:, :, :0], None, *nothing, False, 1.0)
+    back = candelabra.ops._scaled_dot_product_attention_backward(zeros, zeros, zeros[:, :, :0], zeros[:, :, :0], None, *nothing, False, 1.0)
     assert back.grad_query.tolist() == zeros.tolist() and back.grad_key.shape == (1, 1, 0, 2)
-    none = candelabra.ops.attention_forward(zeros[:, :, :0], zeros, zeros, None, False, 1.0)
+    none = candelabra.ops._scaled_dot_product_attention(zeros[:, :, :0], zeros, zeros, None, False, 1.0)
     assert none.output.shape == (1, 1, 0, 2)
-    back = candelabra.ops.attention_backward(none.output, zeros[:, :, :0], zeros, zeros, None, *none, False, 1.0)
+    back = candelabra.ops._scaled_dot_product_attention_backward(none.output, zeros[:, :, :0], zeros, zeros, None, *none, False, 1.0)
     assert back.grad_value.tolist() == zeros.tolist()
-    flat = candelabra.ops.attention_forward(zeros, zeros, zeros[..., :0], None, False, 1.0)
+    flat = candelabra.ops._scaled_dot_product_attention(zeros, zeros, zeros[..., :0], None, False, 1.0)
     assert flat.output.shape == (1, 1, 3, 0)
     np.testing.assert_allclose(flat.logsumexp.cpu().numpy(), np.log(3), rtol=1e-6)
 
@@ -110,8 +110,8 @@ def test_layouts_and_what_is_empty(cuda):
 def test_nan_and_infinity(cuda):
     x = candelabra.tensor([[[[1.0], [float("nan")], [2.0]]]]).to(cuda)
     ones = candelabra.ones(1, 1, 3, 1, device=cuda)
-    out = candelabra.ops.attention_forward(ones, ones, x, None, True, 1.0).output.cpu().numpy().ravel()
+    out = candelabra.ops._scaled_dot_product_attention(ones, ones, x, None, True, 1.0).output.cpu().numpy().ravel()
     assert out[0] == 1.0 or np.isnan(out[0])  # the tile's unseen values count with a weight of zero
     assert np.isnan(out[1:]).all()
-    scores = candelabra.ops.attention_forward(x, ones, ones, None, False, 1.0).output.cpu().numpy().ravel()
+    scores = candelabra.ops._scaled_dot_product_attention(x, ones, ones, None, False, 1.0).output.cpu().numpy().ravel()
     assert scores[0] == scores[2] == 1.0 and np.isnan(scores[1])

@@ -70,9 +70,9 @@ def test_all_three(cuda, case, dtype):
         g, grad = made(want.shape, dtype, 4)
         g = g.astype(np.complex128 if dtype.startswith("complex") else np.float64)
         if not dtype.startswith("complex"):
-            x_grad = candelabra.ops.convolution_input_gradient(grad.to(cuda), k, input.shape, *rest)
+            x_grad = candelabra.ops.convolution_backward_input(grad.to(cuda), k, input.shape, *rest)
             assert_right(x_grad, reference.input_gradient(g, w, list(a.shape), *rest), dtype)
-            w_grad = candelabra.ops.convolution_weight_gradient(grad.to(cuda), x, weight.shape, *rest)
+            w_grad = candelabra.ops.convolution_backward_weight(grad.to(cuda), x, weight.shape, *rest)
             assert_right(w_grad, reference.weight_gradient(g, a, list(w.shape), *rest), dtype)
 
 
@@ -90,9 +90,9 @@ def test_complex_gradients_are_bilinear(cuda, case, dtype):
         parts = [[function(x, y, size, *rest) for y in (right.real, right.imag)] for x in (left.real, left.imag)]
         return parts[0][0] - parts[1][1] + 1j * (parts[0][1] + parts[1][0])
 
-    got = candelabra.ops.convolution_input_gradient(grad.to(cuda), weight.to(cuda), input.shape, *rest)
+    got = candelabra.ops.convolution_backward_input(grad.to(cuda), weight.to(cuda), input.shape, *rest)
     assert_right(got, both(reference.input_gradient, g, w, list(a.shape)), dtype)
-    got = candelabra.ops.convolution_weight_gradient(grad.to(cuda), input.to(cuda), weight.shape, *rest)
+    got = candelabra.ops.convolution_backward_weight(grad.to(cuda), input.to(cuda), weight.shape, *rest)
     assert_right(got, both(reference.weight_gradient, g, a, list(w.shape)), dtype)
 
 
@@ -125,7 +125,7 @@ def test_the_same_bits_again(cuda):
     rest = ([1, 1], [1, 1], [1, 1], 1)
     with candelabra.backends.cudnn.flags(enabled=candelabra.backends.cudnn.enabled, deterministic=True):
         y = candelabra.ops.convolution(x, k, None, *rest)
-        first = [candelabra.ops.convolution_weight_gradient(y, x, k.shape, *rest).cpu().numpy() for _ in range(3)]
+        first = [candelabra.ops.convolution_backward_weight(y, x, k.shape, *rest).cpu().numpy() for _ in range(3)]
     assert all(np.array_equal(first[0], again) for again in first)
 
 

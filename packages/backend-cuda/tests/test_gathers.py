@@ -125,17 +125,17 @@ def test_distances(cuda, dtype, p):
     ]:
         x, y = made(first, dtype), made(second, dtype)
         grad = made((*first[:-1], second[-2]), dtype)
-        want = candelabra.ops.distances(x, y, p)
-        got = candelabra.ops.distances(x.to(cuda), y.to(cuda), p)
+        want = candelabra.ops._cdist_forward(x, y, p)
+        got = candelabra.ops._cdist_forward(x.to(cuda), y.to(cuda), p)
         compare(got, want, 64)
-        back = candelabra.ops.distances_backward(grad.to(cuda), x.to(cuda), y.to(cuda), want.to(cuda), p)
-        wanted = candelabra.ops.distances_backward(grad, x, y, want, p)
+        back = candelabra.ops._cdist_backward(grad.to(cuda), x.to(cuda), y.to(cuda), want.to(cuda), p)
+        wanted = candelabra.ops._cdist_backward(grad, x, y, want, p)
         wide = candelabra.float64
         scale = max(1.0, float(wanted.to(wide).abs().max())) if wanted.numel() else 1.0
         tolerance = 256 * ROUNDING.get(dtype, 2.0**-52)
         np.testing.assert_allclose(back.cpu().to(wide).numpy(), wanted.to(wide).numpy(), rtol=tolerance, atol=tolerance * scale)
     x = made((67, 9), dtype)
-    compare(candelabra.ops.pair_distances(x.to(cuda), p), candelabra.ops.pair_distances(x, p), 64)
+    compare(candelabra.ops._pdist_forward(x.to(cuda), p), candelabra.ops._pdist_forward(x, p), 64)
 
 
 @pytest.mark.same_as_cpu
@@ -149,16 +149,16 @@ def test_ctc_loss(cuda, dtype, zero_infinity):
     flat = candelabra.cat([targets[n, :length] for n, length in enumerate(lengths)])
     grad = made((samples,), dtype)
     for labels in (targets, flat):
-        want, alpha = candelabra.ops.ctc_loss_forward(scores, labels, inputs, lengths, 1, zero_infinity)
-        got, other = candelabra.ops.ctc_loss_forward(scores.to(cuda), labels.to(cuda), inputs, lengths, 1, zero_infinity)
+        want, alpha = candelabra.ops._ctc_loss(scores, labels, inputs, lengths, 1, zero_infinity)
+        got, other = candelabra.ops._ctc_loss(scores.to(cuda), labels.to(cuda), inputs, lengths, 1, zero_infinity)
         compare(got, want, 64)
-        back = candelabra.ops.ctc_loss_backward(grad, scores, labels, inputs, lengths, want, alpha, 1, zero_infinity)
-        own = candelabra.ops.ctc_loss_backward(
+        back = candelabra.ops._ctc_loss_backward(grad, scores, labels, inputs, lengths, want, alpha, 1, zero_infinity)
+        own = candelabra.ops._ctc_loss_backward(
             grad.to(cuda), scores.to(cuda), labels.to(cuda), inputs, lengths, got, other, 1, zero_infinity
         )
         compare(own, back, 256)
     with pytest.raises(IndexError):
-        candelabra.ops.ctc_loss_forward(scores.to(cuda), (targets + 9).to(cuda), inputs, lengths, 1, False)[0].cpu()
+        candelabra.ops._ctc_loss(scores.to(cuda), (targets + 9).to(cuda), inputs, lengths, 1, False)[0].cpu()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -46,10 +46,10 @@ SHAPES = [((2, 3, 9), (17,)), ((2, 3, 9), (4,)), ((2, 3, 8, 11), (16, 5)), ((1, 
 def test_resample(cuda, mode, sizes, target, dtype):
     x = made(sizes, dtype)
     for align, scales in itertools.product((False, True), ((), tuple(1.7 for _ in target))):
-        want = ops.resample(x, target, scales, mode, align, False)
-        compare(ops.resample(x.to(cuda), target, scales, mode, align, False), want)
-        back = ops.resample_backward(want, sizes, scales, mode, align, False)
-        compare(ops.resample_backward(want.to(cuda), sizes, scales, mode, align, False), back, 64)
+        want = ops._upsample(x, target, scales, mode, align, False)
+        compare(ops._upsample(x.to(cuda), target, scales, mode, align, False), want)
+        back = ops._upsample_backward(want, sizes, scales, mode, align, False)
+        compare(ops._upsample_backward(want.to(cuda), sizes, scales, mode, align, False), back, 64)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
@@ -57,22 +57,22 @@ def test_resample(cuda, mode, sizes, target, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_antialias(cuda, mode, target, dtype):
     x = made((2, 3, 33, 61), dtype)
-    want = ops.resample(x, target, (), mode, False, True)
-    compare(ops.resample(x.to(cuda), target, (), mode, False, True), want, 64)
+    want = ops._upsample(x, target, (), mode, False, True)
+    compare(ops._upsample(x.to(cuda), target, (), mode, False, True), want, 64)
     compare(
-        ops.resample_backward(want.to(cuda), x.shape, (), mode, False, True),
-        ops.resample_backward(want, x.shape, (), mode, False, True), 64,
+        ops._upsample_backward(want.to(cuda), x.shape, (), mode, False, True),
+        ops._upsample_backward(want, x.shape, (), mode, False, True), 64,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_large_factors_go_by_dimension(cuda, mode):
     x = made((2, 3, 2, 3))
-    want = ops.resample(x, (40, 50), (), mode, False, False)
-    compare(ops.resample(x.to(cuda), (40, 50), (), mode, False, False), want)
+    want = ops._upsample(x, (40, 50), (), mode, False, False)
+    compare(ops._upsample(x.to(cuda), (40, 50), (), mode, False, False), want)
     compare(
-        ops.resample_backward(want.to(cuda), x.shape, (), mode, False, False),
-        ops.resample_backward(want, x.shape, (), mode, False, False),
+        ops._upsample_backward(want.to(cuda), x.shape, (), mode, False, False),
+        ops._upsample_backward(want, x.shape, (), mode, False, False),
         512,
     )
 
@@ -86,8 +86,8 @@ def test_bytes(cuda, mode, antialias, last):
     if last:
         x = x.contiguous(memory_format=candelabra.channels_last)
     for target in ((30, 41), (7, 9), (19, 50), (5, 23), (19, 23)):
-        want = ops.resample(x, target, (), mode, False, antialias and mode != "nearest")
-        compare(ops.resample(same(x, cuda), target, (), mode, False, antialias and mode != "nearest"), want)
+        want = ops._upsample(x, target, (), mode, False, antialias and mode != "nearest")
+        compare(ops._upsample(same(x, cuda), target, (), mode, False, antialias and mode != "nearest"), want)
 
 
 @pytest.mark.same_as_cpu
@@ -95,18 +95,18 @@ def test_bytes(cuda, mode, antialias, last):
 @pytest.mark.parametrize("channels", [1, 3, 8])
 def test_channels_last(cuda, mode, channels):
     x = made((2, channels, 7, 9)).contiguous(memory_format=candelabra.channels_last)
-    want = ops.resample(x, (12, 5), (), mode, False, False)
-    compare(ops.resample(same(x, cuda), (12, 5), (), mode, False, False), want)
+    want = ops._upsample(x, (12, 5), (), mode, False, False)
+    compare(ops._upsample(same(x, cuda), (12, 5), (), mode, False, False), want)
     compare(
-        ops.resample_backward(same(want, cuda), x.shape, (), mode, False, False),
-        ops.resample_backward(want, x.shape, (), mode, False, False), 64,
+        ops._upsample_backward(same(want, cuda), x.shape, (), mode, False, False),
+        ops._upsample_backward(want, x.shape, (), mode, False, False), 64,
     )  # fmt: skip
 
 
 def test_infinite_neighbours_are_not_looked_at(cuda):
     x = candelabra.tensor([[[1.0, float("inf"), 2.0, 3.0]]])
-    want = ops.resample(x, (4,), (), "linear", False, False)
-    assert ops.resample(x.to(cuda), (4,), (), "linear", False, False).cpu().tolist() == want.tolist()
+    want = ops._upsample(x, (4,), (), "linear", False, False)
+    assert ops._upsample(x.to(cuda), (4,), (), "linear", False, False).cpu().tolist() == want.tolist()
 
 
 # ---- grid_sampler
@@ -168,10 +168,10 @@ def test_many_places_at_one_pixel_are_added_in_the_same_order(cuda):
 )
 def test_edges(cuda, mode, sizes, padding, dtype):
     x = made(sizes, dtype)
-    want = ops.pad_edges(x, padding, mode)
-    compare_exactly(ops.pad_edges(x.to(cuda), padding, mode), want)
+    want = ops._reflection_replication_pad(x, padding, mode)
+    compare_exactly(ops._reflection_replication_pad(x.to(cuda), padding, mode), want)
     grad = made(tuple(want.shape), dtype, 1)
-    compare_exactly(ops.pad_edges_backward(grad.to(cuda), sizes, padding, mode), ops.pad_edges_backward(grad, sizes, padding, mode))
+    compare_exactly(ops._reflection_replication_pad_backward(grad.to(cuda), sizes, padding, mode), ops._reflection_replication_pad_backward(grad, sizes, padding, mode))
 
 
 def compare_exactly(got: candelabra.Tensor, want: candelabra.Tensor) -> None:
@@ -185,7 +185,7 @@ def compare_exactly(got: candelabra.Tensor, want: candelabra.Tensor) -> None:
 def test_edges_of_channels_last(cuda, dtype, channels):
     x = made((2, channels, 5, 6)).to(getattr(candelabra, dtype)).contiguous(memory_format=candelabra.channels_last)
     for mode in ("reflect", "replicate"):
-        compare_exactly(ops.pad_edges(same(x, cuda), (2, 1, 3, 0), mode), ops.pad_edges(x, (2, 1, 3, 0), mode))
+        compare_exactly(ops._reflection_replication_pad(same(x, cuda), (2, 1, 3, 0), mode), ops._reflection_replication_pad(x, (2, 1, 3, 0), mode))
 
 
 @pytest.mark.same_as_cpu
@@ -202,8 +202,8 @@ def test_edges_of_channels_last(cuda, dtype, channels):
 def test_folding(cuda, geometry, dtype):
     x = made((2, 3, 9, 8)).to(getattr(candelabra, dtype))
     kernel, dilation, padding, stride = geometry
-    want = ops.patches(x, kernel, dilation, padding, stride)
-    compare_exactly(ops.patches(x.to(cuda), kernel, dilation, padding, stride), want)
+    want = ops.im2col(x, kernel, dilation, padding, stride)
+    compare_exactly(ops.im2col(x.to(cuda), kernel, dilation, padding, stride), want)
     columns = made(tuple(want.shape), seed=4).to(getattr(candelabra, dtype))
-    back = ops.patches_backward(columns, (9, 8), kernel, dilation, padding, stride)
-    compare_exactly(ops.patches_backward(columns.to(cuda), (9, 8), kernel, dilation, padding, stride), back)
+    back = ops.col2im(columns, (9, 8), kernel, dilation, padding, stride)
+    compare_exactly(ops.col2im(columns.to(cuda), (9, 8), kernel, dilation, padding, stride), back)

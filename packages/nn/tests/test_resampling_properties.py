@@ -196,6 +196,6 @@ def test_gradients_go_the_way_back(data, seed, mode):
     sizes, antialias = [old[1], new[1]], mode == "antialias"
     kind = "linear" if antialias else mode
     grad, array = pair(seed, (2, 1, *sizes), "contiguous")
-    made = candelabra.ops.resample_backward(grad, [2, 1, old[0], new[0]], [], kind, False, antialias)
+    made = candelabra.ops._upsample_backward(grad, [2, 1, old[0], new[0]], [], kind, False, antialias)
     matrices = [weights(kind, n, m, False, n / m, antialias) for n, m in zip((old[0], new[0]), sizes, strict=True)]
     close(made, resampled(array, [matrix.T for matrix in matrices]), 1e-10)

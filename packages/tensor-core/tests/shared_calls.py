@@ -167,13 +167,13 @@ def _ctc(make: Maker) -> tuple[tuple[Any, ...], Tensor]:
 
 def _ctc_forward(make: Maker) -> Iterator[Call]:
     arguments, _ = _ctc(make)
-    yield lambda: OPERATORS["ctc_loss_forward"](*arguments, 0, False)
+    yield lambda: OPERATORS["_ctc_loss"](*arguments, 0, False)
 
 
 def _ctc_backward(make: Maker) -> Iterator[Call]:
     arguments, grad = _ctc(make)
-    loss, ways = OPERATORS["ctc_loss_forward"](*arguments, 0, False)
-    yield lambda: OPERATORS["ctc_loss_backward"](grad, *arguments, loss, ways, 0, False)
+    loss, ways = OPERATORS["_ctc_loss"](*arguments, 0, False)
+    yield lambda: OPERATORS["_ctc_loss_backward"](grad, *arguments, loss, ways, 0, False)
 
 
 def _pool(name: str) -> Recipe:
@@ -223,10 +223,10 @@ def _normalization(name: str) -> Recipe:
             elif "rms" in name:
                 size = list(shape[2:])
                 weight = make.values(*size)
-                if name == "native_rms_norm":
+                if name == "_fused_rms_norm":
                     yield lambda x=x, s=size, w=weight: OPERATORS[name](x, s, w, 1e-5)
                 else:
-                    _, rstd = OPERATORS["native_rms_norm"](x, size, weight, 1e-5)
+                    _, rstd = OPERATORS["_fused_rms_norm"](x, size, weight, 1e-5)
                     yield lambda g=grad, x=x, s=size, r=rstd, w=weight: OPERATORS[name](g, x, s, r, w)
             elif "layer" in name:
                 size = list(shape[2:])
@@ -301,9 +301,9 @@ def _gridded(name: str, source: bool) -> Recipe:
 
 def _bisect(make: Maker) -> Iterator[Call]:
     edges, values = make.values(ROWS, 50).sort(1).values, make.values(ROWS, COLUMNS)
-    yield lambda: OPERATORS["bisect"](edges, values, False, False, None)
+    yield lambda: OPERATORS["_searchsorted"](edges, values, False, False, None)
     line, flat = edges[0].clone(), make.values(120011)
-    yield lambda: OPERATORS["bisect"](line, flat, True, True, None)
+    yield lambda: OPERATORS["_searchsorted"](line, flat, True, True, None)
 
 
 def _scatter_reduce(make: Maker) -> Iterator[Call]:
@@ -320,10 +320,10 @@ def _bags(name: str) -> Recipe:
         grad = make.values(offsets.shape[0], 33)
         for mode in ("sum", "mean", "max"):
             arguments = (weight, indices, offsets, mode, None, False, False, -1)
-            if name == "embedding_bag_forward":
+            if name == "_embedding_bag":
                 yield lambda a=arguments: OPERATORS[name](*a)
                 continue
-            _, *places = OPERATORS["embedding_bag_forward"](*arguments)
+            _, *places = OPERATORS["_embedding_bag"](*arguments)
             yield lambda p=places, m=mode: OPERATORS[name](grad, indices, *p, 500, m, None, False, -1)
 
     return recipe
@@ -337,7 +337,7 @@ def _resampling(name: str) -> Recipe:
             grad = make.values(*old[:2], *new)
             for mode in modes:
                 for antialias in (False, True) if mode != "nearest" else (False,):
-                    if name == "resample":
+                    if name == "_upsample":
                         yield lambda x=x, n=new, m=mode, a=antialias: OPERATORS[name](x, n, [], m, False, a)
                     else:
                         yield lambda g=grad, o=old, m=mode, a=antialias: OPERATORS[name](g, o, [], m, False, a)
@@ -364,8 +364,8 @@ def _edges(name: str) -> Recipe:
         for shape, padding in (((5, 7, 61, 53), [3, 4, 5, 6]), ((ROWS, COLUMNS), [4, 9])):
             x = make.values(*shape)
             for mode in ("reflect", "replicate"):
-                made = OPERATORS["pad_edges"](x, padding, mode)
-                if name == "pad_edges":
+                made = OPERATORS["_reflection_replication_pad"](x, padding, mode)
+                if name == "_reflection_replication_pad":
                     yield lambda x=x, p=padding, m=mode: OPERATORS[name](x, p, m)
                 else:
                     grad = make.values(*made.shape)
@@ -377,20 +377,20 @@ def _edges(name: str) -> Recipe:
 def _distances(make: Maker) -> Iterator[Call]:
     x, y = make.values(2, 150, 9), make.values(2, 170, 9)
     for p in (0.0, 1.0, 2.0, 3.5, float("inf")):
-        yield lambda p=p: OPERATORS["distances"](x, y, p)
+        yield lambda p=p: OPERATORS["_cdist_forward"](x, y, p)
 
 
 def _distances_backward(make: Maker) -> Iterator[Call]:
     x, y, grad = make.values(2, 150, 9), make.values(2, 170, 9), make.values(2, 150, 170)
     for p in (1.0, 2.0, 3.5, float("inf")):
-        made = OPERATORS["distances"](x, y, p)
-        yield lambda p=p, made=made: OPERATORS["distances_backward"](grad, x, y, made, p)
+        made = OPERATORS["_cdist_forward"](x, y, p)
+        yield lambda p=p, made=made: OPERATORS["_cdist_backward"](grad, x, y, made, p)
 
 
 def _patches_backward(make: Maker) -> Iterator[Call]:
     window: tuple[Any, ...] = ([3, 2], [1, 2], [1, 0], [2, 1])
-    grad = make.values(*OPERATORS["patches"](make.values(3, 5, 61, 53), *window).shape)
-    yield lambda: OPERATORS["patches_backward"](grad, [61, 53], *window)
+    grad = make.values(*OPERATORS["im2col"](make.values(3, 5, 61, 53), *window).shape)
+    yield lambda: OPERATORS["col2im"](grad, [61, 53], *window)
 
 
 SHAPE = (ROWS, COLUMNS)
@@ -421,47 +421,47 @@ RECIPES: dict[str, Recipe] = {
     ),
     "threshold_backward": _elementwise(2, 0.5, name="threshold_backward"),
     "nan_to_num": _elementwise(1, name="nan_to_num"),
-    **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "extrema", "all", "any", "var", "std", "logsumexp")},
+    **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "_aminmax", "all", "any", "var", "std", "logsumexp")},
     **{name: _along(name, dims=(0, 1, None)) for name in ("prod", "argmax", "argmin")},
     **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "logcumsumexp", "sort", "softmax", "log_softmax")},
-    "exchanged_order": _calls(
-        lambda make: lambda x=(make.values(*SHAPE).abs() * 90).floor().clamp(max=300).to(candelabra.int32) + 1: OPERATORS["exchanged_order"](x, 1)
+    "_lu_pivots_to_permutation": _calls(
+        lambda make: lambda x=(make.values(*SHAPE).abs() * 90).floor().clamp(max=300).to(candelabra.int32) + 1: OPERATORS["_lu_pivots_to_permutation"](x, 1)
     ),
-    "running_extremum": _calls(
+    "_cummax_cummin": _calls(
         *(
-            lambda make, dim=dim, up=up: lambda x=make.values(*SHAPE): OPERATORS["running_extremum"](x, dim, up)
+            lambda make, dim=dim, up=up: lambda x=make.values(*SHAPE): OPERATORS["_cummax_cummin"](x, dim, up)
             for dim in (0, 1)
             for up in (True, False)
         )
     ),
-    "pad_constant": _calls(
-        lambda make: lambda x=make.values(5, 7, 61, 53): OPERATORS["pad_constant"](x, [3, -4, 5, 6], 0.5),
-        lambda make: lambda x=make.values(*SHAPE).t(): OPERATORS["pad_constant"](x, [4, 9], -1),
+    "_constant_pad_nd": _calls(
+        lambda make: lambda x=make.values(5, 7, 61, 53): OPERATORS["_constant_pad_nd"](x, [3, -4, 5, 6], 0.5),
+        lambda make: lambda x=make.values(*SHAPE).t(): OPERATORS["_constant_pad_nd"](x, [4, 9], -1),
     ),
-    "patches": _calls(lambda make: lambda x=make.values(3, 5, 61, 53): OPERATORS["patches"](x, [3, 2], [1, 2], [1, 0], [2, 1])),
-    "patches_backward": _patches_backward,
-    "order_position": _calls(
+    "im2col": _calls(lambda make: lambda x=make.values(3, 5, 61, 53): OPERATORS["im2col"](x, [3, 2], [1, 2], [1, 0], [2, 1])),
+    "col2im": _patches_backward,
+    "_kthvalue_index": _calls(
         *(
-            lambda make, among=among, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["order_position"](x, dim, 7, among)
+            lambda make, among=among, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["_kthvalue_index"](x, dim, 7, among)
             for among in AMONG
             for dim in (0, 1)
         )
     ),
-    "mode_position": _calls(
-        *(lambda make, shape=shape, dim=dim: lambda x=(make.values(*shape) * 20).floor(): OPERATORS["mode_position"](x, dim)
+    "_mode_index": _calls(
+        *(lambda make, shape=shape, dim=dim: lambda x=(make.values(*shape) * 20).floor(): OPERATORS["_mode_index"](x, dim)
           for shape, dim in ((SHAPE, 0), (SHAPE, 1), ((100003,), 0)))
     ),
-    "triangle_indices": _calls(lambda make: lambda: OPERATORS["triangle_indices"](701, 503, 3, True, dtype=candelabra.int64)),
+    "_tril_triu_indices": _calls(lambda make: lambda: OPERATORS["_tril_triu_indices"](701, 503, 3, True, dtype=candelabra.int64)),
     **{
         name: _calls(lambda make, name=name: lambda x=make.values(3, 36, 24, 54): OPERATORS[name](x, 3))
         for name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
     },
-    "count_in_bins": _calls(lambda make: lambda x=make.values(*SHAPE): OPERATORS["count_in_bins"](x, 50, 0.0, 1.0)),
-    "pair_distances": _calls(
-        *(lambda make, p=p: lambda x=make.values(170, 9): OPERATORS["pair_distances"](x, p) for p in (0.0, 1.0, 2.0, 3.5))
+    "_histc": _calls(lambda make: lambda x=make.values(*SHAPE): OPERATORS["_histc"](x, 50, 0.0, 1.0)),
+    "_pdist_forward": _calls(
+        *(lambda make, p=p: lambda x=make.values(170, 9): OPERATORS["_pdist_forward"](x, p) for p in (0.0, 1.0, 2.0, 3.5))
     ),
-    "distances": _distances,
-    "distances_backward": _distances_backward,
+    "_cdist_forward": _distances,
+    "_cdist_backward": _distances_backward,
     "linalg_vector_norm": _calls(
         *(
             lambda make, p=p, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["linalg_vector_norm"](x, p, dim)
@@ -536,30 +536,30 @@ RECIPES: dict[str, Recipe] = {
     "nll_loss_backward": _nll_backward,
     "cross_entropy_forward": _cross_entropy,
     "cross_entropy_backward": _cross_entropy_backward,
-    "ctc_loss_forward": _ctc_forward,
-    "ctc_loss_backward": _ctc_backward,
+    "_ctc_loss": _ctc_forward,
+    "_ctc_loss_backward": _ctc_backward,
     **{name: _pool(name) for name in FAMILIES["pooling"]},
     **{name: _normalization(name) for name in FAMILIES["normalization"]},
     "uniform_": _seeded("uniform_"), "normal_": _seeded("normal_"), "bernoulli_": _seeded("bernoulli_", 0.3),
     "exponential_": _seeded("exponential_"), "random_range_": _seeded("random_range_", 0, 100), "bernoulli": _seeded("bernoulli"),
     "native_dropout": _seeded("native_dropout", 0.4),
     "randperm": _calls(lambda make: lambda: (candelabra.manual_seed(3), OPERATORS["randperm"](100003, dtype=candelabra.int64))[1]),
-    "bisect": _bisect,
+    "_searchsorted": _bisect,
     "scatter_reduce": _scatter_reduce,
-    **{name: _bags(name) for name in ("embedding_bag_forward", "embedding_bag_backward")},
-    **{name: _resampling(name) for name in ("resample", "resample_backward")},
+    **{name: _bags(name) for name in ("_embedding_bag", "_embedding_bag_backward")},
+    **{name: _resampling(name) for name in ("_upsample", "_upsample_backward")},
     **{name: _grid(name) for name in ("grid_sampler", "grid_sampler_backward")},
-    **{name: _edges(name) for name in ("pad_edges", "pad_edges_backward")},
-    "fused_sgd_": _optimizer("fused_sgd_", 3, 0.1, 0.01, 0.9, 0.1, True, False, False),
-    "fused_adam_": _optimizer("fused_adam_", 5, 0.1, 0.9, 0.99, 1e-8, 0.01, False, True, False, 3),
-    "fused_rmsprop_": _optimizer("fused_rmsprop_", 5, 0.1, 0.9, 1e-8, 0.01, 0.9, True, False),
-    "fused_adagrad_": _optimizer("fused_adagrad_", 3, 0.1, 0.1, 0.01, 1e-8, False, 3),
-    "fused_adamax_": _optimizer("fused_adamax_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, 3),
-    "fused_nadam_": _optimizer("fused_nadam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, 0.5, 0.6, 0.3, False, False, 3),
-    "fused_radam_": _optimizer("fused_radam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, False, 9),
-    "fused_adadelta_": _optimizer("fused_adadelta_", 4, 0.1, 0.9, 1e-6, 0.01, False),
-    "fused_rprop_": _optimizer("fused_rprop_", 4, 0.5, 1.2, 1e-6, 50.0, False),
-    "fused_asgd_": _optimizer("fused_asgd_", 3, 0.1, 0.1, 0.5, 0.01, False),
+    **{name: _edges(name) for name in ("_reflection_replication_pad", "_reflection_replication_pad_backward")},
+    "_fused_sgd_": _optimizer("_fused_sgd_", 3, 0.1, 0.01, 0.9, 0.1, True, False, False),
+    "_fused_adam_": _optimizer("_fused_adam_", 5, 0.1, 0.9, 0.99, 1e-8, 0.01, False, True, False, 3),
+    "_fused_rmsprop_": _optimizer("_fused_rmsprop_", 5, 0.1, 0.9, 1e-8, 0.01, 0.9, True, False),
+    "_fused_adagrad_": _optimizer("_fused_adagrad_", 3, 0.1, 0.1, 0.01, 1e-8, False, 3),
+    "_fused_adamax_": _optimizer("_fused_adamax_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, 3),
+    "_fused_nadam_": _optimizer("_fused_nadam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, 0.5, 0.6, 0.3, False, False, 3),
+    "_fused_radam_": _optimizer("_fused_radam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, False, 9),
+    "_fused_adadelta_": _optimizer("_fused_adadelta_", 4, 0.1, 0.9, 1e-6, 0.01, False),
+    "_fused_rprop_": _optimizer("_fused_rprop_", 4, 0.5, 1.2, 1e-6, 50.0, False),
+    "_fused_asgd_": _optimizer("_fused_asgd_", 3, 0.1, 0.1, 0.5, 0.01, False),
 }  # fmt: skip
 
 

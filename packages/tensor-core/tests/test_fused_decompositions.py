@@ -10,9 +10,9 @@ from candelabra.testing import conformance
 from candelabra.testing.reference import references
 
 NAMES = (
-    "resample", "resample_backward", "grid_sampler", "grid_sampler_backward", "pad_edges", "pad_edges_backward", "bisect", "scatter_reduce",
-    "embedding_bag_forward", "embedding_bag_backward", "running_extremum", "distances", "distances_backward",
-    "exchanged_order",
+    "_upsample", "_upsample_backward", "grid_sampler", "grid_sampler_backward", "_reflection_replication_pad", "_reflection_replication_pad_backward", "_searchsorted", "scatter_reduce",
+    "_embedding_bag", "_embedding_bag_backward", "_cummax_cummin", "_cdist_forward", "_cdist_backward",
+    "_lu_pivots_to_permutation",
 )  # fmt: skip
 
 

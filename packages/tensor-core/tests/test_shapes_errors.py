@@ -221,11 +221,11 @@ def test_numel_overflow() -> None:
 def test_optimizer_lists() -> None:
     options = (0.1, 0.0, 0.9, 0.0, False, False, True)
     with pytest.raises(RuntimeError, match="expected one entry for each of 1 parameters in list 1, but got 2"):
-        c.ops.fused_sgd_([f(2)], [f(2), f(2)], [f(2)], *options)
+        c.ops._fused_sgd_([f(2)], [f(2), f(2)], [f(2)], *options)
     with pytest.raises(RuntimeError, match=r"entry 0 of list 1 is of shape \[3\].*but its parameter of shape \[2\]"):
-        c.ops.fused_sgd_([f(2)], [f(3)], [f(2)], *options)
+        c.ops._fused_sgd_([f(2)], [f(3)], [f(2)], *options)
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
-        c.ops.fused_sgd_([f(1).expand(2)], [f(2)], [f(2)], *options)
+        c.ops._fused_sgd_([f(1).expand(2)], [f(2)], [f(2)], *options)
 
 
 # ---- shapes and dtypes that are given
@@ -288,7 +288,7 @@ RESULTS: list[tuple[str, Callable[[], Any], tuple[int, ...], Any]] = [
     ("linear of a vector", lambda: c.ops.linear(f(3), f(4, 3)), (4,), c.float32),
     ("linear batches", lambda: c.ops.linear(f(2, 5, 3), f(4, 3), f(4)), (2, 5, 4), c.float32),
     ("conv", lambda: c.ops.convolution(f(2, 4, 7, 8), f(6, 2, 3, 3), f(6), [2, 1], [1, 0], [1, 2], 2), (2, 6, 4, 4), c.float32),
-    ("conv transposed", lambda: c.ops.convolution_input_gradient(f(2, 6, 4, 4), f(6, 2, 3, 3), [2, 4, 7, 8], [2, 1], [1, 0], [1, 2], 2), (2, 4, 7, 8), c.float32),
+    ("conv transposed", lambda: c.ops.convolution_backward_input(f(2, 6, 4, 4), f(6, 2, 3, 3), [2, 4, 7, 8], [2, 1], [1, 0], [1, 2], 2), (2, 4, 7, 8), c.float32),
     ("pool ceil", lambda: c.ops.max_pool(f(2, 3, 6, 6), [3, 3], [2, 2], [0, 0], [1, 1], True)[0], (2, 3, 3, 3), c.float32),
     ("pool default stride", lambda: c.ops.avg_pool(f(2, 3, 6), [2], [], [0], False, True, None), (2, 3, 3), c.float32),
     ("adaptive pool", lambda: c.ops.adaptive_max_pool(f(2, 3, 6, 5), [4, 1])[1], (2, 3, 4, 1), c.int64),

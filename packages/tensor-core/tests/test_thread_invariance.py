@@ -22,14 +22,14 @@ Tensor = candelabra.Tensor
 #: Operators whose sums are a library's.
 LIBRARIES = {
     "MKL's matrix products": ["_addmm_activation", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
-    "matrix products of tiles": ["attention_forward", "attention_backward"],
+    "matrix products of tiles": ["_scaled_dot_product_attention", "_scaled_dot_product_attention_backward"],
     "matrix products of steps": [
         "lstm_sequence_backward",
         "recurrent_sequence_backward",
         "recurrent_layer",
         "recurrent_layer_states",
     ],
-    "oneDNN's convolutions": ["convolution", "convolution_input_gradient", "convolution_weight_gradient"],
+    "oneDNN's convolutions": ["convolution", "convolution_backward_input", "convolution_backward_weight"],
     "MKL's LAPACK": [*FAMILIES["factorization"], *FAMILIES["spectral"], *FAMILIES["solving"]],
     "MKL's Fourier transforms": FAMILIES["fft"],
 }

@@ -126,7 +126,7 @@ WRITE: dict[str, Callable[[Tensor, Any], Any]] = {
     "x[0]": lambda x, v: x.__setitem__(0, v),
     "x[list]": lambda x, v: x.__setitem__([0], v),
     "x[mask]": lambda x, v: x.__setitem__(x > 0, v),
-    "pad": lambda x, v: candelabra.ops.pad_constant(x, [1, 0], v),
+    "pad": lambda x, v: candelabra.ops._constant_pad_nd(x, [1, 0], v),
 }
 
 

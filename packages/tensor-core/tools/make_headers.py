@@ -78,12 +78,12 @@ class Row:
 
     @property
     def struct(self) -> str:
-        """The name as a type: ``fused_adam_`` gives ``FusedAdam``."""
+        """The name as a type: ``_fused_adam_`` gives ``FusedAdam``."""
         return "".join(word[0].upper() + word[1:] for word in self.words)
 
     @property
     def namespace(self) -> str:
-        """The name as a namespace: ``fused_adam_`` gives ``fused_adam``."""
+        """The name as a namespace: ``_fused_adam_`` gives ``fused_adam``."""
         name = "_".join(self.words)
         return f"{name}_" if name in RESERVED else name
 
@@ -141,7 +141,7 @@ def read_catalogue() -> list[Row]:
     for schema, tags in declared:
         name = schema[: schema.index("(")]
         words = tuple(word for word in name.split("_") if word)
-        # bernoulli_ is BernoulliInPlace because there is bernoulli; fused_adam_ is FusedAdam.
+        # bernoulli_ is BernoulliInPlace because there is bernoulli; _fused_adam_ is FusedAdam.
         if name.endswith("_") and name[:-1] in families:
             words += ("in", "place")
         rows.append(

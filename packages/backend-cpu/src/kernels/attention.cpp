@@ -1,4 +1,4 @@
-// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, block by
+// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @ key^T + mask) @ value, block by
 // block. The scores exist for one block of queries and one block of keys at a time, so memory does
 // not grow with the product of the two lengths. The running maximum and sum of a row (Milakov and
 // Gimelshein 2018) are corrected after each block. The gradient recomputes the scores from the
@@ -259,7 +259,7 @@ template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
   constexpr int64_t key_block = Tile<T>::keys, most_queries = 256;
-  const arguments::AttentionForward args(call);
+  const arguments::ScaledDotProductAttention args(call);
   const cb_tensor &query = *args.query, &key = *args.key, &value = *args.value;
   const cb_tensor &out = call.output(0), &logarithms = call.output(1);
   const Mask<T> mask(args.mask, args.is_causal);
@@ -369,7 +369,7 @@ template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
   constexpr int64_t query_block = Tile<T>::queries, key_block = Tile<T>::keys;
-  const arguments::AttentionBackward args(call);
+  const arguments::ScaledDotProductAttentionBackward args(call);
   const cb_tensor &grad = *args.grad, &query = *args.query, &key = *args.key, &value = *args.value;
   const cb_tensor &result = *args.output, &logarithms = *args.logsumexp;
   const Mask<T> mask(args.mask, args.is_causal);
@@ -454,20 +454,20 @@ void backward(Call& call) {
   });
 }
 
-void attention_forward(Call& call) {
-  const arguments::AttentionForward args(call);
+void scaled_dot_product_attention(Call& call) {
+  const arguments::ScaledDotProductAttention args(call);
   dispatch<FloatTypes>(args.query->dtype, [&]<typename T>() { forward<T>(call); });
 }
-void attention_backward(Call& call) {
-  const arguments::AttentionBackward args(call);
+void scaled_dot_product_attention_backward(Call& call) {
+  const arguments::ScaledDotProductAttentionBackward args(call);
   dispatch<FloatTypes>(args.query->dtype, [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace
 
 void register_attention(KernelTable& table) {
-  table.add<attention_forward>("attention_forward");
-  table.add<attention_backward>("attention_backward");
+  table.add<scaled_dot_product_attention>("_scaled_dot_product_attention");
+  table.add<scaled_dot_product_attention_backward>("_scaled_dot_product_attention_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

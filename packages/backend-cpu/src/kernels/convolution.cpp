@@ -535,9 +535,9 @@ void convolution(Call& call) {
   });
 }
 
-void convolution_input_gradient(Call& call) {
-  namespace at = positions::convolution_input_gradient;
-  const arguments::ConvolutionInputGradient args(call);
+void convolution_backward_input(Call& call) {
+  namespace at = positions::convolution_backward_input;
+  const arguments::ConvolutionBackwardInput args(call);
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
@@ -561,8 +561,8 @@ void convolution_input_gradient(Call& call) {
   });
 }
 
-void convolution_weight_gradient(Call& call) {
-  const arguments::ConvolutionWeightGradient args(call);
+void convolution_backward_weight(Call& call) {
+  const arguments::ConvolutionBackwardWeight args(call);
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
@@ -590,8 +590,8 @@ void convolution_weight_gradient(Call& call) {
 
 void register_convolution(KernelTable& table) {
   table.add<convolution>("convolution");
-  table.add<convolution_input_gradient>("convolution_input_gradient");
-  table.add<convolution_weight_gradient>("convolution_weight_gradient");
+  table.add<convolution_backward_input>("convolution_backward_input");
+  table.add<convolution_backward_weight>("convolution_backward_weight");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

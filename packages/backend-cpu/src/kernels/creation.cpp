@@ -1,4 +1,4 @@
-// fill_, arange, linspace, triangle_indices.
+// fill_, arange, linspace, _tril_triu_indices.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -162,9 +162,9 @@ void write_triangle_indices(T* rows_out, T* columns_out, int64_t begin, int64_t 
   }
 }
 
-void triangle_indices(Call& call) {
+void tril_triu_indices(Call& call) {
   cb_tensor& out = call.output();
-  const arguments::TriangleIndices args(call);
+  const arguments::TrilTriuIndices args(call);
   const int64_t count = out.sizes[1];
   dispatch_among(out.dtype, Types<int32_t, int64_t>{}, [&]<typename T>() {
     T* rows = mutable_data<T>(out);
@@ -180,7 +180,7 @@ void register_creation(KernelTable& table) {
   table.add<fill_>("fill_");
   table.add<arange>("arange");
   table.add<linspace>("linspace");
-  table.add<triangle_indices>("triangle_indices");
+  table.add<tril_triu_indices>("_tril_triu_indices");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

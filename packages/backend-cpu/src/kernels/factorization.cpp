@@ -78,8 +78,8 @@ void lu_factor(Call& call) {
 }
 
 // (self, dim, backwards): the permutation that the row exchanges of LU pivots make
-void exchanged_order(Call& call) {
-  const arguments::ExchangedOrder args(call);
+void lu_pivots_to_permutation(Call& call) {
+  const arguments::LuPivotsToPermutation args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   const int dim = static_cast<int>(args.dim);
   const bool backwards = args.backwards;
@@ -220,7 +220,7 @@ void householder_product(Call& call) {
 void register_factorization(KernelTable& table) {
   table.add<cholesky>("linalg_cholesky_ex");
   table.add<lu_factor>("linalg_lu_factor_ex");
-  table.add<exchanged_order>("exchanged_order");
+  table.add<lu_pivots_to_permutation>("_lu_pivots_to_permutation");
   table.add<ldl_factor>("linalg_ldl_factor_ex");
   table.add<geqrf>("geqrf");
   table.add<qr>("linalg_qr");

@@ -403,8 +403,8 @@ void fft_r2c(Call& call) {
 }
 
 // (self, dim, scale): the first n / 2 + 1 results of the last of the dimensions
-void fft_r2c_several(Call& call) {
-  const arguments::FftR2cSeveral args(call);
+void fft_r2c_nd(Call& call) {
+  const arguments::FftR2cNd args(call);
   const cb_tensor& input = *args.self;
   cb_tensor& output = call.output();
   const auto dims = args.dim;
@@ -441,10 +441,10 @@ void fft_c2r(Call& call) {
 }  // namespace
 
 void register_fft(KernelTable& table) {
-  table.add<fft_c2c>("fft_c2c");
-  table.add<fft_r2c>("fft_r2c");
-  table.add<fft_r2c_several>("fft_r2c_several");
-  table.add<fft_c2r>("fft_c2r");
+  table.add<fft_c2c>("_fft_c2c");
+  table.add<fft_r2c>("_fft_r2c");
+  table.add<fft_r2c_nd>("_fft_r2c_nd");
+  table.add<fft_c2r>("_fft_c2r");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// im2col (`patches`) and col2im (`patches_backward`): each row of the column matrix is the image
+// im2col (`im2col`) and col2im (`col2im`): each row of the column matrix is the image
 // shifted by one element of the kernel.
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Spatial dimension d of image and kernel. patches and patches_backward have these arguments in
+// Spatial dimension d of image and kernel. patches and col2im have these arguments in
 // common.
 struct Axis {
   int64_t size, kernel, dilation, padding, stride, count;
@@ -38,7 +38,7 @@ struct Axis {
 };
 
 void im2col(Call& call) {
-  const arguments::Patches args(call);
+  const arguments::Im2col args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   const Axis down(args, in.sizes[2], 0), across(args, in.sizes[3], 1);
@@ -65,7 +65,7 @@ void im2col(Call& call) {
 }
 
 template <typename T>
-void add_columns(const arguments::PatchesBackward& args, const cb_tensor& out) {
+void add_columns(const arguments::Col2im& args, const cb_tensor& out) {
   using C = compute_t<T>;
   const cb_tensor& grad = *args.grad;
   const Axis down(args, out.sizes[2], 0), across(args, out.sizes[3], 1);
@@ -112,7 +112,7 @@ void add_columns(const arguments::PatchesBackward& args, const cb_tensor& out) {
 }
 
 void col2im(Call& call) {
-  const arguments::PatchesBackward args(call);
+  const arguments::Col2im args(call);
   if (call.output().numel == 0) return;
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() { add_columns<T>(args, call.output()); });
 }
@@ -120,8 +120,8 @@ void col2im(Call& call) {
 }  // namespace
 
 void register_folding(KernelTable& table) {
-  table.add<im2col>("patches");
-  table.add<col2im>("patches_backward");
+  table.add<im2col>("im2col");
+  table.add<col2im>("col2im");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// embedding_bag_forward and embedding_bag_backward: sums, means and maxima of bags of rows of a
+// _embedding_bag and _embedding_bag_backward: sums, means and maxima of bags of rows of a
 // table. Half precisions are accumulated in float32. The gradient is computed per row of the table,
 // in the order of the indices, so that it does not depend on the number of threads.
 #include <algorithm>
@@ -108,7 +108,7 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
-  const arguments::EmbeddingBagForward args(call);
+  const arguments::EmbeddingBag args(call);
   const cb_tensor &weight = *args.weight, &out = call.output(0);
   const int64_t* indices = data<int64_t>(*args.indices);
   const cb_tensor* factors = args.per_sample_weights;
@@ -211,7 +211,7 @@ void backward(Call& call) {
   check_rows(indices, count, rows);
   for (int64_t i = 0; i < count; ++i)
     if (bag_of[i] < -1 || bag_of[i] >= bags)
-      throw failure(CB_INDEX_ERROR, "embedding_bag_backward: bag %lld is out of range for %lld bags",
+      throw failure(CB_INDEX_ERROR, "_embedding_bag_backward: bag %lld is out of range for %lld bags",
                     static_cast<long long>(bag_of[i]), static_cast<long long>(bags));
   // `order`: the indices sorted by row, stable within a row.
   std::vector<int64_t> starts(rows + 1, 0), order(count);
@@ -243,8 +243,8 @@ void backward(Call& call) {
   });
 }
 
-void embedding_bag_forward(Call& call) {
-  const arguments::EmbeddingBagForward args(call);
+void embedding_bag(Call& call) {
+  const arguments::EmbeddingBag args(call);
   dispatch<FloatTypes>(args.weight->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void embedding_bag_backward(Call& call) {
@@ -255,8 +255,8 @@ void embedding_bag_backward(Call& call) {
 }  // namespace
 
 void register_indexing_bags(KernelTable& table) {
-  table.add<embedding_bag_forward>("embedding_bag_forward");
-  table.add<embedding_bag_backward>("embedding_bag_backward");
+  table.add<embedding_bag>("_embedding_bag");
+  table.add<embedding_bag_backward>("_embedding_bag_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

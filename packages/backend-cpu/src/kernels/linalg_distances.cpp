@@ -1,4 +1,4 @@
-// distances, distances_backward and pair_distances: p-norms of the differences of pairs of rows.
+// _cdist_forward, _cdist_backward and _pdist_forward: p-norms of the differences of pairs of rows.
 //
 // 64 rows of the second matrix are transposed into a tile, so that the distances of one row to all
 // of them are vectorized across the tile. Euclidean distances take half the work by
@@ -225,7 +225,7 @@ void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>
 template <typename T, typename Norm>
 void all_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
-  const arguments::Distances args(call);
+  const arguments::CdistForward args(call);
   const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   const int64_t batch = out.numel / (rows * others);
@@ -253,7 +253,7 @@ void all_pairs(Call& call, const Norm& norm) {
 template <typename T, typename Norm>
 void self_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
-  const cb_tensor &x = *arguments::PairDistances(call).self, &out = call.output();
+  const cb_tensor &x = *arguments::PdistForward(call).self, &out = call.output();
   const int64_t rows = x.sizes[0], terms = x.sizes[1];
   const int64_t across = (rows + tile - 1) / tile;
   parallel_for(across, grain_for(rows * tile * std::max<int64_t>(terms, 1) / 8), [&](int64_t begin, int64_t end) {
@@ -280,17 +280,17 @@ void with_norm(double p, F&& f) {
   f(General<C>{static_cast<C>(p)});
 }
 
-void pair_distances(Call& call) {
+void pdist_forward(Call& call) {
   if (call.output().numel == 0) return;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    with_norm<compute_t<T>>(arguments::PairDistances(call).p, [&](const auto& norm) { self_pairs<T>(call, norm); });
+    with_norm<compute_t<T>>(arguments::PdistForward(call).p, [&](const auto& norm) { self_pairs<T>(call, norm); });
   });
 }
 
-void distances(Call& call) {
+void cdist_forward(Call& call) {
   if (call.output().numel == 0) return;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    with_norm<compute_t<T>>(arguments::Distances(call).p, [&](const auto& norm) { all_pairs<T>(call, norm); });
+    with_norm<compute_t<T>>(arguments::CdistForward(call).p, [&](const auto& norm) { all_pairs<T>(call, norm); });
   });
 }
 
@@ -339,7 +339,7 @@ void euclidean_backward(Call& call) {
   using L = reduce::Lanes<C>;
   using V = typename L::type;
   constexpr int64_t width = 2 * L::count;
-  const arguments::DistancesBackward args(call);
+  const arguments::CdistBackward args(call);
   const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   const int64_t groups = (rows + rows_per_step - 1) / rows_per_step, padded = (terms + width - 1) / width * width;
@@ -393,8 +393,8 @@ void euclidean_backward(Call& call) {
                });
 }
 
-void distances_backward(Call& call) {
-  const arguments::DistancesBackward args(call);
+void cdist_backward(Call& call) {
+  const arguments::CdistBackward args(call);
   const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   if (out.numel == 0) return;
   const double p = args.p;
@@ -424,9 +424,9 @@ void distances_backward(Call& call) {
 }  // namespace
 
 void register_linalg_distances(KernelTable& table) {
-  table.add<distances>("distances");
-  table.add<pair_distances>("pair_distances");
-  table.add<distances_backward>("distances_backward");
+  table.add<cdist_forward>("_cdist_forward");
+  table.add<pdist_forward>("_pdist_forward");
+  table.add<cdist_backward>("_cdist_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

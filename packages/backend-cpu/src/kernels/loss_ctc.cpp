@@ -1,4 +1,4 @@
-// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
+// _ctc_loss, _ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
 //
 // The labels of a sample with a blank before, between and after them are 2 * length + 1 states.
 // alpha[t, s] and beta[t, s] are the log probabilities of all paths that lead to and from state s
@@ -59,7 +59,7 @@ void check_labels(const int64_t* labels, int64_t count, int64_t classes) {
 }
 
 template <typename T>
-void forward(Call& call, const arguments::CtcLossForward& args) {
+void forward(Call& call, const arguments::CtcLoss& args) {
   const cb_tensor &scores = *args.log_probs, &targets = *args.targets;
   cb_tensor &losses = call.output(0), &alphas = call.output(1);
   const auto input_lengths = args.input_lengths, target_lengths = args.target_lengths;
@@ -147,8 +147,8 @@ void backward(Call& call, const arguments::CtcLossBackward& args) {
   });
 }
 
-void ctc_loss_forward(Call& call) {
-  const arguments::CtcLossForward args(call);
+void ctc_loss(Call& call) {
+  const arguments::CtcLoss args(call);
   dispatch<FullFloatTypes>(args.log_probs->dtype, [&]<typename T>() { forward<T>(call, args); });
 }
 void ctc_loss_backward(Call& call) {
@@ -159,8 +159,8 @@ void ctc_loss_backward(Call& call) {
 }  // namespace
 
 void register_loss_ctc(KernelTable& table) {
-  table.add<ctc_loss_forward>("ctc_loss_forward");
-  table.add<ctc_loss_backward>("ctc_loss_backward");
+  table.add<ctc_loss>("_ctc_loss");
+  table.add<ctc_loss_backward>("_ctc_loss_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -163,7 +163,7 @@ void layer_norm_backward_of(Call& call) {
 template <typename T>
 void rms_norm_of(Call& call) {
   using V = compute_t<T>;
-  const arguments::NativeRmsNorm args(call);
+  const arguments::FusedRmsNorm args(call);
   const cb_tensor& input = *args.input;
   cb_tensor &out = call.output(0), &rstd = call.output(1);
   const double eps = args.eps;
@@ -193,7 +193,7 @@ void rms_norm_of(Call& call) {
 template <typename T>
 void rms_norm_backward_of(Call& call) {
   using V = compute_t<T>;
-  const arguments::NativeRmsNormBackward args(call);
+  const arguments::FusedRmsNormBackward args(call);
   const cb_tensor &grad = *args.grad, &input = *args.input, &rstd = *args.rstd;
   cb_tensor &out = call.output(0), &grad_weight = call.output(1);
   const int64_t n = row_length(args.normalized_shape), rows = rstd.numel;
@@ -267,7 +267,7 @@ void layer_norm_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { layer_norm_backward_of<T>(call); });
 }
 void rms_norm(Call& call) {
-  dispatch<FloatTypes>(arguments::NativeRmsNorm(call).input->dtype, [&]<typename T>() { rms_norm_of<T>(call); });
+  dispatch<FloatTypes>(arguments::FusedRmsNorm(call).input->dtype, [&]<typename T>() { rms_norm_of<T>(call); });
 }
 void rms_norm_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { rms_norm_backward_of<T>(call); });
@@ -278,8 +278,8 @@ void rms_norm_backward(Call& call) {
 void register_normalization(KernelTable& table) {
   table.add<layer_norm>("native_layer_norm");
   table.add<layer_norm_backward>("native_layer_norm_backward");
-  table.add<rms_norm>("native_rms_norm");
-  table.add<rms_norm_backward>("native_rms_norm_backward");
+  table.add<rms_norm>("_fused_rms_norm");
+  table.add<rms_norm_backward>("_fused_rms_norm_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -411,16 +411,16 @@ void fused_asgd(Call& call) {
 }  // namespace
 
 void register_optimizer(KernelTable& table) {
-  table.add<fused_sgd>("fused_sgd_");
-  table.add<fused_adam>("fused_adam_");
-  table.add<fused_rmsprop>("fused_rmsprop_");
-  table.add<fused_adagrad>("fused_adagrad_");
-  table.add<fused_adamax>("fused_adamax_");
-  table.add<fused_nadam>("fused_nadam_");
-  table.add<fused_radam>("fused_radam_");
-  table.add<fused_adadelta>("fused_adadelta_");
-  table.add<fused_rprop>("fused_rprop_");
-  table.add<fused_asgd>("fused_asgd_");
+  table.add<fused_sgd>("_fused_sgd_");
+  table.add<fused_adam>("_fused_adam_");
+  table.add<fused_rmsprop>("_fused_rmsprop_");
+  table.add<fused_adagrad>("_fused_adagrad_");
+  table.add<fused_adamax>("_fused_adamax_");
+  table.add<fused_nadam>("_fused_nadam_");
+  table.add<fused_radam>("_fused_radam_");
+  table.add<fused_adadelta>("_fused_adadelta_");
+  table.add<fused_rprop>("_fused_rprop_");
+  table.add<fused_asgd>("_fused_asgd_");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// pad_constant: a constant at both ends of any dimensions. pad_edges and pad_edges_backward:
+// _constant_pad_nd: a constant at both ends of any dimensions. _reflection_replication_pad and _reflection_replication_pad_backward:
 // reflection, replication and circular padding of the last dimensions.
 #include <bit>
 #include <cstring>
@@ -61,8 +61,8 @@ struct Padding {
   std::vector<int64_t> ahead, behind;  // source indices of positions before `first`, and from `last` on
 };
 
-void pad_edges(Call& call) {
-  const arguments::PadEdges args(call);
+void reflection_replication_pad(Call& call) {
+  const arguments::ReflectionReplicationPad args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   const Padding pad(in, out, args.padding, args.mode);
@@ -97,7 +97,7 @@ void pad_edges(Call& call) {
   });
 }
 
-// ---- pad_constant
+// ---- _constant_pad_nd
 
 // The dimensions of a result in memory order. Each begins `before` elements before the input's, or
 // after it if `before` is negative. A dimension without padding is merged into the one before it if
@@ -176,8 +176,8 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
   });
 }
 
-void pad_constant(Call& call) {
-  const arguments::PadConstant args(call);
+void constant_pad_nd(Call& call) {
+  const arguments::ConstantPadNd args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   if (out.ndim == 0) return move_elements(out, in);
@@ -233,8 +233,8 @@ void accumulate_gradient(const Padding& pad, const cb_tensor& grad, const cb_ten
   });
 }
 
-void pad_edges_backward(Call& call) {
-  const arguments::PadEdgesBackward args(call);
+void reflection_replication_pad_backward(Call& call) {
+  const arguments::ReflectionReplicationPadBackward args(call);
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   const Padding pad(out, grad, args.padding, args.mode);
@@ -244,9 +244,9 @@ void pad_edges_backward(Call& call) {
 }  // namespace
 
 void register_padding(KernelTable& table) {
-  table.add<pad_constant>("pad_constant");
-  table.add<pad_edges>("pad_edges");
-  table.add<pad_edges_backward>("pad_edges_backward");
+  table.add<constant_pad_nd>("_constant_pad_nd");
+  table.add<reflection_replication_pad>("_reflection_replication_pad");
+  table.add<reflection_replication_pad_backward>("_reflection_replication_pad_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

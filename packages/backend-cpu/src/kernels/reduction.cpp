@@ -1,4 +1,4 @@
-// sum, mean, nan_sum, count_nonzero, prod, all, any.
+// sum, mean, _nansum, count_nonzero, prod, all, any.
 #include <atomic>
 #include <complex>
 #include <cstring>
@@ -31,8 +31,8 @@ void mean(Call& call) {
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() { sum_to<T, true>(in, out); });
 }
 
-void nan_sum(Call& call) {
-  const cb_tensor& in = *arguments::NanSum(call).self;
+void nansum(Call& call) {
+  const cb_tensor& in = *arguments::Nansum(call).self;
   cb_tensor& out = call.output();
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sum_to<T, false, Of::numbers>(in, out); });
 }
@@ -271,7 +271,7 @@ void any(Call& call) {
 void register_reduction(KernelTable& table) {
   table.add<sum>("sum");
   table.add<mean>("mean");
-  table.add<nan_sum>("nan_sum");
+  table.add<nansum>("_nansum");
   table.add<count_nonzero>("count_nonzero");
   table.add<prod>("prod");
   table.add<all>("all");

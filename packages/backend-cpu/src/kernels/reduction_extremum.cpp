@@ -111,12 +111,12 @@ void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t co
   }
 }
 
-void extrema(Call& call) {
+void aminmax(Call& call) {
   cb_tensor &low = call.output(0), &high = call.output(1);
   for (int d = 0; d < low.ndim; ++d)
     if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
-      throw failure(CB_RUNTIME_ERROR, "extrema(): both results must have the same strides");
-  const Distinct distinct(*arguments::Extrema(call).self, low);
+      throw failure(CB_RUNTIME_ERROR, "_aminmax(): both results must have the same strides");
+  const Distinct distinct(*arguments::Aminmax(call).self, low);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     char* bases[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
     run<Extrema<Compared<T>>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
@@ -262,7 +262,7 @@ void extremum_with_indices(Call& call) {
 void register_reduction_extremum(KernelTable& table) {
   table.add<extremum<true>>("amax");
   table.add<extremum<false>>("amin");
-  table.add<extrema>("extrema");
+  table.add<aminmax>("_aminmax");
   table.add<arg_extremum<true>>("argmax");
   table.add<arg_extremum<false>>("argmin");
   table.add<extremum_with_indices<true>>("max_with_indices");

@@ -1,4 +1,4 @@
-// resample and resample_backward: signals, images and volumes of other sizes.
+// _upsample and _upsample_backward: signals, images and volumes of other sizes.
 //
 // Interpolation is separable: one dimension at a time. An input row is resampled to the new width
 // once and reused for all result rows that depend on it. The gradient is the same computation with
@@ -260,7 +260,7 @@ struct Spatial {
   }
 };
 
-// Args: Resample or ResampleBackward.
+// Args: Resample or UpsampleBackward.
 template <typename C, typename Args>
 Tables<C> tables_of(const Args& args, const cb_tensor& small, const cb_tensor& large) {
   const Spatial from(small), to(large);
@@ -385,7 +385,7 @@ void interpolate_bytes(const cb_tensor& in, const cb_tensor& out, const Tables<d
 }
 
 // Nearest-neighbour modes copy elements of any dtype.
-void copy_nearest(const arguments::Resample& args, const cb_tensor& out) {
+void copy_nearest(const arguments::Upsample& args, const cb_tensor& out) {
   const cb_tensor& in = *args.self;
   const Layout layout = layout_of(in, out);
   const Tables<float> tables = tables_of<float>(args, in, out);
@@ -416,8 +416,8 @@ void copy_nearest(const arguments::Resample& args, const cb_tensor& out) {
   });
 }
 
-void resample(Call& call) {
-  const arguments::Resample args(call);
+void upsample(Call& call) {
+  const arguments::Upsample args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   const Filter filter = filter_named(args.mode);
@@ -426,8 +426,8 @@ void resample(Call& call) {
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { interpolate<T>(in, out, tables_of<compute_t<T>>(args, in, out)); });
 }
 
-void resample_backward(Call& call) {
-  const arguments::ResampleBackward args(call);
+void upsample_backward(Call& call) {
+  const arguments::UpsampleBackward args(call);
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
@@ -440,8 +440,8 @@ void resample_backward(Call& call) {
 }  // namespace
 
 void register_resampling(KernelTable& table) {
-  table.add<resample>("resample");
-  table.add<resample_backward>("resample_backward");
+  table.add<upsample>("_upsample");
+  table.add<upsample_backward>("_upsample_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// running_extremum: the index of the largest or smallest element so far along a dimension, of the
+// _cummax_cummin: the index of the largest or smallest element so far along a dimension, of the
 // last one among equals. A NaN is never replaced by a number.
 #include "../iterate.hpp"
 #include "../load.hpp"
@@ -110,8 +110,8 @@ void running_indices(const cb_tensor& in, const cb_tensor& out, int dim) {
   });
 }
 
-void running_extremum(Call& call) {
-  const arguments::RunningExtremum args(call);
+void cummax_cummin(Call& call) {
+  const arguments::CummaxCummin args(call);
   const cb_tensor& out = call.output();
   if (out.numel == 0) return;
   const int dim = static_cast<int>(args.dim);
@@ -128,7 +128,7 @@ void running_extremum(Call& call) {
 }  // namespace
 
 void register_scan_extremum(KernelTable& table) {
-  table.add<running_extremum>("running_extremum");
+  table.add<cummax_cummin>("_cummax_cummin");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

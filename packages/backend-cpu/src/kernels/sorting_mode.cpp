@@ -1,4 +1,4 @@
-// mode_position: the index of the most frequent element of each slice.
+// _mode_index: the index of the most frequent element of each slice.
 //
 // The keys of a slice are counted in a hash table with open addressing (Knuth, The Art of Computer
 // Programming 3, 6.4): one pass, where sorting takes several. A long slice is first partitioned by
@@ -198,8 +198,8 @@ void modes(const cb_tensor& in, const cb_tensor& out, int dim) {
   });
 }
 
-void mode_position(Call& call) {
-  const arguments::ModePosition args(call);
+void mode_index(Call& call) {
+  const arguments::ModeIndex args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() { modes<T>(in, out, static_cast<int>(args.dim)); });
@@ -208,7 +208,7 @@ void mode_position(Call& call) {
 }  // namespace
 
 void register_sorting_mode(KernelTable& table) {
-  table.add<mode_position>("mode_position");
+  table.add<mode_index>("_mode_index");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// order_position: where the element of a rank is; count_in_bins: histograms of equal intervals.
+// _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
 //
 // The element of a rank is found among unsigned keys of the same order. Of a long line the keys are counted by their first digits,
 // and only those of the digits that hold the rank are looked at closely, with their positions: as no two pairs of key and position
@@ -199,8 +199,8 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
     parallel_for(g.numel, grain_for(4 * length), some);
 }
 
-void order_position(Call& call) {
-  const arguments::OrderPosition args(call);
+void kthvalue_index(Call& call) {
+  const arguments::KthvalueIndex args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   dispatch_among(in.dtype, BoolType{} + RealTypes{},
@@ -258,19 +258,19 @@ void count_bins_of(const cb_tensor& in, const cb_tensor& out, double low, double
   }
 }
 
-void count_in_bins(Call& call) {
-  const arguments::CountInBins args(call);
+void histc(Call& call) {
+  const arguments::Histc args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel > EqualBins<double>::most_bins)
-    throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(out.numel));
+    throw failure(CB_RUNTIME_ERROR, "_histc(): %lld bins are too many", static_cast<long long>(out.numel));
   dispatch<FloatTypes>(in.dtype, [&]<typename T>() { count_bins_of<T>(in, out, args.low, args.high); });
 }
 
 }  // namespace
 
 void register_sorting_order(KernelTable& table) {
-  table.add<order_position>("order_position");
-  table.add<count_in_bins>("count_in_bins");
+  table.add<kthvalue_index>("_kthvalue_index");
+  table.add<histc>("_histc");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// bisect: the insertion indices of values in sorted rows. The binary search has no data-dependent
+// _searchsorted: the insertion indices of values in sorted rows. The binary search has no data-dependent
 // branches, which could not be predicted.
 #include <bit>
 #include <limits>
@@ -55,7 +55,7 @@ void search_many(const T* queries, int64_t n, const C* sequence, int32_t length,
 }
 
 template <typename T, typename R>
-void search(Call& call, const arguments::Bisect& args) {
+void search(Call& call, const arguments::Searchsorted& args) {
   using C = compute_t<T>;
   const cb_tensor &sequence = *args.sorted_sequence, &values = *args.values, &out = call.output();
   const cb_tensor* sorter = args.sorter;
@@ -107,9 +107,9 @@ void search(Call& call, const arguments::Bisect& args) {
   });
 }
 
-void bisect(Call& call) {
+void searchsorted(Call& call) {
   if (call.output().numel == 0) return;
-  const arguments::Bisect args(call);
+  const arguments::Searchsorted args(call);
   dispatch<RealTypes>(args.sorted_sequence->dtype, [&]<typename T>() {
     if (call.output().dtype == CB_INT32)
       search<T, int32_t>(call, args);
@@ -121,7 +121,7 @@ void bisect(Call& call) {
 }  // namespace
 
 void register_sorting_search(KernelTable& table) {
-  table.add<bisect>("bisect");
+  table.add<searchsorted>("_searchsorted");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -257,9 +257,9 @@ const char* name_of(ConvolutionKind kind) {
     case ConvolutionKind::forward:
       return "convolution";
     case ConvolutionKind::input_gradient:
-      return "convolution_input_gradient";
+      return "convolution_backward_input";
     default:
-      return "convolution_weight_gradient";
+      return "convolution_backward_weight";
   }
 }
 

@@ -1,4 +1,4 @@
-// Attention on AMX: blocks of attention_forward and attention_backward, for bfloat16, and for
+// Attention on AMX: blocks of _scaled_dot_product_attention and _scaled_dot_product_attention_backward, for bfloat16, and for
 // float32 by bf16x3 emulation.
 #pragma once
 

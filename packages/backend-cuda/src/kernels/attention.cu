@@ -1,4 +1,4 @@
-// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by
+// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by
 // tile.
 //
 // Only one tile of scores exists at a time. The running maximum and sum of a row are corrected with
@@ -492,7 +492,7 @@ __global__ void __launch_bounds__(block)
   }
 }
 
-// From the arguments of attention_forward or attention_backward.
+// From the arguments of _scaled_dot_product_attention or _scaled_dot_product_attention_backward.
 template <typename Arguments>
 Attention describe(const Arguments& args) {
   const cb_tensor &query = *args.query, &key = *args.key, &value = *args.value;
@@ -529,8 +529,8 @@ void dispatch_width(int32_t dtype, int64_t columns, F&& f) {
   });
 }
 
-void attention_forward(Call& call) {
-  const arguments::AttentionForward args(call);
+void scaled_dot_product_attention(Call& call) {
+  const arguments::ScaledDotProductAttention args(call);
   const cb_tensor &query = *args.query, &out = call.output(0), &logsumexp = call.output(1);
   if (logsumexp.numel == 0 || cudnn_attention_forward(call)) return;
   Attention a = describe(args);
@@ -544,8 +544,8 @@ void attention_forward(Call& call) {
   });
 }
 
-void attention_backward(Call& call) {
-  const arguments::AttentionBackward args(call);
+void scaled_dot_product_attention_backward(Call& call) {
+  const arguments::ScaledDotProductAttentionBackward args(call);
   const cb_tensor &query = *args.query, &logsumexp = *args.logsumexp;
   if (cudnn_attention_backward(call)) return;
   Attention a = describe(args);
@@ -577,8 +577,8 @@ void attention_backward(Call& call) {
 }  // namespace
 
 void register_attention(KernelTable& table) {
-  table.add<attention_forward>("attention_forward");
-  table.add<attention_backward>("attention_backward");
+  table.add<scaled_dot_product_attention>("_scaled_dot_product_attention");
+  table.add<scaled_dot_product_attention_backward>("_scaled_dot_product_attention_backward");
 }
 
 }  // namespace candelabra::cuda

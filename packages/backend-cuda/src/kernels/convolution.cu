@@ -533,15 +533,15 @@ void run_gradient(Call& call, const Convolution& c, int64_t groups) {
   run_direct_kernel(call, c, groups, nullptr);
 }
 
-void convolution_input_gradient(Call& call) {
-  const arguments::ConvolutionInputGradient args(call);
+void convolution_backward_input(Call& call) {
+  const arguments::ConvolutionBackwardInput args(call);
   const cb_tensor& out = call.output();
   if (out.numel == 0) return;
   run_gradient(call, describe(ConvolutionKind::InputGradient, args, out, *args.weight, *args.grad, out.dtype), args.groups);
 }
 
-void convolution_weight_gradient(Call& call) {
-  const arguments::ConvolutionWeightGradient args(call);
+void convolution_backward_weight(Call& call) {
+  const arguments::ConvolutionBackwardWeight args(call);
   const cb_tensor& out = call.output();
   if (out.numel == 0) return;
   run_gradient(call, describe(ConvolutionKind::WeightGradient, args, *args.input, out, *args.grad, out.dtype), args.groups);
@@ -551,8 +551,8 @@ void convolution_weight_gradient(Call& call) {
 
 void register_convolution(KernelTable& table) {
   table.add<convolution>("convolution");
-  table.add<convolution_input_gradient>("convolution_input_gradient");
-  table.add<convolution_weight_gradient>("convolution_weight_gradient");
+  table.add<convolution_backward_input>("convolution_backward_input");
+  table.add<convolution_backward_weight>("convolution_backward_weight");
 }
 
 }  // namespace candelabra::cuda

@@ -226,9 +226,9 @@ void complex_to_real(Call& call) {
 }  // namespace
 
 void register_fft(KernelTable& table) {
-  table.add<complex_to_complex>("fft_c2c");
-  table.add<real_to_complex>("fft_r2c");
-  table.add<complex_to_real>("fft_c2r");
+  table.add<complex_to_complex>("_fft_c2c");
+  table.add<real_to_complex>("_fft_r2c");
+  table.add<complex_to_real>("_fft_c2r");
 }
 
 }  // namespace candelabra::cuda

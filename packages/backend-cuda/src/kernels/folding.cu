@@ -1,4 +1,4 @@
-// patches (im2col) and patches_backward (col2im). One thread gathers one element of the result,
+// im2col (im2col) and col2im (col2im). One thread gathers one element of the result,
 // plane by plane.
 #include "candelabra/arguments/resampling.hpp"
 #include "places.hpp"
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(threads) patches_kernel(U* out, const U* in, c
   }
 }
 
-void patches(Call& call) {
-  const arguments::Patches args(call);
+void im2col(Call& call) {
+  const arguments::Im2col args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   Folding f(args, in);
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-void patches_backward(Call& call) {
-  const arguments::PatchesBackward args(call);
+void col2im(Call& call) {
+  const arguments::Col2im args(call);
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   Folding f(args, out);
@@ -113,8 +113,8 @@ void patches_backward(Call& call) {
 }  // namespace
 
 void register_folding(KernelTable& table) {
-  table.add<patches>("patches");
-  table.add<patches_backward>("patches_backward");
+  table.add<im2col>("im2col");
+  table.add<col2im>("col2im");
 }
 
 }  // namespace candelabra::cuda

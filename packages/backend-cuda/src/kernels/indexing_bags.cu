@@ -1,4 +1,4 @@
-// embedding_bag_forward and embedding_bag_backward: sums, means and maxima of bags of rows of a
+// _embedding_bag and _embedding_bag_backward: sums, means and maxima of bags of rows of a
 // table. Half precisions are summed in float32. The gradient of a row is summed in the order of the
 // indices.
 #include <algorithm>
@@ -138,7 +138,7 @@ void refuse_rows(int64_t rows, int64_t count) {
 template <typename T>
 void forward(Call& call) {
   using Element = memory_t<T>;
-  const arguments::EmbeddingBagForward args(call);
+  const arguments::EmbeddingBag args(call);
   const cb_tensor &weight = *args.weight, &offsets = *args.offsets, &out = call.output(0);
   const cb_tensor* factors = args.per_sample_weights;
   const int64_t number = out.sizes[0];
@@ -313,8 +313,8 @@ void backward(Call& call) {
   additions.run(out, grad.data, slice, no_factor(), factors.data());
 }
 
-void embedding_bag_forward(Call& call) {
-  dispatch<FloatTypes>(arguments::EmbeddingBagForward(call).weight->dtype, [&]<typename T>() { forward<T>(call); });
+void embedding_bag(Call& call) {
+  dispatch<FloatTypes>(arguments::EmbeddingBag(call).weight->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void embedding_bag_backward(Call& call) {
   dispatch<FloatTypes>(arguments::EmbeddingBagBackward(call).grad->dtype, [&]<typename T>() { backward<T>(call); });
@@ -323,8 +323,8 @@ void embedding_bag_backward(Call& call) {
 }  // namespace
 
 void register_indexing_bags(KernelTable& table) {
-  table.add<embedding_bag_forward>("embedding_bag_forward");
-  table.add<embedding_bag_backward>("embedding_bag_backward");
+  table.add<embedding_bag>("_embedding_bag");
+  table.add<embedding_bag_backward>("_embedding_bag_backward");
 }
 
 }  // namespace candelabra::cuda

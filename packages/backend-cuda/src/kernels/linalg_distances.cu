@@ -1,4 +1,4 @@
-// distances (cdist), pair_distances (pdist) and distances_backward: p-norms of the differences of
+// _cdist_forward (cdist), _pdist_forward (pdist) and _cdist_backward: p-norms of the differences of
 // all pairs of rows. A block computes a tile of distances from tiles of both matrices in shared
 // memory. The differences are computed directly, not from products of the rows, so that close rows
 // lose no digits.
@@ -149,14 +149,14 @@ void run_distances(const Call& call, const cb_tensor& x1, const cb_tensor& x2, d
   launch(call, distance_kernel<T>, static_cast<unsigned>(std::min<int64_t>(tiles, 1 << 30)), threads, 0, a);
 }
 
-void distances(Call& call) {
+void cdist_forward(Call& call) {
   if (call.output().numel == 0) return;
-  const arguments::Distances args(call);
+  const arguments::CdistForward args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { run_distances<T>(call, *args.x1, *args.x2, args.p, false); });
 }
-void pair_distances(Call& call) {
+void pdist_forward(Call& call) {
   if (call.output().numel == 0) return;
-  const arguments::PairDistances args(call);
+  const arguments::PdistForward args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { run_distances<T>(call, *args.self, *args.self, args.p, true); });
 }
 
@@ -256,7 +256,7 @@ template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
   using Element = memory_t<T>;
-  const arguments::DistancesBackward args(call);
+  const arguments::CdistBackward args(call);
   const cb_tensor &x1 = *args.x1, &x2 = *args.x2;
   cb_tensor& out = call.output();
   const double p = args.p;
@@ -297,7 +297,7 @@ void backward(Call& call) {
            static_cast<const C*>(partial.as<C>()), out.numel, static_cast<int>(parts));
 }
 
-void distances_backward(Call& call) {
+void cdist_backward(Call& call) {
   if (call.output().numel == 0) return;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });
 }
@@ -305,9 +305,9 @@ void distances_backward(Call& call) {
 }  // namespace
 
 void register_linalg_distances(KernelTable& table) {
-  table.add<distances>("distances");
-  table.add<pair_distances>("pair_distances");
-  table.add<distances_backward>("distances_backward");
+  table.add<cdist_forward>("_cdist_forward");
+  table.add<pdist_forward>("_pdist_forward");
+  table.add<cdist_backward>("_cdist_backward");
 }
 
 }  // namespace candelabra::cuda

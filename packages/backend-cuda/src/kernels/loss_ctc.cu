@@ -1,4 +1,4 @@
-// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
+// _ctc_loss, _ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
 // The labels of a sample, with a blank before, between and after them, are 2 * length + 1 states.
 // alpha and beta are the log probabilities of all paths to and from a state at a time step.
 //
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(most_threads)
 
 template <typename T>
 void forward(Call& call) {
-  const arguments::CtcLossForward args(call);
+  const arguments::CtcLoss args(call);
   const cb_tensor &scores = *args.log_probs, &targets = *args.targets;
   cb_tensor &losses = call.output(0), &alphas = call.output(1);
   const Problem<T> problem(call, scores, targets, alphas, args.blank);
@@ -265,8 +265,8 @@ void backward(Call& call) {
   });
 }
 
-void ctc_loss_forward(Call& call) {
-  dispatch<FullFloatTypes>(arguments::CtcLossForward(call).log_probs->dtype, [&]<typename T>() { forward<T>(call); });
+void ctc_loss(Call& call) {
+  dispatch<FullFloatTypes>(arguments::CtcLoss(call).log_probs->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void ctc_loss_backward(Call& call) {
   dispatch<FullFloatTypes>(arguments::CtcLossBackward(call).log_probs->dtype, [&]<typename T>() { backward<T>(call); });
@@ -275,8 +275,8 @@ void ctc_loss_backward(Call& call) {
 }  // namespace
 
 void register_loss_ctc(KernelTable& table) {
-  table.add<ctc_loss_forward>("ctc_loss_forward");
-  table.add<ctc_loss_backward>("ctc_loss_backward");
+  table.add<ctc_loss>("_ctc_loss");
+  table.add<ctc_loss_backward>("_ctc_loss_backward");
 }
 
 }  // namespace candelabra::cuda

@@ -128,7 +128,7 @@ void layer_norm(Call& call) {
   });
 }
 void rms_norm(Call& call) {
-  const arguments::NativeRmsNorm args(call);
+  const arguments::FusedRmsNorm args(call);
   const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
     forward<T, false>(call, *args.input, args.weight, nullptr, nullptr, call.output(1), n, args.eps, AlongRow{});
@@ -168,7 +168,7 @@ void layer_norm_backward(Call& call) {
   });
 }
 void rms_norm_backward(Call& call) {
-  const arguments::NativeRmsNormBackward args(call);
+  const arguments::FusedRmsNormBackward args(call);
   const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     backward_of_rows<T, false>(call, *args.grad, *args.input, nullptr, *args.rstd, args.weight, n, call.output(1), nullptr);
@@ -247,8 +247,8 @@ void group_norm_backward(Call& call) {
 void register_normalization(KernelTable& table) {
   table.add<layer_norm>("native_layer_norm");
   table.add<layer_norm_backward>("native_layer_norm_backward");
-  table.add<rms_norm>("native_rms_norm");
-  table.add<rms_norm_backward>("native_rms_norm_backward");
+  table.add<rms_norm>("_fused_rms_norm");
+  table.add<rms_norm_backward>("_fused_rms_norm_backward");
   table.add<group_norm>("native_group_norm");
   table.add<group_norm_backward>("native_group_norm_backward");
 }

@@ -260,7 +260,7 @@ void fused_adam(Call& call) {
   const arguments::FusedAdam args(call);
   const double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, decay = args.weight_decay;
   const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
-  if (step < 1) throw failure(CB_VALUE_ERROR, "fused_adam_: step counts from 1, but got %g", step);
+  if (step < 1) throw failure(CB_VALUE_ERROR, "_fused_adam_: step counts from 1, but got %g", step);
   const auto rule = [&]<typename R>(R*) {
     return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), args.eps, 1 - beta1, beta2, 1 - beta2, sign,
              args.decoupled ? 1 - lr * decay : 1, args.decoupled ? 0 : decay);
@@ -360,10 +360,10 @@ void fused_adagrad(Call& call) {
 }  // namespace
 
 void register_optimizer(KernelTable& table) {
-  table.add<fused_sgd>("fused_sgd_");
-  table.add<fused_adam>("fused_adam_");
-  table.add<fused_rmsprop>("fused_rmsprop_");
-  table.add<fused_adagrad>("fused_adagrad_");
+  table.add<fused_sgd>("_fused_sgd_");
+  table.add<fused_adam>("_fused_adam_");
+  table.add<fused_rmsprop>("_fused_rmsprop_");
+  table.add<fused_adagrad>("_fused_adagrad_");
 }
 
 }  // namespace candelabra::cuda

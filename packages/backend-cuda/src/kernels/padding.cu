@@ -1,4 +1,4 @@
-// pad_constant: pads dimensions with a number. pad_edges and pad_edges_backward: reflection,
+// _constant_pad_nd: pads dimensions with a number. _reflection_replication_pad and _reflection_replication_pad_backward: reflection,
 // replication and circular padding of the last dimensions.
 #include <algorithm>
 #include <string_view>
@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(threads) fill_kernel(U* out, const __grid_cons
 }
 
 // Fills the whole result, then copies the input, cropped by negative padding, into it.
-void pad_constant(Call& call) {
-  const arguments::PadConstant args(call);
+void constant_pad_nd(Call& call) {
+  const arguments::ConstantPadNd args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   const auto padding = args.padding;
   if (out.numel == 0) return;
@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(threads) edges_kernel(U* out, const U* in, con
   }
 }
 
-void pad_edges(Call& call) {
-  const arguments::PadEdges args(call);
+void reflection_replication_pad(Call& call) {
+  const arguments::ReflectionReplicationPad args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   Edges p(in, out, args.padding, args.mode);
@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-void pad_edges_backward(Call& call) {
-  const arguments::PadEdgesBackward args(call);
+void reflection_replication_pad_backward(Call& call) {
+  const arguments::ReflectionReplicationPadBackward args(call);
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   Edges p(out, grad, args.padding, args.mode);
@@ -185,9 +185,9 @@ void pad_edges_backward(Call& call) {
 }  // namespace
 
 void register_padding(KernelTable& table) {
-  table.add<pad_constant>("pad_constant");
-  table.add<pad_edges>("pad_edges");
-  table.add<pad_edges_backward>("pad_edges_backward");
+  table.add<constant_pad_nd>("_constant_pad_nd");
+  table.add<reflection_replication_pad>("_reflection_replication_pad");
+  table.add<reflection_replication_pad_backward>("_reflection_replication_pad_backward");
 }
 
 }  // namespace candelabra::cuda

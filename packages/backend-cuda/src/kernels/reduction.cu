@@ -1,4 +1,4 @@
-// sum, nan_sum, mean, count_nonzero, prod, all, any. float32 is accumulated in float64, half
+// sum, _nansum, mean, count_nonzero, prod, all, any. float32 is accumulated in float64, half
 // precisions in float32; integers wrap.
 #include "candelabra/arguments/reduction.hpp"
 #include "reduce.cuh"
@@ -90,8 +90,8 @@ void sum(Call& call) {
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, false>{}, self, call.output()); });
 }
 
-void nan_sum(Call& call) {
-  const cb_tensor& self = *arguments::NanSum(call).self;
+void nansum(Call& call) {
+  const cb_tensor& self = *arguments::Nansum(call).self;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { reduce(call, NumberSum<T>{}, self, call.output()); });
 }
 
@@ -116,7 +116,7 @@ void prod(Call& call) {
 
 void register_reduction(KernelTable& table) {
   table.add<sum>("sum");
-  table.add<nan_sum>("nan_sum");
+  table.add<nansum>("_nansum");
   table.add<count_nonzero>("count_nonzero");
   table.add<mean>("mean");
   table.add<prod>("prod");

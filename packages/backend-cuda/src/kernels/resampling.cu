@@ -1,4 +1,4 @@
-// resample and resample_backward: signals, images and volumes of other sizes. The device computes a
+// _upsample and _upsample_backward: signals, images and volumes of other sizes. The device computes a
 // table of source positions and weights for each dimension. Then one thread gathers one element of
 // the result, plane by plane. The gradient uses the same tables transposed.
 #include <algorithm>
@@ -22,7 +22,7 @@ Filter filter_named(std::string_view mode) {
   if (mode == "nearest-exact") return Filter::nearest_exact;
   if (mode == "linear") return Filter::linear;
   if (mode == "cubic") return Filter::cubic;
-  throw failure(CB_VALUE_ERROR, "resample(): there is no mode \"%.*s\"", static_cast<int>(mode.size()), mode.data());
+  throw failure(CB_VALUE_ERROR, "_upsample(): there is no mode \"%.*s\"", static_cast<int>(mode.size()), mode.data());
 }
 
 // The options that both operators have.
@@ -547,8 +547,8 @@ void copy_nearest(const Call& call, std::span<const double> scales, const cb_ten
   });
 }
 
-void resample(Call& call) {
-  const arguments::Resample args(call);
+void upsample(Call& call) {
+  const arguments::Upsample args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   const Filter filter = filter_named(args.mode);
@@ -558,8 +558,8 @@ void resample(Call& call) {
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { gather<T>(call, options_of(args), out, in, false); });
 }
 
-void resample_backward(Call& call) {
-  const arguments::ResampleBackward args(call);
+void upsample_backward(Call& call) {
+  const arguments::UpsampleBackward args(call);
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { gather<T>(call, options_of(args), out, grad, true); });
@@ -568,8 +568,8 @@ void resample_backward(Call& call) {
 }  // namespace
 
 void register_resampling(KernelTable& table) {
-  table.add<resample>("resample");
-  table.add<resample_backward>("resample_backward");
+  table.add<upsample>("_upsample");
+  table.add<upsample_backward>("_upsample_backward");
 }
 
 }  // namespace candelabra::cuda

@@ -1,4 +1,4 @@
-// running_extremum (cummax, cummin): the index of the largest or smallest element so far along a
+// _cummax_cummin (cummax, cummin): the index of the largest or smallest element so far along a
 // dimension, the last among equals. NaN counts as the extremum.
 #include "candelabra/arguments/scan.hpp"
 #include "scan.cuh"
@@ -10,7 +10,7 @@ namespace {
 // Elements are compared by their sort keys, whose order puts NaN last. For the minimum the keys of
 // numbers are inverted, those of NaN are not. The identity element has index -1.
 template <typename T>
-struct RunningExtremum {
+struct CummaxCummin {
   using K = Key<T>;
   struct Acc {
     K key;
@@ -37,17 +37,17 @@ struct RunningExtremum {
   __device__ int64_t given(const Acc& acc) const { return acc.index; }
 };
 
-void running_extremum(Call& call) {
-  const arguments::RunningExtremum args(call);
+void cummax_cummin(Call& call) {
+  const arguments::CummaxCummin args(call);
   dispatch<SortableTypes>(args.self->dtype, [&]<typename T>() {
-    scan_along(call, RunningExtremum<T>{args.larger}, *args.self, call.output(), args.dim);
+    scan_along(call, CummaxCummin<T>{args.larger}, *args.self, call.output(), args.dim);
   });
 }
 
 }  // namespace
 
 void register_scan_extremum(KernelTable& table) {
-  table.add<running_extremum>("running_extremum");
+  table.add<cummax_cummin>("_cummax_cummin");
 }
 
 }  // namespace candelabra::cuda

@@ -1,4 +1,4 @@
-// order_position: where the element of a rank is; count_in_bins: histograms of equal intervals.
+// _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
 //
 // A block finds the element of a rank digit by digit of its key: it counts the digits of the keys that begin as the one looked for
 // does. Of equal keys the one is taken that a stable sort has there. Only integers are added atomically.
@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(threads) find_position(const __grid_constant__
   }
 }
 
-void order_position(Call& call) {
-  const arguments::OrderPosition args(call);
+void kthvalue_index(Call& call) {
+  const arguments::KthvalueIndex args(call);
   const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
@@ -170,13 +170,13 @@ __global__ void __launch_bounds__(threads) write_counts(const Count* counts, int
     out[b * stride] = stored<T>(static_cast<compute_t<T>>(static_cast<int64_t>(counts[b])));
 }
 
-void count_in_bins(Call& call) {
-  const arguments::CountInBins args(call);
+void histc(Call& call) {
+  const arguments::Histc args(call);
   const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   const int64_t bins = out.numel;
   if (bins > EqualBins<double>::most_bins)
-    throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(bins));
+    throw failure(CB_RUNTIME_ERROR, "_histc(): %lld bins are too many", static_cast<long long>(bins));
   if (bins == 0) return;
   const double low = args.low, high = args.high;
   const Workspace counts(call, static_cast<size_t>(bins) * sizeof(Count));
@@ -200,8 +200,8 @@ void count_in_bins(Call& call) {
 }  // namespace
 
 void register_sorting_order(KernelTable& table) {
-  table.add<order_position>("order_position");
-  table.add<count_in_bins>("count_in_bins");
+  table.add<kthvalue_index>("_kthvalue_index");
+  table.add<histc>("_histc");
 }
 
 }  // namespace candelabra::cuda

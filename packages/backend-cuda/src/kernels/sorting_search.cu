@@ -1,4 +1,4 @@
-// bisect (searchsorted): the insertion index of values in sorted rows. One thread searches for one
+// _searchsorted (searchsorted): the insertion index of values in sorted rows. One thread searches for one
 // value.
 #include "candelabra/arguments/sorting.hpp"
 #include "elementwise.cuh"
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(threads) check_sorter(const int64_t* sorter, i
     if (sorter[i] < 0 || sorter[i] >= length) sink.report(FaultKind::Custom, sorter[i], 0, length);
 }
 
-void bisect(Call& call) {
-  const arguments::Bisect args(call);
+void searchsorted(Call& call) {
+  const arguments::Searchsorted args(call);
   const cb_tensor &sequence = *args.sorted_sequence, &values = *args.values, &out = call.output();
   const cb_tensor* sorter = args.sorter;
   if (out.numel == 0) return;
@@ -77,7 +77,7 @@ void bisect(Call& call) {
 }  // namespace
 
 void register_sorting_search(KernelTable& table) {
-  table.add<bisect>("bisect");
+  table.add<searchsorted>("_searchsorted");
 }
 
 }  // namespace candelabra::cuda

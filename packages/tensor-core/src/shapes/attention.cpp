@@ -43,8 +43,8 @@ void prepare_mask(Call& call, int mask_argument, const TensorObject& query, cons
 
 }  // namespace
 
-void attention_forward(Call& call) {
-  namespace at = positions::attention_forward;
+void scaled_dot_product_attention(Call& call) {
+  namespace at = positions::scaled_dot_product_attention;
   const TensorObject &query = call.tensor(at::query), &key = call.tensor(at::key), &value = call.tensor(at::value);
   check_attention(call, query, key, value);
   prepare_mask(call, at::mask, query, key);
@@ -52,20 +52,20 @@ void attention_forward(Call& call) {
   call.add_output(statistics_dtype(query.dtype), Dims{query.sizes[0], query.sizes[1], query.sizes[2]});
 }
 
-void attention_backward(Call& call) {
-  namespace at = positions::attention_backward;
+void scaled_dot_product_attention_backward(Call& call) {
+  namespace at = positions::scaled_dot_product_attention_backward;
   const TensorObject &query = call.tensor(at::query), &key = call.tensor(at::key), &value = call.tensor(at::value);
   check_attention(call, query, key, value);
   prepare_mask(call, at::mask, query, key);
   const Dims results{query.sizes[0], query.sizes[1], query.sizes[2], value.sizes[3]};
   const Dims rows{query.sizes[0], query.sizes[1], query.sizes[2]};
   for (int i : {at::grad, at::output}) {
-    check(call.tensor(i).sizes == results, PyExc_RuntimeError, "attention_backward(): expected grad and output of shape ",
+    check(call.tensor(i).sizes == results, PyExc_RuntimeError, "_scaled_dot_product_attention_backward(): expected grad and output of shape ",
           shown(results), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, query.dtype);
   }
   const TensorObject& logsumexp = call.tensor(at::logsumexp);
-  check(logsumexp.sizes == rows, PyExc_RuntimeError, "attention_backward(): expected logsumexp of shape ", shown(rows),
+  check(logsumexp.sizes == rows, PyExc_RuntimeError, "_scaled_dot_product_attention_backward(): expected logsumexp of shape ", shown(rows),
         ", but got ", shown(logsumexp.sizes));
   call.convert(at::logsumexp, statistics_dtype(query.dtype));
   call.make_contiguous(at::logsumexp);

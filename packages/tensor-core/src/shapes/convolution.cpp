@@ -121,8 +121,8 @@ void convolution(Call& call) {
   set_layout(call.add_output(input.dtype, std::move(sizes)), channels_last);
 }
 
-void convolution_input_gradient(Call& call) {
-  namespace at = positions::convolution_input_gradient;
+void convolution_backward_input(Call& call) {
+  namespace at = positions::convolution_backward_input;
   const TensorObject &grad = call.tensor(at::grad), &weight = call.tensor(at::weight);
   const auto input_size = call.ints(at::input_size);
   Convolution conv{.spatial = weight.ndim() - 2,
@@ -132,7 +132,7 @@ void convolution_input_gradient(Call& call) {
                    .padding = {},
                    .dilation = {},
                    .groups = 1};
-  constexpr const char* name = "convolution_input_gradient";
+  constexpr const char* name = "convolution_backward_input";
   check(conv.spatial >= 1 && grad.ndim() == weight.ndim() && static_cast<int>(input_size.size()) == weight.ndim(),
         PyExc_RuntimeError, name, "(): grad, weight and input_size must have the same number of dimensions, 3 at least, but got ",
         shown(grad.sizes), ", ", shown(weight.sizes), " and ", shown(input_size));
@@ -149,8 +149,8 @@ void convolution_input_gradient(Call& call) {
   set_layout(call.add_output(grad.dtype, std::move(sizes)), channels_last);
 }
 
-void convolution_weight_gradient(Call& call) {
-  namespace at = positions::convolution_weight_gradient;
+void convolution_backward_weight(Call& call) {
+  namespace at = positions::convolution_backward_weight;
   const TensorObject &grad = call.tensor(at::grad), &input = call.tensor(at::input);
   const auto weight_size = call.ints(at::weight_size);
   Convolution conv{.spatial = input.ndim() - 2,
@@ -160,7 +160,7 @@ void convolution_weight_gradient(Call& call) {
                    .padding = {},
                    .dilation = {},
                    .groups = 1};
-  constexpr const char* name = "convolution_weight_gradient";
+  constexpr const char* name = "convolution_backward_weight";
   check(conv.spatial >= 1 && grad.ndim() == input.ndim() && static_cast<int>(weight_size.size()) == input.ndim(),
         PyExc_RuntimeError, name, "(): grad, input and weight_size must have the same number of dimensions, 3 at least, but got ",
         shown(grad.sizes), ", ", shown(input.sizes), " and ", shown(weight_size));

@@ -268,8 +268,8 @@ void linspace(Call& call) {
   call.add_output(dtype, Dims{steps});
 }
 
-void triangle_indices(Call& call) {
-  namespace at = positions::triangle_indices;
+void tril_triu_indices(Call& call) {
+  namespace at = positions::tril_triu_indices;
   const int64_t rows = call.integer(at::rows), columns = call.integer(at::columns);
   check(rows >= 0 && columns >= 0, PyExc_RuntimeError, "row and col must be non-negative, got ", rows, " and ", columns);
   int64_t elements;

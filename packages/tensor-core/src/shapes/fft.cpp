@@ -36,8 +36,8 @@ void fft_r2c(Call& call) {
   call.add_output(complex_of(self.dtype), std::move(sizes));
 }
 
-void fft_r2c_several(Call& call) {
-  namespace at = positions::fft_r2c_several;
+void fft_r2c_nd(Call& call) {
+  namespace at = positions::fft_r2c_nd;
   const TensorObject& self = call.tensor(at::self);
   if (self.dtype != Dtype::Float32 && self.dtype != Dtype::Float64) not_implemented(call, self.dtype);
   Dims dims(call.ints(at::dim));

@@ -246,8 +246,8 @@ void check_bag_mode(std::string_view mode) {
 
 }  // namespace
 
-void embedding_bag_forward(Call& call) {
-  namespace at = positions::embedding_bag_forward;
+void embedding_bag(Call& call) {
+  namespace at = positions::embedding_bag;
   const TensorObject& weight = call.tensor(at::weight);
   check(weight.ndim() == 2, PyExc_RuntimeError, "embedding_bag: 'weight' must be 2-D, but got shape ", shown(weight.sizes));
   if (!is_floating(weight.dtype)) not_implemented(call, weight.dtype);
@@ -275,7 +275,7 @@ void embedding_bag_forward(Call& call) {
 void embedding_bag_backward(Call& call) {
   namespace at = positions::embedding_bag_backward;
   const TensorObject& grad = call.tensor(at::grad);
-  check(grad.ndim() == 2, PyExc_RuntimeError, "embedding_bag_backward(): expected grad of two dimensions, but got shape ",
+  check(grad.ndim() == 2, PyExc_RuntimeError, "_embedding_bag_backward(): expected grad of two dimensions, but got shape ",
         shown(grad.sizes));
   if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   check_bag_mode(call[at::mode].string);
@@ -285,16 +285,16 @@ void embedding_bag_backward(Call& call) {
   const bool max = std::string_view(call[at::mode].string) == "max";
   const int64_t rows = call.integer(at::num_weights);
   const TensorObject& max_indices = call.tensor(at::max_indices);
-  check(rows >= 0, PyExc_RuntimeError, "embedding_bag_backward(): num_weights must not be negative, but got ", rows);
+  check(rows >= 0, PyExc_RuntimeError, "_embedding_bag_backward(): num_weights must not be negative, but got ", rows);
   check(call.tensor(at::offset2bag).sizes == call.tensor(at::indices).sizes &&
             call.tensor(at::bag_size).sizes[0] == grad.sizes[0] &&
             (!max || (max_indices.sizes == grad.sizes && max_indices.dtype == Dtype::Int64)),
-        PyExc_RuntimeError, "embedding_bag_backward(): what the forward pass gave does not belong to a gradient of shape ",
+        PyExc_RuntimeError, "_embedding_bag_backward(): what the forward pass gave does not belong to a gradient of shape ",
         shown(grad.sizes));
   if (max) call.make_contiguous(at::max_indices);
   if (call[at::per_sample_weights].given()) {
     check(call.tensor(at::per_sample_weights).sizes == call.tensor(at::indices).sizes, PyExc_RuntimeError,
-          "embedding_bag_backward(): per_sample_weights do not belong to these indices");
+          "_embedding_bag_backward(): per_sample_weights do not belong to these indices");
     call.convert(at::per_sample_weights, statistics_dtype(grad.dtype));
     call.make_contiguous(at::per_sample_weights);
   }

@@ -97,7 +97,7 @@ void addmm(Call& call) {
 }
 
 void addmm_activation(Call& call) {
-  namespace at = positions::_addmm_activation;
+  namespace at = positions::addmm_activation;
   const Dtype dtype = call.tensor(at::self).dtype;
   if (is_complex(dtype) || dtype == Dtype::Bool || (call.boolean(at::use_gelu) && is_integral(dtype))) not_implemented(call, dtype);
   addmm(call);
@@ -169,37 +169,37 @@ Dims check_rows(Call& call, int x1_argument, int x2_argument) {
 }  // namespace
 
 // The distance of each row of x1 to each row of x2.
-void distances(Call& call) {
-  namespace at = positions::distances;
+void cdist_forward(Call& call) {
+  namespace at = positions::cdist_forward;
   Dims sizes = check_rows(call, at::x1, at::x2);
   const double p = call[at::p].f;
-  check(p >= 0, PyExc_RuntimeError, "distances(): expected a p that is not negative, but got ", p);
+  check(p >= 0, PyExc_RuntimeError, "_cdist_forward(): expected a p that is not negative, but got ", p);
   call.add_output(call.tensor(at::x1).dtype, std::move(sizes));
 }
 
 // The distances of all pairs of different rows.
-void pair_distances(Call& call) {
-  namespace at = positions::pair_distances;
+void pdist_forward(Call& call) {
+  namespace at = positions::pdist_forward;
   const TensorObject& self = call.tensor(at::self);
   check(self.ndim() == 2 && is_floating(self.dtype), PyExc_RuntimeError,
-        "pair_distances(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ",
+        "_pdist_forward(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ",
         info(self.dtype).type_name);
   const double p = call[at::p].f;
-  check(p >= 0, PyExc_RuntimeError, "pair_distances(): expected a p that is not negative, but got ", p);
+  check(p >= 0, PyExc_RuntimeError, "_pdist_forward(): expected a p that is not negative, but got ", p);
   const int64_t rows = self.sizes[0];
   call.make_contiguous(at::self);
   call.add_output(self.dtype, Dims{rows < 2 ? 0 : rows * (rows - 1) / 2});
 }
 
 // The gradient of x1.
-void distances_backward(Call& call) {
-  namespace at = positions::distances_backward;
+void cdist_backward(Call& call) {
+  namespace at = positions::cdist_backward;
   const Dims sizes = check_rows(call, at::x1, at::x2);
   const Dtype dtype = call.tensor(at::x1).dtype;
   const double p = call[at::p].f;
-  check(p >= 0, PyExc_RuntimeError, "distances_backward(): expected a p that is not negative, but got ", p);
+  check(p >= 0, PyExc_RuntimeError, "_cdist_backward(): expected a p that is not negative, but got ", p);
   for (int i : {at::grad, at::result}) {
-    check(call.tensor(i).sizes == sizes, PyExc_RuntimeError, "distances_backward(): expected grad and result of shape ",
+    check(call.tensor(i).sizes == sizes, PyExc_RuntimeError, "_cdist_backward(): expected grad and result of shape ",
           shown(sizes), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, dtype);
     call.make_contiguous(i);

@@ -126,8 +126,8 @@ int64_t check_ctc_loss(Call& call, const CtcPositions& at) {
 
 }  // namespace
 
-void ctc_loss_forward(Call& call) {
-  namespace at = positions::ctc_loss_forward;
+void ctc_loss(Call& call) {
+  namespace at = positions::ctc_loss;
   const int64_t longest = check_ctc_loss(call, {at::log_probs, at::targets, at::input_lengths, at::target_lengths, at::blank});
   const TensorObject& log_probs = call.tensor(at::log_probs);
   call.add_output(log_probs.dtype, Dims{log_probs.sizes[1]});
@@ -140,10 +140,10 @@ void ctc_loss_backward(Call& call) {
   const TensorObject& log_probs = call.tensor(at::log_probs);
   const Dims samples{log_probs.sizes[1]}, states{log_probs.sizes[1], log_probs.sizes[0], 2 * longest + 1};
   for (int i : {at::grad, at::loss})
-    check(call.tensor(i).sizes == samples, PyExc_RuntimeError, "ctc_loss_backward(): expected one value a sample, but got shape ",
+    check(call.tensor(i).sizes == samples, PyExc_RuntimeError, "_ctc_loss_backward(): expected one value a sample, but got shape ",
           shown(call.tensor(i).sizes));
   const TensorObject& log_alpha = call.tensor(at::log_alpha);
-  check(log_alpha.sizes == states, PyExc_RuntimeError, "ctc_loss_backward(): expected log_alpha of shape ", shown(states),
+  check(log_alpha.sizes == states, PyExc_RuntimeError, "_ctc_loss_backward(): expected log_alpha of shape ", shown(states),
         ", but got ", shown(log_alpha.sizes));
   for (int i : {at::grad, at::loss, at::log_alpha}) {
     call.convert(i, log_probs.dtype);

@@ -192,8 +192,8 @@ void native_layer_norm_backward(Call& call) {
   call.make_contiguous(at::input);
 }
 
-void native_rms_norm(Call& call) {
-  namespace at = positions::native_rms_norm;
+void fused_rms_norm(Call& call) {
+  namespace at = positions::fused_rms_norm;
   const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
   const auto shape = call.ints(at::normalized_shape);
@@ -204,8 +204,8 @@ void native_rms_norm(Call& call) {
   call.make_contiguous(at::input);
 }
 
-void native_rms_norm_backward(Call& call) {
-  namespace at = positions::native_rms_norm_backward;
+void fused_rms_norm_backward(Call& call) {
+  namespace at = positions::fused_rms_norm_backward;
   const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
   const auto shape = call.ints(at::normalized_shape);

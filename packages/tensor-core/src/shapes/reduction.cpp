@@ -73,7 +73,7 @@ Dtype convert_to_accumulate(Call& call, int dtype_position) {
 // The operator's public name: max for max_with_indices.
 std::string_view public_name(const Call& call) {
   const std::string_view name = base_name(call);
-  return name == "extrema" ? "aminmax" : name.substr(0, name.find("_with_indices"));
+  return name == "_aminmax" ? "aminmax" : name.substr(0, name.find("_with_indices"));
 }
 
 void check_not_empty(const Call& call, uint64_t set) {
@@ -90,7 +90,7 @@ void check_real(const Call& call, Dtype dtype) {
 
 }  // namespace
 
-// sum, nan_sum: the same positions.
+// sum, _nansum: the same positions.
 void sum(Call& call) {
   namespace at = positions::sum;
   const Dtype dtype = convert_to_accumulate(call, at::dtype);
@@ -134,7 +134,7 @@ void extremum(Call& call) {
   reduce(call, at::dim, set, call.boolean(at::keepdim), self.dtype);
 }
 
-void extrema(Call& call) {
+void aminmax(Call& call) {
   extremum(call);
   Output& largest = call.add_output(call.outputs[0].dtype, call.outputs[0].sizes);
   largest.inserted = call.outputs[0].inserted;

@@ -14,10 +14,10 @@ bool is_nearest(std::string_view mode) {
   return mode == "nearest" || mode == "nearest-exact";
 }
 
-// resample, resample_backward: the same positions. Checks the sizes of a batch (N, C, spatial...)
+// _upsample, _upsample_backward: the same positions. Checks the sizes of a batch (N, C, spatial...)
 // and the options.
 void check_resampling(Call& call, std::span<const int64_t> batch) {
-  namespace at = positions::resample;
+  namespace at = positions::upsample;
   const int spatial = static_cast<int>(batch.size()) - 2;
   check(spatial >= 1 && spatial <= 3, PyExc_RuntimeError, base_name(call),
         "(): expected a batch (N, C, spatial...) of 3 to 5 dimensions, but got shape ", shown(batch));
@@ -54,8 +54,8 @@ void add_like(Call& call, int i, Dims sizes) {
 
 }  // namespace
 
-void resample(Call& call) {
-  namespace at = positions::resample;
+void upsample(Call& call) {
+  namespace at = positions::upsample;
   const TensorObject& self = call.tensor(at::self);
   check_resampling(call, self.sizes);
   const auto size = call.ints(at::output_size);
@@ -63,7 +63,7 @@ void resample(Call& call) {
   if (is_complex(self.dtype) || (!is_floating(self.dtype) && self.dtype != Dtype::UInt8 && interpolates)) {
     not_implemented(call, self.dtype);
   }
-  check(static_cast<int>(size.size()) == self.ndim() - 2, PyExc_RuntimeError, "resample(): expected ", self.ndim() - 2,
+  check(static_cast<int>(size.size()) == self.ndim() - 2, PyExc_RuntimeError, "_upsample(): expected ", self.ndim() - 2,
         " sizes for an input of shape ", shown(self.sizes), ", but got ", shown(size));
   check_not_empty(call, std::span<const int64_t>(self.sizes).subspan(2), size);
   Dims sizes{self.sizes[0], self.sizes[1]};
@@ -71,14 +71,14 @@ void resample(Call& call) {
   add_like(call, at::self, std::move(sizes));
 }
 
-void resample_backward(Call& call) {
-  namespace at = positions::resample_backward;
+void upsample_backward(Call& call) {
+  namespace at = positions::upsample_backward;
   const TensorObject& grad = call.tensor(at::grad);
   check_resampling(call, grad.sizes);
   const auto size = call.ints(at::input_size);
   if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   check(static_cast<int>(size.size()) == grad.ndim() && size[0] == grad.sizes[0] && size[1] == grad.sizes[1], PyExc_RuntimeError,
-        "resample_backward(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ", shown(size));
+        "_upsample_backward(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ", shown(size));
   check_not_empty(call, size.subspan(2), std::span<const int64_t>(grad.sizes).subspan(2));
   add_like(call, at::grad, Dims(size));
 }
@@ -199,10 +199,10 @@ Dims window_counts(const Call& call, const Windows& windows, std::span<const int
 
 }  // namespace
 
-void patches(Call& call) {
-  namespace at = positions::patches;
+void im2col(Call& call) {
+  namespace at = positions::im2col;
   const TensorObject& self = call.tensor(at::self);
-  check(self.ndim() == 4, PyExc_RuntimeError, "patches(): expected a batch (N, C, H, W), but got shape ", shown(self.sizes));
+  check(self.ndim() == 4, PyExc_RuntimeError, "im2col(): expected a batch (N, C, H, W), but got shape ", shown(self.sizes));
   const Dims sizes = self.sizes;
   const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
   const Dims counts = window_counts(call, windows, std::span<const int64_t>(sizes).subspan(2));
@@ -211,36 +211,36 @@ void patches(Call& call) {
   call.add_output(self.dtype, Dims{sizes[0], sizes[1] * area, counts[0] * counts[1]});
 }
 
-void patches_backward(Call& call) {
-  namespace at = positions::patches_backward;
+void col2im(Call& call) {
+  namespace at = positions::col2im;
   const TensorObject& grad = call.tensor(at::grad);
   const auto image = call.ints(at::output_size);
   check(grad.ndim() == 3 && image.size() == 2, PyExc_RuntimeError,
-        "patches_backward(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes),
+        "col2im(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes),
         " and ", shown(image));
   check_magnitude(call, image, "output_size");
   const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
   const Dims counts = window_counts(call, windows, image);
   const int64_t area = windows.kernel_size[0] * windows.kernel_size[1], channels = grad.sizes[1] / area;
   check(grad.sizes[1] % area == 0 && grad.sizes[2] == counts[0] * counts[1], PyExc_RuntimeError,
-        "patches_backward(): columns of shape ", shown(grad.sizes), " do not belong to an image of size ", shown(image));
+        "col2im(): columns of shape ", shown(grad.sizes), " do not belong to an image of size ", shown(image));
   call.make_contiguous(at::grad);
   call.add_output(grad.dtype, Dims{grad.sizes[0], channels, image[0], image[1]});
 }
 
-void pad_constant(Call& call) {
-  namespace at = positions::pad_constant;
+void constant_pad_nd(Call& call) {
+  namespace at = positions::constant_pad_nd;
   const TensorObject& self = call.tensor(at::self);
   const auto padding = call.ints(at::padding);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
-        "pad_constant(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
+        "_constant_pad_nd(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
         shown(self.sizes));
   check_magnitude(call, padding, "padding");
   Dims sizes = self.sizes;
   for (size_t i = 0; i < padding.size() / 2; ++i) {
     int64_t& size = sizes[sizes.size() - 1 - i];
     size += padding[2 * i] + padding[2 * i + 1];
-    check(size >= 0, PyExc_RuntimeError, "pad_constant(): padding ", shown(padding), " takes more away than shape ",
+    check(size >= 0, PyExc_RuntimeError, "_constant_pad_nd(): padding ", shown(padding), " takes more away than shape ",
           shown(self.sizes), " has");
   }
   check_number_fits(call[at::value].scalar, self.dtype, true);
@@ -258,8 +258,8 @@ bool accepts_channels_last(const TensorObject& tensor, std::span<const int64_t> 
 
 }  // namespace
 
-void pad_edges(Call& call) {
-  namespace at = positions::pad_edges;
+void reflection_replication_pad(Call& call) {
+  namespace at = positions::reflection_replication_pad;
   const TensorObject& self = call.tensor(at::self);
   const auto padding = call.ints(at::padding);
   const std::string_view mode = call[at::mode].string;
@@ -272,18 +272,18 @@ void pad_edges(Call& call) {
   }
 }
 
-void pad_edges_backward(Call& call) {
-  namespace at = positions::pad_edges_backward;
+void reflection_replication_pad_backward(Call& call) {
+  namespace at = positions::reflection_replication_pad_backward;
   const TensorObject& grad = call.tensor(at::grad);
   const Dims from(call.ints(at::input_size));
   check_magnitude(call, call.ints(at::input_size), "input_size");
   for (int64_t size : from) {
-    check(size >= 0, PyExc_RuntimeError, "pad_edges_backward(): negative size in input_size=", shown(from));
+    check(size >= 0, PyExc_RuntimeError, "_reflection_replication_pad_backward(): negative size in input_size=", shown(from));
   }
   const auto padding = call.ints(at::padding);
   const std::string_view mode = call[at::mode].string;
   const Dims expected = padded_sizes(call, from, padding, mode);
-  check(grad.sizes == expected, PyExc_RuntimeError, "pad_edges_backward(): expected grad of shape ", shown(expected), ", but got ",
+  check(grad.sizes == expected, PyExc_RuntimeError, "_reflection_replication_pad_backward(): expected grad of shape ", shown(expected), ", but got ",
         shown(grad.sizes));
   if (!is_floating(grad.dtype) && !is_complex(grad.dtype)) not_implemented(call, grad.dtype);
   if (accepts_channels_last(grad, padding, mode)) {

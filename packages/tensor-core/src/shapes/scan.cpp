@@ -20,7 +20,7 @@ void scan(Call& call) {
   see_dimension(call, at::self);
 }
 
-void running_log(Call& call) {
+void logcumsumexp(Call& call) {
   namespace at = positions::logcumsumexp;
   const TensorObject& self = call.tensor(at::self);
   if (!is_floating(self.dtype) && !is_complex(self.dtype)) not_implemented(call, self.dtype);
@@ -29,9 +29,9 @@ void running_log(Call& call) {
   see_dimension(call, at::self);
 }
 
-// running_extremum, exchanged_order: self and dim at the same positions. The results are indices.
-void running_extremum(Call& call) {
-  namespace at = positions::running_extremum;
+// _cummax_cummin, _lu_pivots_to_permutation: self and dim at the same positions. The results are indices.
+void cummax_cummin(Call& call) {
+  namespace at = positions::cummax_cummin;
   const TensorObject& self = call.tensor(at::self);
   if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   call.dim(at::dim, self.ndim());

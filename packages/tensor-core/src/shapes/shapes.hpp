@@ -20,7 +20,7 @@ void set_fills_unset_memory(bool fills);
 void empty_strided(Call& call);
 void arange(Call& call);
 void linspace(Call& call);
-void triangle_indices(Call& call);
+void tril_triu_indices(Call& call);
 
 // copying.cpp
 void copy_(Call& call);
@@ -60,7 +60,7 @@ void sum(Call& call);
 void mean(Call& call);
 void prod(Call& call);
 void extremum(Call& call);
-void extrema(Call& call);
+void aminmax(Call& call);
 void extremum_indices(Call& call);
 void arg_extremum(Call& call);
 void reduce_bool(Call& call);
@@ -71,16 +71,16 @@ void logsumexp(Call& call);
 
 // scan.cpp
 void scan(Call& call);
-void running_extremum(Call& call);
-void running_log(Call& call);
+void cummax_cummin(Call& call);
+void logcumsumexp(Call& call);
 
 // sorting.cpp
 void sort(Call& call);
 void topk(Call& call);
-void bisect(Call& call);
-void order_position(Call& call);
-void mode_position(Call& call);
-void count_in_bins(Call& call);
+void searchsorted(Call& call);
+void kthvalue_index(Call& call);
+void mode_index(Call& call);
+void histc(Call& call);
 
 // views.cpp
 void view(Call& call);
@@ -125,7 +125,7 @@ void take(Call& call);
 void embedding(Call& call);
 void embedding_backward(Call& call);
 void scatter_reduce(Call& call);
-void embedding_bag_forward(Call& call);
+void embedding_bag(Call& call);
 void embedding_bag_backward(Call& call);
 
 // indexing_masks.cpp
@@ -145,9 +145,9 @@ void addmm(Call& call);
 void addmm_activation(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
-void distances(Call& call);
-void pair_distances(Call& call);
-void distances_backward(Call& call);
+void cdist_forward(Call& call);
+void pdist_forward(Call& call);
+void cdist_backward(Call& call);
 
 // factorization.cpp
 void cholesky(Call& call);
@@ -176,7 +176,7 @@ void pseudoinverse(Call& call);
 // fft.cpp
 void fft_c2c(Call& call);
 void fft_r2c(Call& call);
-void fft_r2c_several(Call& call);
+void fft_r2c_nd(Call& call);
 void fft_c2r(Call& call);
 
 // special.cpp
@@ -192,12 +192,12 @@ void nll_loss_forward(Call& call);
 void nll_loss_backward(Call& call);
 void cross_entropy_forward(Call& call);
 void cross_entropy_backward(Call& call);
-void ctc_loss_forward(Call& call);
+void ctc_loss(Call& call);
 void ctc_loss_backward(Call& call);
 
 // attention.cpp
-void attention_forward(Call& call);
-void attention_backward(Call& call);
+void scaled_dot_product_attention(Call& call);
+void scaled_dot_product_attention_backward(Call& call);
 
 // recurrent.cpp
 void lstm_sequence(Call& call);
@@ -213,8 +213,8 @@ void recurrent_stack_backward(Call& call);
 
 // convolution.cpp
 void convolution(Call& call);
-void convolution_input_gradient(Call& call);
-void convolution_weight_gradient(Call& call);
+void convolution_backward_input(Call& call);
+void convolution_backward_weight(Call& call);
 
 // pooling.cpp
 void max_pool(Call& call);
@@ -226,23 +226,23 @@ void adaptive_avg_pool(Call& call);
 void pool_backward(Call& call);
 
 // resampling.cpp
-void resample(Call& call);
-void resample_backward(Call& call);
+void upsample(Call& call);
+void upsample_backward(Call& call);
 void grid_sampler(Call& call);
 void grid_sampler_backward(Call& call);
-void pad_constant(Call& call);
-void patches(Call& call);
-void patches_backward(Call& call);
-void pad_edges(Call& call);
-void pad_edges_backward(Call& call);
+void constant_pad_nd(Call& call);
+void im2col(Call& call);
+void col2im(Call& call);
+void reflection_replication_pad(Call& call);
+void reflection_replication_pad_backward(Call& call);
 
 // normalization.cpp
 void native_batch_norm(Call& call);
 void native_batch_norm_backward(Call& call);
 void native_layer_norm(Call& call);
 void native_layer_norm_backward(Call& call);
-void native_rms_norm(Call& call);
-void native_rms_norm_backward(Call& call);
+void fused_rms_norm(Call& call);
+void fused_rms_norm_backward(Call& call);
 void native_group_norm(Call& call);
 void native_group_norm_backward(Call& call);
 

@@ -50,8 +50,8 @@ void topk(Call& call) {
 }
 
 // The index of the element of this rank, or of the median.
-void order_position(Call& call) {
-  namespace at = positions::order_position;
+void kthvalue_index(Call& call) {
+  namespace at = positions::kthvalue_index;
   const TensorObject& self = call.tensor(at::self);
   check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"median\" not implemented for '", info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, base_name(call), "(): expected a tensor of at least one dimension");
@@ -69,8 +69,8 @@ void order_position(Call& call) {
 }
 
 // The index of the most frequent element.
-void mode_position(Call& call) {
-  namespace at = positions::mode_position;
+void mode_index(Call& call) {
+  namespace at = positions::mode_index;
   const TensorObject& self = call.tensor(at::self);
   check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"mode\" not implemented for '", info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, "mode(): expected a tensor of at least one dimension");
@@ -82,8 +82,8 @@ void mode_position(Call& call) {
 }
 
 // A histogram.
-void count_in_bins(Call& call) {
-  namespace at = positions::count_in_bins;
+void histc(Call& call) {
+  namespace at = positions::histc;
   const Dtype dtype = call.tensor(at::self).dtype;
   check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name,
         "'");
@@ -97,8 +97,8 @@ void count_in_bins(Call& call) {
 }
 
 // searchsorted.
-void bisect(Call& call) {
-  namespace at = positions::bisect;
+void searchsorted(Call& call) {
+  namespace at = positions::searchsorted;
   const Dtype dtype = promoted(call, {at::sorted_sequence, at::values});
   if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
   const TensorObject &sequence = call.tensor(at::sorted_sequence), &values = call.tensor(at::values);

@@ -40,7 +40,7 @@ def convolution(a: Array, weight: Array, bias: Array | None, stride: Ints, paddi
     return result if bias is None else result + bias.reshape(-1, *(1,) * len(sizes))
 
 
-@kernel("convolution_input_gradient")
+@kernel("convolution_backward_input")
 def input_gradient(grad: Array, weight: Array, input_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     padded = np.zeros((*input_size[:2], *(n + 2 * p for n, p in zip(input_size[2:], padding, strict=True))), grad.dtype)
     weights, grads = _grouped(weight, groups, 0), _grouped(grad, groups, 1)
@@ -50,7 +50,7 @@ def input_gradient(grad: Array, weight: Array, input_size: Ints, stride: Ints, p
     return padded[(..., *(slice(p, p + n) for p, n in zip(padding, input_size[2:], strict=True)))]
 
 
-@kernel("convolution_weight_gradient")
+@kernel("convolution_backward_weight")
 def weight_gradient(grad: Array, a: Array, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     padded = _pad(a, padding)
     grads = _grouped(grad, groups, 1)

@@ -77,5 +77,5 @@ def _backward(
             result[: len(scores), i] = grads[i] * part
 
 
-KERNELS["ctc_loss_forward"] = _forward
-KERNELS["ctc_loss_backward"] = _backward
+KERNELS["_ctc_loss"] = _forward
+KERNELS["_ctc_loss_backward"] = _backward

@@ -172,13 +172,13 @@ def _asgd(
         mean[...] = p if mu == 1 else mean + mu * (p - mean)
 
 
-KERNELS["fused_sgd_"] = _sgd
-KERNELS["fused_adam_"] = _adam
-KERNELS["fused_rmsprop_"] = _rmsprop
-KERNELS["fused_adagrad_"] = _adagrad
-KERNELS["fused_adamax_"] = _adamax
-KERNELS["fused_nadam_"] = _nadam
-KERNELS["fused_radam_"] = _radam
-KERNELS["fused_adadelta_"] = _adadelta
-KERNELS["fused_rprop_"] = _rprop
-KERNELS["fused_asgd_"] = _asgd
+KERNELS["_fused_sgd_"] = _sgd
+KERNELS["_fused_adam_"] = _adam
+KERNELS["_fused_rmsprop_"] = _rmsprop
+KERNELS["_fused_adagrad_"] = _adagrad
+KERNELS["_fused_adamax_"] = _adamax
+KERNELS["_fused_nadam_"] = _nadam
+KERNELS["_fused_radam_"] = _radam
+KERNELS["_fused_adadelta_"] = _adadelta
+KERNELS["_fused_rprop_"] = _rprop
+KERNELS["_fused_asgd_"] = _asgd

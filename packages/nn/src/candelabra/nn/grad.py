@@ -23,7 +23,7 @@ def _input_gradient(dims: int) -> Callable[..., Tensor]:
         options = _options(dims, stride, padding, dilation)
         if dims == 3:
             return _input_gradient_3d(grad_output, weight, sizes, options, groups)
-        return ops.convolution_input_gradient(grad_output, weight, sizes, *options, groups)
+        return ops.convolution_backward_input(grad_output, weight, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_input"
     gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its input, of the shape `input_size`: a transposed convolution.
@@ -57,7 +57,7 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
         options = _options(dims, stride, padding, dilation)
         if dims == 3:
             return _weight_gradient_3d(grad_output, input, sizes, options, groups)
-        return ops.convolution_weight_gradient(grad_output, input, sizes, *options, groups)
+        return ops.convolution_backward_weight(grad_output, input, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_weight"
     gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its weight, of the shape `weight_size`.

@@ -49,7 +49,7 @@ class Adadelta(FusedPlainOptimizer):
     True
     """
 
-    _operator_name = "fused_adadelta_"
+    _operator_name = "_fused_adadelta_"
     _kept = ("square_avg", "acc_delta")
 
     def __init__(

@@ -28,7 +28,7 @@ class Adagrad(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``fused_adagrad_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_adagrad_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
     differentiable
         Record the step, so that gradients go back through it; it takes ordinary operators.
 
@@ -43,7 +43,7 @@ class Adagrad(FusedOptimizer):
     tensor([0.9000])
     """
 
-    _operator_name = "fused_adagrad_"
+    _operator_name = "_fused_adagrad_"
 
     def __init__(
         self,

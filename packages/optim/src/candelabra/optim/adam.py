@@ -29,7 +29,7 @@ class Adam(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``fused_adam_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_adam_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
@@ -51,7 +51,7 @@ class Adam(FusedOptimizer):
     tensor([0.9000, 2.1000])
     """
 
-    _operator_name = "fused_adam_"
+    _operator_name = "_fused_adam_"
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Adamax(FusedPlainOptimizer):
     tensor([0.9000, 2.1000])
     """
 
-    _operator_name = "fused_adamax_"
+    _operator_name = "_fused_adamax_"
     _kept = ("exp_avg", "exp_inf")
 
     def __init__(

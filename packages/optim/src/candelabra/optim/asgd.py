@@ -50,7 +50,7 @@ class ASGD(FusedPlainOptimizer):
     """
 
     _numbers = ("step", "eta", "mu")
-    _operator_name = "fused_asgd_"
+    _operator_name = "_fused_asgd_"
     _kept = ("ax",)
 
     def __init__(

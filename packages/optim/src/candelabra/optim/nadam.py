@@ -52,7 +52,7 @@ class NAdam(FusedPlainOptimizer):
     """
 
     _numbers = ("step", "mu_product")
-    _operator_name = "fused_nadam_"
+    _operator_name = "_fused_nadam_"
     _kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(

@@ -52,7 +52,7 @@ class RAdam(FusedPlainOptimizer):
     tensor([0.6000])
     """
 
-    _operator_name = "fused_radam_"
+    _operator_name = "_fused_radam_"
     _kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(

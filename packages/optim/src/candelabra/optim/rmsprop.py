@@ -44,7 +44,7 @@ class RMSprop(FusedOptimizer):
     tensor([1.])
     """
 
-    _operator_name = "fused_rmsprop_"
+    _operator_name = "_fused_rmsprop_"
 
     def __init__(
         self,

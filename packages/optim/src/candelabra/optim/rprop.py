@@ -54,7 +54,7 @@ class Rprop(FusedPlainOptimizer):
     tensor([0.9000, 2.1000])
     """
 
-    _operator_name = "fused_rprop_"
+    _operator_name = "_fused_rprop_"
     _kept = ("prev", "step_size")
 
     def __init__(

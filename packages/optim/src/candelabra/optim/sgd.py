@@ -29,7 +29,7 @@ class SGD(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``fused_sgd_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_sgd_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
     differentiable
         Record the step, so that gradients go back through it; it takes ordinary operators.
 
@@ -49,7 +49,7 @@ class SGD(FusedOptimizer):
     tensor([0.9500, 2.0500])
     """
 
-    _operator_name = "fused_sgd_"
+    _operator_name = "_fused_sgd_"
 
     def __init__(
         self,

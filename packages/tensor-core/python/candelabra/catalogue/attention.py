@@ -24,31 +24,31 @@ _NOTES = (
     "A query that sees no key has a result of zeros."
 )
 operator(
-    "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
+    "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
     " -> (Tensor output, Tensor logsumexp)",
-    shape="attention_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_scaled_dot_product_attention", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="lower", batching="attention",
     sees=_SEES_ATTENTION,
     doc=document(
         "Compute ``softmax(scale * query @ key^T + mask) @ value`` (Vaswani et al. 2017).",
         ">>> x = candelabra.ones(1, 1, 2, 1)\n"
-        ">>> candelabra.ops.attention_forward(x, x, x, None, True, 1.0).output.flatten()\ntensor([1., 1.])",
+        ">>> candelabra.ops._scaled_dot_product_attention(x, x, x, None, True, 1.0).output.flatten()\ntensor([1., 1.])",
         **_ARGUMENTS, **_OPTIONS, out="", notes=_NOTES,
         returns="(output, logsumexp): of shapes (N, H, L, V) and (N, H, L); the second is the logarithm of each row's sum of "
         "exponentials, infinite where no key is seen",
     ),
 )  # fmt: skip
 operator(
-    "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp,"
+    "_scaled_dot_product_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp,"
     " bool is_causal, float scale) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
-    shape="attention_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_scaled_dot_product_attention_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     batching="attention",
     sees=f"{_SEES_ATTENTION} grad and output are (N, H, L, V), of any strides and that dtype.",
     doc=document(
         "Compute the gradients of attention.",
         ">>> x = candelabra.ones(1, 1, 2, 1)\n"
-        ">>> made = candelabra.ops.attention_forward(x, x, x, None, False, 1.0)\n"
-        ">>> candelabra.ops.attention_backward(x, x, x, x, None, *made, False, 1.0).grad_value.flatten()\ntensor([1., 1.])",
+        ">>> made = candelabra.ops._scaled_dot_product_attention(x, x, x, None, False, 1.0)\n"
+        ">>> candelabra.ops._scaled_dot_product_attention_backward(x, x, x, x, None, *made, False, 1.0).grad_value.flatten()\ntensor([1., 1.])",
         grad="Tensor: the gradient of the output", **_ARGUMENTS, output="Tensor: the first result", logsumexp="Tensor: the second result",
         **_OPTIONS, returns="(grad_query, grad_key, grad_value): in the shapes of query, key and value", out="", notes=_NOTES,
     ),

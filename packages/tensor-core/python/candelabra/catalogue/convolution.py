@@ -1,7 +1,7 @@
 """Convolution over one or two spatial dimensions (the number of entries of `stride`), and its two gradients.
 
 The three are closed under differentiation: the gradient of each is made of the other two. A transposed convolution is
-``convolution_input_gradient``.
+``convolution_backward_input``.
 """
 
 from .declaration import HIDDEN, document, operator
@@ -32,29 +32,29 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "convolution_input_gradient(Tensor grad, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups)"
+    "convolution_backward_input(Tensor grad, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
-    shape="convolution_input_gradient", tags=HIDDEN,
-    autocast="lower", bilinear=("grad", "weight"), batching="convolution_input_gradient",
+    shape="convolution_backward_input", tags=HIDDEN,
+    autocast="lower", bilinear=("grad", "weight"), batching="convolution_backward_input",
     sees=f"{_SEES_CONVOLUTION} The output has the layout of the arguments.",
     doc=document(
         "Compute the gradient of a convolution with regard to its input; a transposed convolution.",
         ">>> grad, w = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0]]])\n"
-        ">>> candelabra.ops.convolution_input_gradient(grad, w, [1, 1, 3], [1], [0], [1], 1)\ntensor([[[1., 3., 2.]]])",
+        ">>> candelabra.ops.convolution_backward_input(grad, w, [1, 1, 3], [1], [0], [1], 1)\ntensor([[[1., 3., 2.]]])",
         grad="Tensor: the gradient of the result", weight="Tensor: the kernels", input_size="sequence of int: the sizes of the input",
         **_GEOMETRY, returns="Tensor: of the sizes of the input",
     ),
 )  # fmt: skip
 operator(
-    "convolution_weight_gradient(Tensor grad, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups)"
+    "convolution_backward_weight(Tensor grad, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
-    shape="convolution_weight_gradient", tags=HIDDEN,
-    bilinear=("grad", "input"), batching="convolution_weight_gradient",
+    shape="convolution_backward_weight", tags=HIDDEN,
+    bilinear=("grad", "input"), batching="convolution_backward_weight",
     sees=f"{_SEES_CONVOLUTION} The output is contiguous in every case.",
     doc=document(
         "Compute the gradient of a convolution with regard to its kernels.",
         ">>> grad, x = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0, 3.0]]])\n"
-        ">>> candelabra.ops.convolution_weight_gradient(grad, x, [1, 1, 2], [1], [0], [1], 1)\ntensor([[[3., 5.]]])",
+        ">>> candelabra.ops.convolution_backward_weight(grad, x, [1, 1, 2], [1], [0], [1], 1)\ntensor([[[3., 5.]]])",
         grad="Tensor: the gradient of the result", input="Tensor: the input", weight_size="sequence of int: the sizes of the kernels",
         **_GEOMETRY, returns="Tensor: of the sizes of the kernels",
     ),

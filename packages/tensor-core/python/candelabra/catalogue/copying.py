@@ -35,12 +35,12 @@ operator(
 )  # fmt: skip
 # dtype and device of the result are given.
 operator(
-    "to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
-    shape="to_copy", tags=HIDDEN | CORE | NO_OUT,
+    "_to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
+    shape="_to_copy", tags=HIDDEN | CORE | NO_OUT,
     linear=("self",), batching="copied",
     doc=document(
         "Copy a tensor to a dtype and device.",
-        ">>> candelabra.ops.to_copy(candelabra.tensor([1.5]), dtype=candelabra.int64)\ntensor([1])",
+        ">>> candelabra.ops._to_copy(candelabra.tensor([1.5]), dtype=candelabra.int64)\ntensor([1])",
         input="Tensor: what is copied", dtype="dtype, optional: of the result; that of the tensor by default",
         device="device, optional: of the result; that of the tensor by default",
         non_blocking="bool: whether a copy between devices may go on after the call", memory_format=_FORMAT,

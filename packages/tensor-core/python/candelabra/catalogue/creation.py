@@ -75,12 +75,12 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "triangle_indices(int rows, int columns, int offset, bool upper, *, dtype dtype, device? device=None) -> Tensor",
-    shape="triangle_indices", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_tril_triu_indices(int rows, int columns, int offset, bool upper, *, dtype dtype, device? device=None) -> Tensor",
+    shape="_tril_triu_indices", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees="The output is (2, count) and contiguous, int32 or int64; offset reaches no farther than the matrix.",
     doc=document(
         "Return the positions of a triangle of a matrix, row by row; :func:`candelabra.tril_indices` has defaults.",
-        ">>> candelabra.ops.triangle_indices(2, 2, 0, True, dtype=candelabra.int64)\ntensor([[0, 0, 1],\n        [0, 1, 1]])",
+        ">>> candelabra.ops._tril_triu_indices(2, 2, 0, True, dtype=candelabra.int64)\ntensor([[0, 0, 1],\n        [0, 1, 1]])",
         rows="int: of the matrix", columns="int: of the matrix", offset="int: the diagonal that the triangle begins with",
         upper="bool: the elements on and above it, or else on and below it", dtype="dtype: int32 or int64", device=_DEVICE,
         returns="Tensor: rows above, columns below", out="",

@@ -35,7 +35,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "exchanged_order(Tensor self, int dim, bool backwards=False) -> Tensor", shape="running_extremum",
+    "_lu_pivots_to_permutation(Tensor self, int dim, bool backwards=False) -> Tensor", shape="_cummax_cummin",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "self is int32 or int64, and the output int64 indices; dim is wrapped, and tensors without dimensions are "
@@ -43,7 +43,7 @@ operator(
     ),
     doc=document(
         "Return the order that exchanges bring 0, 1, … into: one after the other, each element with that of the number it says, from 1.",
-        ">>> candelabra.ops.exchanged_order(candelabra.tensor([3, 3, 3], dtype=candelabra.int32), 0)\ntensor([2, 0, 1])",
+        ">>> candelabra.ops._lu_pivots_to_permutation(candelabra.tensor([3, 3, 3], dtype=candelabra.int32), 0)\ntensor([2, 0, 1])",
         input="Tensor: int32 or int64, of any shape", dim="int: along which elements are exchanged",
         backwards="bool: whether the last exchange comes first, which gives the inverse order",
         returns="Tensor: positions of dtype int64, of the shape of `input`", raises="RuntimeError: where there is no such element", out="",

@@ -7,43 +7,43 @@ _SEES_TRANSFORM = "self has any strides; dimensions are wrapped and distinct, an
 
 _SCALE = "float: multiplies the results"
 operator(
-    "fft_c2c(Tensor self, int[] dim, bool forward, float scale=1.0) -> Tensor", shape="fft_c2c", tags=HIDDEN,
+    "_fft_c2c(Tensor self, int[] dim, bool forward, float scale=1.0) -> Tensor", shape="_fft_c2c", tags=HIDDEN,
     autocast="float32", linear=("self",), batching="fft",
     sees=f"{_SEES_TRANSFORM} self is complex.",
     doc=document(
         "Transform complex numbers along dimensions: ``sum_j x_j exp(-+2 pi i j k / n)``.",
-        ">>> candelabra.ops.fft_c2c(candelabra.tensor([1 + 0j, 2 + 0j]), [0], True)\ntensor([ 3.+0.j, -1.+0.j])",
+        ">>> candelabra.ops._fft_c2c(candelabra.tensor([1 + 0j, 2 + 0j]), [0], True)\ntensor([ 3.+0.j, -1.+0.j])",
         input="Tensor: complex", dim="sequence of int: the dimensions", forward="bool: whether the exponent is negative", scale=_SCALE,
         returns="Tensor: of the shape of `input`",
     ),
 )  # fmt: skip
 operator(
-    "fft_r2c(Tensor self, int dim, float scale=1.0) -> Tensor", shape="fft_r2c", tags=HIDDEN,
+    "_fft_r2c(Tensor self, int dim, float scale=1.0) -> Tensor", shape="_fft_r2c", tags=HIDDEN,
     autocast="float32", linear=("self",), batching="fft",
     sees=f"{_SEES_TRANSFORM} self is float32 or float64.",
     doc=document(
         "Transform real numbers along a dimension; the first n // 2 + 1 results, of which the others are conjugates.",
-        ">>> candelabra.ops.fft_r2c(candelabra.tensor([1.0, 2.0]), 0)\ntensor([ 3.+0.j, -1.+0.j])",
+        ">>> candelabra.ops._fft_r2c(candelabra.tensor([1.0, 2.0]), 0)\ntensor([ 3.+0.j, -1.+0.j])",
         input="Tensor: of dtype float32 or float64", dim="int: the dimension", scale=_SCALE, returns="Tensor: complex",
     ),
 )  # fmt: skip
 operator(
-    "fft_r2c_several(Tensor self, int[] dim, float scale=1.0) -> Tensor", shape="fft_r2c_several", tags=HIDDEN | COMPOSITE,
+    "_fft_r2c_nd(Tensor self, int[] dim, float scale=1.0) -> Tensor", shape="_fft_r2c_nd", tags=HIDDEN | COMPOSITE,
     sees=f"{_SEES_TRANSFORM} self is float32 or float64. A backend that can transforms all of them in one pass.",
     doc=document(
         "Transform real numbers along several dimensions: of the last one named the first n // 2 + 1 results.",
-        ">>> candelabra.ops.fft_r2c_several(candelabra.tensor([[1.0, 2.0], [0.0, 0.0]]), [0, 1])\n"
+        ">>> candelabra.ops._fft_r2c_nd(candelabra.tensor([[1.0, 2.0], [0.0, 0.0]]), [0, 1])\n"
         "tensor([[ 3.+0.j, -1.+0.j],\n        [ 3.+0.j, -1.+0.j]])",
         input="Tensor: of dtype float32 or float64", dim="sequence of int: the dimensions", scale=_SCALE, returns="Tensor: complex",
     ),
 )  # fmt: skip
 operator(
-    "fft_c2r(Tensor self, int dim, int n, float scale=1.0) -> Tensor", shape="fft_c2r", tags=HIDDEN,
+    "_fft_c2r(Tensor self, int dim, int n, float scale=1.0) -> Tensor", shape="_fft_c2r", tags=HIDDEN,
     autocast="float32", linear=("self",), batching="fft",
     sees=f"{_SEES_TRANSFORM} self is complex and has n // 2 + 1 elements in dim.",
     doc=document(
         "Transform back to real numbers along a dimension, with a positive exponent.",
-        ">>> candelabra.ops.fft_c2r(candelabra.tensor([3 + 0j, -1 + 0j]), 0, 2)\ntensor([2., 4.])",
+        ">>> candelabra.ops._fft_c2r(candelabra.tensor([3 + 0j, -1 + 0j]), 0, 2)\ntensor([2., 4.])",
         input="Tensor: complex, the first n // 2 + 1 coefficients", dim="int: the dimension", n="int: how many results", scale=_SCALE,
         returns="Tensor: real",
     ),

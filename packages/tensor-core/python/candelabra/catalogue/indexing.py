@@ -241,14 +241,14 @@ _BAGS = {
     "padding_idx": "int: a row that is in no bag; -1 for none",
 }
 operator(
-    "embedding_bag_forward(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
+    "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
     " bool include_last_offset, int padding_idx) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
-    shape="embedding_bag_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_embedding_bag", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"weight has any strides. {_SEES_BAGS}",
     doc=document(
         "Compute sums, means or largest values of bags of rows.",
         ">>> table = candelabra.tensor([[1.0], [2.0]])\n"
-        ">>> bags = candelabra.ops.embedding_bag_forward(table, candelabra.tensor([0, 1, 1]), candelabra.tensor([0, 2]), \"sum\", None, False, False, -1)\n"
+        ">>> bags = candelabra.ops._embedding_bag(table, candelabra.tensor([0, 1, 1]), candelabra.tensor([0, 2]), \"sum\", None, False, False, -1)\n"
         ">>> bags.output\ntensor([[3.],\n        [2.]])",
         weight="Tensor: of shape (rows, features)", offsets="Tensor: where each bag begins", **_BAGS,
         include_last_offset="bool: whether the last offset is the end of the last bag",
@@ -257,14 +257,14 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "embedding_bag_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, int num_weights, str mode,"
+    "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, int num_weights, str mode,"
     " Tensor? per_sample_weights, bool scale_grad_by_freq, int padding_idx) -> Tensor",
-    shape="embedding_bag_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_embedding_bag_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"grad is contiguous. {_SEES_BAGS}",
     doc=document(
         "Compute the gradient of bags of rows with regard to the rows.",
         ">>> one, none = candelabra.ones(1, 1), candelabra.zeros(1, dtype=candelabra.int64)\n"
-        ">>> candelabra.ops.embedding_bag_backward(one, none, none, none, none, 2, \"sum\", None, False, -1)\n"
+        ">>> candelabra.ops._embedding_bag_backward(one, none, none, none, none, 2, \"sum\", None, False, -1)\n"
         "tensor([[1.],\n        [0.]])",
         grad="Tensor: the gradient of the result", offset2bag="Tensor: the second result", bag_size="Tensor: the third",
         max_indices="Tensor: the fourth", num_weights="int: the number of rows", **_BAGS, returns="Tensor: of shape (num_weights, features)",

@@ -107,35 +107,35 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "distances(Tensor x1, Tensor x2, float p) -> Tensor", shape="distances", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_cdist_forward(Tensor x1, Tensor x2, float p) -> Tensor", shape="_cdist_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32",
     sees=_SEES_ROWS,
     doc=document(
         "Compute the p-norms of the differences of all pairs of rows.",
-        ">>> candelabra.ops.distances(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]), 2.0)\ntensor([[5.]])",
+        ">>> candelabra.ops._cdist_forward(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]), 2.0)\ntensor([[5.]])",
         x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M), the leading sizes those of `x1`",
         p="float: the order of the norm, not negative", returns="Tensor: of shape (..., P, R)", out="",
     ),
 )  # fmt: skip
 # Where no gradient is wanted.
 operator(
-    "pair_distances(Tensor self, float p) -> Tensor", shape="pair_distances", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_pdist_forward(Tensor self, float p) -> Tensor", shape="_pdist_forward", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees="self is a contiguous matrix of a floating-point dtype.",
     doc=document(
         "Compute the p-norms of the differences of all pairs of rows of one matrix, those of the first row first.",
-        ">>> candelabra.ops.pair_distances(candelabra.tensor([[0.0], [3.0], [7.0]]), 2.0)\ntensor([3., 7., 4.])",
+        ">>> candelabra.ops._pdist_forward(candelabra.tensor([[0.0], [3.0], [7.0]]), 2.0)\ntensor([3., 7., 4.])",
         input="Tensor: of shape (N, M), floating point", p="float: the order of the norm, not negative",
         returns="Tensor: of N * (N - 1) / 2 elements", out="",
     ),
 )  # fmt: skip
 operator(
-    "distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor result, float p) -> Tensor",
-    shape="distances_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, Tensor result, float p) -> Tensor",
+    shape="_cdist_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_ROWS} grad and result are contiguous, too, and of that dtype.",
     doc=document(
         "Compute the gradient of the distances of all pairs of rows with regard to the first matrix.",
         ">>> x1, x2 = candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]])\n"
-        ">>> candelabra.ops.distances_backward(candelabra.ones(1, 1), x1, x2, candelabra.ops.distances(x1, x2, 2.0), 2.0)\n"
+        ">>> candelabra.ops._cdist_backward(candelabra.ones(1, 1), x1, x2, candelabra.ops._cdist_forward(x1, x2, 2.0), 2.0)\n"
         "tensor([[-0.6000, -0.8000]])",
         grad="Tensor: the gradient of the distances", x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M)",
         result="Tensor: the distances", p="float: the order of the norm", returns="Tensor: of the shape of `x1`", out="",

@@ -100,30 +100,30 @@ _CTC = {
 }
 _BLANK = "int: the label that stands for none"
 operator(
-    "ctc_loss_forward(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank,"
+    "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank,"
     " bool zero_infinity)"
     " -> (Tensor loss, Tensor log_alpha)",
-    shape="ctc_loss_forward", tags=HIDDEN | NO_OUT,
+    shape="_ctc_loss", tags=HIDDEN | NO_OUT,
     autocast="float32",
     sees=_SEES_LABELS,
     doc=document(
         "Compute the negative log-likelihood of label sequences over all alignments (Graves et al. 2006).",
         ">>> x = candelabra.zeros(1, 1, 2) - 0.5\n"
-        ">>> candelabra.ops.ctc_loss_forward(x, candelabra.tensor([[1]]), [1], [1], 0, False).loss\ntensor([0.5000])",
+        ">>> candelabra.ops._ctc_loss(x, candelabra.tensor([[1]]), [1], [1], 0, False).loss\ntensor([0.5000])",
         **_CTC, blank=_BLANK, zero_infinity="bool: whether infinite losses are to have gradients of zero; the losses are what they are",
         returns="(loss, log_alpha): of shape (N,), and what the gradient needs", out="",
     ),
 )  # fmt: skip
 operator(
-    "ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor loss,"
+    "_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor loss,"
     " Tensor log_alpha, int blank, bool zero_infinity) -> Tensor",
-    shape="ctc_loss_backward", tags=HIDDEN | NO_OUT,
+    shape="_ctc_loss_backward", tags=HIDDEN | NO_OUT,
     sees=f"{_SEES_LABELS} grad, loss and log_alpha are contiguous, of the dtype of log_probs.",
     doc=document(
         "Compute the gradient of the CTC loss. The probabilities are taken to add up to one, as after a softmax.",
         ">>> x, target = candelabra.zeros(1, 1, 2) - 0.6931, candelabra.tensor([[1]])\n"
-        ">>> made = candelabra.ops.ctc_loss_forward(x, target, [1], [1], 0, False)\n"
-        ">>> candelabra.ops.ctc_loss_backward(candelabra.ones(1), x, target, [1], [1], *made, 0, False)\ntensor([[[ 0.5000, -0.5000]]])",
+        ">>> made = candelabra.ops._ctc_loss(x, target, [1], [1], 0, False)\n"
+        ">>> candelabra.ops._ctc_loss_backward(candelabra.ones(1), x, target, [1], [1], *made, 0, False)\ntensor([[[ 0.5000, -0.5000]]])",
         grad="Tensor: the gradient of the losses", **_CTC, loss="Tensor: the first result", log_alpha="Tensor: the second result",
         blank=_BLANK, zero_infinity="bool: whether infinite losses have gradients of zero",
         returns="Tensor: of shape (T, N, C)", out="",

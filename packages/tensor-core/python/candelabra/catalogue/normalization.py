@@ -122,27 +122,27 @@ operator(
 )  # fmt: skip
 # rstd keeps the leading dimensions of input; the normalized ones have size 1.
 operator(
-    "native_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor output, Tensor rstd)",
-    shape="native_rms_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor output, Tensor rstd)",
+    shape="_fused_rms_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=f"{_SEES_NORM}rstd has the sizes of input, with 1 for the normalized ones.",
     doc=document(
         "Divide by the root of the mean of squares over the last dimensions (Zhang and Sennrich 2019).",
-        ">>> candelabra.ops.native_rms_norm(candelabra.tensor([[2.0, -2.0]]), [2], None, 0.0).output\ntensor([[ 1., -1.]])",
+        ">>> candelabra.ops._fused_rms_norm(candelabra.tensor([[2.0, -2.0]]), [2], None, 0.0).output\ntensor([[ 1., -1.]])",
         input="Tensor: of shape (..., *normalized_shape)", normalized_shape="sequence of int: the sizes of the last dimensions",
         weight=_AFFINE["weight"], eps="float: added to the mean of squares",
         returns="(output, rstd): the normalized values, and one over the roots", out="",
     ),
 )  # fmt: skip
 operator(
-    "native_rms_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight)"
+    "_fused_rms_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight)"
     " -> (Tensor grad_input, Tensor grad_weight)",
-    shape="native_rms_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_fused_rms_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_NORM}The gradient of weight has size 0 where there is none.",
     doc=document(
         "Compute the gradients of the division by the root of the mean of squares. rstd is taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0, 1.0]]), candelabra.ones(1, 1)\n"
-        ">>> candelabra.ops.native_rms_norm_backward(candelabra.ones(1, 2), x, [2], one, candelabra.ones(2)).grad_weight\n"
+        ">>> candelabra.ops._fused_rms_norm_backward(candelabra.ones(1, 2), x, [2], one, candelabra.ones(2)).grad_weight\n"
         "tensor([1., 1.])",
         **_SAVED, normalized_shape="sequence of int: that of the forward call", rstd="Tensor: the second result",
         weight="Tensor or None: that of the forward call",

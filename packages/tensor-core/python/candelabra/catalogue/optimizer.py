@@ -35,75 +35,75 @@ def _step(sentence: str, call: str, shown: str, **parameters: str) -> str:
 
 # first: momentum_buffers hold nothing yet and are set to the gradients
 operator(
-    "fused_sgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] momentum_buffers, float lr, float weight_decay, float momentum,"
+    "_fused_sgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] momentum_buffers, float lr, float weight_decay, float momentum,"
     " float dampening, bool nesterov, bool maximize, bool first) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of stochastic gradient descent with momentum (Sutskever et al. 2013).",
-        "fused_sgd_([p], [g], [], 0.1, 0.0, 0.0, 0.0, False, False, True)", "tensor([0.9000])",
+        "_fused_sgd_([p], [g], [], 0.1, 0.0, 0.0, 0.0, False, False, True)", "tensor([0.9000])",
         momentum_buffers=_STATE, lr=_LR, weight_decay=_DECAY, momentum="float: how much of the last step is kept",
         dampening="float: how much of the gradient is left out of the momentum", nesterov="bool: whether to look one step ahead",
         maximize=_MAXIMIZE, first="bool: whether the buffers hold nothing yet",
     ),
 )  # fmt: skip
 operator(
-    "fused_adam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs,"
+    "_fused_adam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs,"
     " float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, bool amsgrad, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adam (Kingma and Ba 2014) or AdamW (Loshchilov and Hutter 2017).",
-        "fused_adam_([p], [g], [g * 0], [g * 0], [], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, False, 1)", "tensor([0.9000])",
+        "_fused_adam_([p], [g], [g * 0], [g * 0], [], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, False, 1)", "tensor([0.9000])",
         exp_avgs=_STATE, exp_avg_sqs=_STATE, max_exp_avg_sqs=_STATE, lr=_LR, beta1=_BETA1, beta2=_BETA2, eps=_EPS, weight_decay=_DECAY,
         decoupled=_DECOUPLED, amsgrad="bool: whether the largest mean of squares so far is used", maximize=_MAXIMIZE, step=_STEP,
     ),
 )  # fmt: skip
 operator(
-    "fused_rmsprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] grad_avgs, Tensor(d!)[] momentum_buffers,"
+    "_fused_rmsprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] grad_avgs, Tensor(d!)[] momentum_buffers,"
     " float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RMSprop (Hinton 2012).",
-        "fused_rmsprop_([p], [g], [g * 0], [], [], 0.1, 0.75, 0.0, 0.0, 0.0, False, False)", "tensor([0.8000])",
+        "_fused_rmsprop_([p], [g], [g * 0], [], [], 0.1, 0.75, 0.0, 0.0, 0.0, False, False)", "tensor([0.8000])",
         square_avgs=_STATE, grad_avgs=_STATE, momentum_buffers=_STATE, lr=_LR, alpha="float: how much of the mean of squares is kept",
         eps=_EPS, weight_decay=_DECAY, momentum="float: how much of the last step is kept",
         centered="bool: whether the squared mean is taken off the mean of squares", maximize=_MAXIMIZE,
     ),
 )  # fmt: skip
 operator(
-    "fused_adagrad_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] state_sums, float lr, float lr_decay, float weight_decay, float eps,"
+    "_fused_adagrad_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] state_sums, float lr, float lr_decay, float weight_decay, float eps,"
     " bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adagrad (Duchi, Hazan and Singer 2011).",
-        "fused_adagrad_([p], [g], [g * 0], 0.1, 0.0, 0.0, 0.0, False, 1)", "tensor([0.9000])",
+        "_fused_adagrad_([p], [g], [g * 0], 0.1, 0.0, 0.0, 0.0, False, 1)", "tensor([0.9000])",
         state_sums=_STATE, lr=_LR, lr_decay="float: makes the rate ``lr / (1 + (step - 1) * lr_decay)``", weight_decay=_DECAY,
         eps=_EPS, maximize=_MAXIMIZE, step=_STEP,
     ),
 )  # fmt: skip
 operator(
-    "fused_adamax_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_infs, float lr, float beta1, float beta2,"
+    "_fused_adamax_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_infs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adamax (Kingma and Ba 2014, section 7.1).",
-        "fused_adamax_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, 1)", "tensor([0.9000])",
+        "_fused_adamax_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, 1)", "tensor([0.9000])",
         exp_avgs=_STATE, exp_infs=_STATE, lr=_LR, beta1=_BETA1, beta2="float: how much of the largest gradient is kept",
         eps="float: added to the size of the gradient", weight_decay=_DECAY, maximize=_MAXIMIZE, step=_STEP,
     ),
 )  # fmt: skip
 operator(
-    "fused_nadam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
+    "_fused_nadam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, float momentum, float next_momentum, float mu_product, bool decoupled, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of NAdam (Dozat 2016).",
-        "fused_nadam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, 0.5, 0.6, 0.5, False, False, 1)", "tensor([0.8914])",
+        "_fused_nadam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, 0.5, 0.6, 0.5, False, False, 1)", "tensor([0.8914])",
         exp_avgs=_STATE, exp_avg_sqs=_STATE, lr=_LR, beta1=_BETA1, beta2=_BETA2, eps=_EPS, weight_decay=_DECAY,
         momentum="float: that of this step", next_momentum="float: that of the next step",
         mu_product="float: the product of the momenta of all steps, this one among them", decoupled=_DECOUPLED, maximize=_MAXIMIZE,
@@ -111,50 +111,50 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "fused_radam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
+    "_fused_radam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool decoupled, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RAdam (Liu et al. 2019).",
-        "fused_radam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, 1)", "tensor([0.9000])",
+        "_fused_radam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, 1)", "tensor([0.9000])",
         exp_avgs=_STATE, exp_avg_sqs=_STATE, lr=_LR, beta1=_BETA1, beta2=_BETA2, eps=_EPS, weight_decay=_DECAY, decoupled=_DECOUPLED,
         maximize=_MAXIMIZE, step=_STEP,
     ),
 )  # fmt: skip
 operator(
-    "fused_adadelta_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] acc_deltas, float lr, float rho, float eps,"
+    "_fused_adadelta_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] acc_deltas, float lr, float rho, float eps,"
     " float weight_decay, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adadelta (Zeiler 2012).",
-        "fused_adadelta_([p], [g], [g * 0], [g * 0], 1.0, 0.9, 0.1, 0.0, False)", "tensor([0.2929])",
+        "_fused_adadelta_([p], [g], [g * 0], [g * 0], 1.0, 0.9, 0.1, 0.0, False)", "tensor([0.2929])",
         square_avgs=_STATE, acc_deltas=_STATE, lr=_LR, rho="float: how much of the means of squares is kept",
         eps="float: added to both means of squares", weight_decay=_DECAY, maximize=_MAXIMIZE,
     ),
 )  # fmt: skip
 operator(
-    "fused_rprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] prevs, Tensor(c!)[] step_sizes, float eta_minus, float eta_plus,"
+    "_fused_rprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] prevs, Tensor(c!)[] step_sizes, float eta_minus, float eta_plus,"
     " float step_size_min, float step_size_max, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Rprop (Riedmiller and Braun 1993).",
-        "fused_rprop_([p], [g], [g * 0], [g * 0.1], 0.5, 1.2, 1e-6, 50.0, False)", "tensor([0.9000])",
+        "_fused_rprop_([p], [g], [g * 0], [g * 0.1], 0.5, 1.2, 1e-6, 50.0, False)", "tensor([0.9000])",
         prevs=_STATE, step_sizes=_STATE, eta_minus="float: times the size of a step where the gradient has changed its sign",
         eta_plus="float: times the size where it has kept it", step_size_min="float: the smallest size",
         step_size_max="float: the largest size", maximize=_MAXIMIZE,
     ),
 )  # fmt: skip
 operator(
-    "fused_asgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] axs, float lambd, float eta, float mu, float weight_decay,"
+    "_fused_asgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] axs, float lambd, float eta, float mu, float weight_decay,"
     " bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of averaged stochastic gradient descent (Polyak and Juditsky 1992).",
-        "fused_asgd_([p], [g], [g * 0], 0.0, 0.1, 1.0, 0.0, False)", "tensor([0.9000])",
+        "_fused_asgd_([p], [g], [g * 0], 0.0, 0.1, 1.0, 0.0, False)", "tensor([0.9000])",
         axs=_STATE, lambd="float: times `eta`, is how much of the parameter decays", eta="float: the learning rate of this step",
         mu="float: how much of the parameter the average takes", weight_decay=_DECAY, maximize=_MAXIMIZE,
     ),

@@ -55,11 +55,11 @@ for name, sentence, shown, *facts in (
         doc=_reduced(f"{name}(x, 0)", sentence, shown, dtype=_DTYPE),
     )  # fmt: skip
 operator(
-    "nan_sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", tags=HIDDEN | COMPOSITE,
+    "_nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", tags=HIDDEN | COMPOSITE,
     sees="As sum; NaN counts as zero.",
     doc=document(
         "Add up elements, NaN counted as zero; what `nansum` is for floating-point dtypes.",
-        '>>> candelabra.ops.nan_sum(candelabra.tensor([1.0, float("nan"), 2.0]))\ntensor(3.)',
+        '>>> candelabra.ops._nansum(candelabra.tensor([1.0, float("nan"), 2.0]))\ntensor(3.)',
         input="Tensor: floating point", dim=_DIMS, keepdim=_KEEPDIM, dtype=_DTYPE, returns=_RETURNS,
     ),
 )  # fmt: skip
@@ -85,14 +85,14 @@ for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "sma
         doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN where there is one. Equals share the gradient.", shown),
     )  # fmt: skip
 operator(
-    "extrema(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="extrema", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_aminmax(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="_aminmax", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "As amin and amax: dim lists the reduced dimensions, none of them empty, and self is not complex. Both "
         "outputs have the same strides."
     ),
     doc=document(
         "Return the smallest and the largest elements, in one pass; NaN where there is one.",
-        f"{_X}>>> candelabra.ops.extrema(x, 0).max\ntensor([3., 4.])",
+        f"{_X}>>> candelabra.ops._aminmax(x, 0).max\ntensor([3., 4.])",
         input="Tensor: of any shape, not complex", dim=_DIMS, keepdim=_KEEPDIM, returns="(min, max): without the reduced dimensions", out="",
     ),
 )  # fmt: skip

@@ -28,25 +28,25 @@ _FILTER = {
     "antialias": "bool: whether the filter is widened where the result is smaller",
 }
 operator(
-    "resample(Tensor self, int[] output_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
-    shape="resample", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_upsample(Tensor self, int[] output_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
+    shape="_upsample", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=f"{_SEES_RESAMPLE} self is floating point or uint8, or in the nearest modes any real dtype.",
     doc=document(
         "Give the spatial dimensions other sizes.",
         ">>> x = candelabra.tensor([[[1.0, 3.0]]])\n"
-        ">>> candelabra.ops.resample(x, [4], [], \"linear\", False, False)\ntensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])",
+        ">>> candelabra.ops._upsample(x, [4], [], \"linear\", False, False)\ntensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])",
         input=_BATCH, output_size="sequence of int: the new spatial sizes", **_FILTER, returns="Tensor: of shape (N, C, *output_size)", out="",
         notes="Cubic weights are Keys' (1981) with a = -0.75, with antialiasing a = -0.5. Positions are those of PyTorch.",
     ),
 )  # fmt: skip
 operator(
-    "resample_backward(Tensor grad, int[] input_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
-    shape="resample_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_upsample_backward(Tensor grad, int[] input_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
+    shape="_upsample_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_RESAMPLE} grad is floating point.",
     doc=document(
         "Compute the gradient of resampling.",
-        ">>> candelabra.ops.resample_backward(candelabra.ones(1, 1, 4), [1, 1, 2], [], \"nearest\", False, False)\ntensor([[[2., 2.]]])",
+        ">>> candelabra.ops._upsample_backward(candelabra.ones(1, 1, 4), [1, 1, 2], [], \"nearest\", False, False)\ntensor([[[2., 2.]]])",
         grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input", **_FILTER,
         returns="Tensor: of the sizes of the input", out="",
     ),
@@ -91,40 +91,40 @@ _PATCHES = {
     "padding": "sequence of two int: zeros at both ends", "stride": "sequence of two int: the step from one patch to the next",
 }  # fmt: skip
 operator(
-    "patches(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="patches",
+    "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="im2col",
     tags=HIDDEN | COMPOSITE | NO_OUT,
     linear=("self",), batching="folded",
     sees=_SEES_COLUMNS,
     doc=document(
         "Take the patches that a kernel meets as columns (im2col).",
         ">>> image = candelabra.arange(4.0).reshape(1, 1, 2, 2)\n"
-        ">>> candelabra.ops.patches(image, [1, 2], [1, 1], [0, 0], [1, 1])\ntensor([[[0., 2.],\n         [1., 3.]]])",
+        ">>> candelabra.ops.im2col(image, [1, 2], [1, 1], [0, 0], [1, 1])\ntensor([[[0., 2.],\n         [1., 3.]]])",
         input="Tensor: of shape (N, C, H, W)", **_PATCHES, returns="Tensor: of shape (N, C * KH * KW, L) with L patches", out="",
     ),
 )  # fmt: skip
 operator(
-    "patches_backward(Tensor grad, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
-    shape="patches_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "col2im(Tensor grad, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    shape="col2im", tags=HIDDEN | COMPOSITE | NO_OUT,
     linear=("grad",), batching="folded",
     sees=_SEES_COLUMNS,
     doc=document(
         "Add patches, given as columns, to an image (col2im).",
         ">>> columns = candelabra.ones(1, 4, 4)\n"
-        ">>> candelabra.ops.patches_backward(columns, [3, 3], [2, 2], [1, 1], [0, 0], [1, 1])[0, 0]\n"
+        ">>> candelabra.ops.col2im(columns, [3, 3], [2, 2], [1, 1], [0, 0], [1, 1])[0, 0]\n"
         "tensor([[1., 2., 1.],\n        [2., 4., 2.],\n        [1., 2., 1.]])",
         grad="Tensor: of shape (N, C * KH * KW, L)", output_size="sequence of two int: the sizes of the image", **_PATCHES,
         returns="Tensor: of shape (N, C, H, W)", out="",
     ),
 )  # fmt: skip
 operator(
-    "pad_constant(Tensor self, int[] padding, Scalar value) -> Tensor", shape="pad_constant", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_constant_pad_nd(Tensor self, int[] padding, Scalar value) -> Tensor", shape="_constant_pad_nd", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "self has any strides; the output is contiguous or, where self is channels-last, channels-last. padding is "
         "in pairs from the last dimension on; negative numbers take away. value fits the dtype."
     ),
     doc=document(
         "Add a number at the ends of the last dimensions.",
-        ">>> candelabra.ops.pad_constant(candelabra.tensor([1, 2, 3]), [2, -1], 0)\ntensor([0, 0, 1, 2])",
+        ">>> candelabra.ops._constant_pad_nd(candelabra.tensor([1, 2, 3]), [2, -1], 0)\ntensor([0, 0, 1, 2])",
         input="Tensor: of any shape",
         padding="sequence of int: how many elements are added before and after the last dimension, then the one before it, and so on; "
         "negative numbers take away",
@@ -132,21 +132,21 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "pad_edges(Tensor self, int[] padding, str mode) -> Tensor", shape="pad_edges", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_reflection_replication_pad(Tensor self, int[] padding, str mode) -> Tensor", shape="_reflection_replication_pad", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_EDGES,
     doc=document(
         "Mirror, repeat or continue the last dimensions at their ends.",
-        ">>> candelabra.ops.pad_edges(candelabra.tensor([1, 2, 3]), [2, 1], \"reflect\")\ntensor([3, 2, 1, 2, 3, 2])",
+        ">>> candelabra.ops._reflection_replication_pad(candelabra.tensor([1, 2, 3]), [2, 1], \"reflect\")\ntensor([3, 2, 1, 2, 3, 2])",
         input="Tensor: of any shape", **_EDGES, returns="Tensor: larger at both ends", out="",
     ),
 )  # fmt: skip
 operator(
-    "pad_edges_backward(Tensor grad, int[] input_size, int[] padding, str mode) -> Tensor",
-    shape="pad_edges_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_reflection_replication_pad_backward(Tensor grad, int[] input_size, int[] padding, str mode) -> Tensor",
+    shape="_reflection_replication_pad_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_EDGES,
     doc=document(
         "Compute the gradient of mirrored, repeated or continued ends.",
-        ">>> candelabra.ops.pad_edges_backward(candelabra.ones(6), [3], [2, 1], \"reflect\")\ntensor([1., 3., 2.])",
+        ">>> candelabra.ops._reflection_replication_pad_backward(candelabra.ones(6), [3], [2, 1], \"reflect\")\ntensor([1., 3., 2.])",
         grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input", **_EDGES,
         returns="Tensor: of the sizes of the input", out="",
     ),

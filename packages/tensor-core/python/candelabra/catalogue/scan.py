@@ -33,7 +33,7 @@ for name, sentence, shown, *facts in (
         ),
     )  # fmt: skip
 operator(
-    "logcumsumexp(Tensor self, int dim) -> Tensor", shape="running_log", tags=COMPOSITE,
+    "logcumsumexp(Tensor self, int dim) -> Tensor", shape="logcumsumexp", tags=COMPOSITE,
     out="exact whole",
     sees=(
         "self has the dtype of the output, floating point or complex; dim is wrapped, and tensors without "
@@ -47,7 +47,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "running_extremum(Tensor self, int dim, bool larger) -> Tensor", shape="running_extremum",
+    "_cummax_cummin(Tensor self, int dim, bool larger) -> Tensor", shape="_cummax_cummin",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "self has any dtype but a complex one, not converted, and the output holds int64 indices; dim is wrapped, "
@@ -55,7 +55,7 @@ operator(
     ),
     doc=document(
         "Return where the largest (or else the smallest) element so far is along a dimension, the last among equals.",
-        ">>> candelabra.ops.running_extremum(candelabra.tensor([1, 3, 2]), 0, True)\ntensor([0, 1, 1])",
+        ">>> candelabra.ops._cummax_cummin(candelabra.tensor([1, 3, 2]), 0, True)\ntensor([0, 1, 1])",
         input="Tensor: of any shape, not complex", dim="int: along which is gone", larger="bool: the largest, or else the smallest",
         returns="Tensor: positions of dtype int64, of the shape of `input`", out="", notes="NaN counts as an extremum.",
     ),

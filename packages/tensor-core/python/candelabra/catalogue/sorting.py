@@ -40,8 +40,8 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "bisect(Tensor sorted_sequence, Tensor values, bool right, bool out_int32, Tensor? sorter) -> Tensor",
-    shape="bisect", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_searchsorted(Tensor sorted_sequence, Tensor values, bool right, bool out_int32, Tensor? sorter) -> Tensor",
+    shape="_searchsorted", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "sorted_sequence, values and sorter are contiguous, the first two of one real dtype. sorted_sequence is "
         "one-dimensional or has the leading sizes of values. The kernel checks that the entries of sorter are in "
@@ -49,7 +49,7 @@ operator(
     ),
     doc=document(
         "Return where values belong in sorted sequences so that they stay sorted.",
-        ">>> candelabra.ops.bisect(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]), False, False, None)\ntensor([1, 3])",
+        ">>> candelabra.ops._searchsorted(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]), False, False, None)\ntensor([1, 3])",
         sorted_sequence="Tensor: ascending along its last dimension; of one dimension, or with the leading sizes of `values`",
         values="Tensor: what is looked for", right="bool: whether a value goes after its equals",
         out_int32="bool: whether the result is int32 instead of int64",
@@ -58,12 +58,12 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "order_position(Tensor self, int dim, int rank, str among) -> Tensor", shape="order_position",
+    "_kthvalue_index(Tensor self, int dim, int rank, str among) -> Tensor", shape="_kthvalue_index",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=f"{_SEES_AMONG}The index is that which a stable sort gives.",
     doc=document(
         "Return where the element of a rank is along a dimension, in the order that a stable sort gives. NaN counts as larger than every number.",
-        '>>> candelabra.ops.order_position(candelabra.tensor([3.0, 1.0, 2.0]), 0, 0, "all")\ntensor([1])',
+        '>>> candelabra.ops._kthvalue_index(candelabra.tensor([3.0, 1.0, 2.0]), 0, 0, "all")\ntensor([1])',
         input="Tensor: of at least one dimension, not complex", dim="int: the dimension",
         rank='int: how many elements come before it; counts only where `among` is ``"all"``',
         among='str: ``"all"``; ``"median"``: the lower of the middle two, or NaN where there is one; ``"nanmedian"``: the same of the numbers',
@@ -71,20 +71,20 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "mode_position(Tensor self, int dim) -> Tensor", shape="mode_position", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_mode_index(Tensor self, int dim) -> Tensor", shape="_mode_index", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         f"{_SEES_AMONG}It is the last index of the most frequent element, of the smallest among equally frequent "
         "ones; a NaN equals nothing."
     ),
     doc=document(
         "Return where the most frequent element is along a dimension: its last place, of the smallest among equally frequent ones.",
-        ">>> candelabra.ops.mode_position(candelabra.tensor([2, 1, 2, 1, 3]), 0)\ntensor([3])",
+        ">>> candelabra.ops._mode_index(candelabra.tensor([2, 1, 2, 1, 3]), 0)\ntensor([3])",
         input="Tensor: of at least one dimension, not complex; a NaN equals no other", dim="int: the dimension",
         returns="Tensor: positions of dtype int64, with size 1 in that dimension", out="",
     ),
 )  # fmt: skip
 operator(
-    "count_in_bins(Tensor self, int bins, float low, float high) -> Tensor", shape="count_in_bins",
+    "_histc(Tensor self, int bins, float low, float high) -> Tensor", shape="_histc",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "self is floating point, of any strides; low < high, and bins is positive. Elements outside of them, and "
@@ -92,7 +92,7 @@ operator(
     ),
     doc=document(
         "Count elements in equal intervals between two numbers, of which the last holds its end, too.",
-        ">>> candelabra.ops.count_in_bins(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), 3, 0.0, 3.0)\ntensor([0., 1., 2.])",
+        ">>> candelabra.ops._histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), 3, 0.0, 3.0)\ntensor([0., 1., 2.])",
         input="Tensor: floating point", bins="int: how many intervals", low="float: where the first begins", high="float: where the last ends",
         returns="Tensor: one-dimensional, of the dtype of `input`", out="",
     ),

@@ -57,15 +57,15 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, s
     return powers / OPERATORS["masked_fill"](sums, empty, 1.0), OPERATORS["squeeze"](logarithms, -1)
 
 
-@decomposes("attention_forward")
-def attention_forward(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
+@decomposes("_scaled_dot_product_attention")
+def _scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
     heads = query.shape[1]
     weights, logarithms = _weights(wide(query), _spread(wide(key), heads), mask, is_causal, scale)
     return narrow_to(weights @ _spread(wide(value), heads), query.dtype), logarithms
 
 
-@decomposes("attention_backward")
-def attention_backward(
+@decomposes("_scaled_dot_product_attention_backward")
+def _scaled_dot_product_attention_backward(
     grad: Tensor,
     query: Tensor,
     key: Tensor,

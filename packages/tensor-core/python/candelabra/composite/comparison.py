@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor
 
-_to_copy = OPERATORS["to_copy"]
+_to_copy = OPERATORS["_to_copy"]
 
 
 @function()
@@ -174,7 +174,7 @@ def isin(
         if ordered and tests.numel():
             dtype = _C.promote_types(elements.dtype, tests.dtype)
             wanted, tests = elements.detach().to(dtype), OPERATORS["sort"](tests.detach().to(dtype))[0]
-            places = OPERATORS["clamp"](OPERATORS["bisect"](tests, wanted, False, False, None), max=tests.numel() - 1)
+            places = OPERATORS["clamp"](OPERATORS["_searchsorted"](tests, wanted, False, False, None), max=tests.numel() - 1)
             found = OPERATORS["eq"](OPERATORS["index"](tests, [places]), wanted)
         else:
             found = OPERATORS["any"](OPERATORS["eq"](elements.unsqueeze(-1), tests), -1)

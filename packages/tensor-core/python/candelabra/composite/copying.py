@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 _to = OPERATORS["to"]
-_to_copy = OPERATORS["to_copy"]
+_to_copy = OPERATORS["_to_copy"]
 _Tensor = _C.Tensor
 _dtype = _C.dtype
 _device = _C.device

@@ -23,7 +23,7 @@ _HALF = (_C.float16, _C.bfloat16)
 clamp = OPERATORS["clamp"]
 _add = OPERATORS["add"]
 _sub = OPERATORS["sub"]
-_to_copy = OPERATORS["to_copy"]
+_to_copy = OPERATORS["_to_copy"]
 
 
 def wide(x: Tensor) -> Tensor:

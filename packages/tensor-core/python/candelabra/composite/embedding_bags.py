@@ -72,8 +72,8 @@ def _check_rows(numbers: Tensor, rows: int) -> None:
                 )
 
 
-@decomposes("embedding_bag_forward")
-def embedding_bag_forward(
+@decomposes("_embedding_bag")
+def _embedding_bag(
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
@@ -90,7 +90,7 @@ def embedding_bag_forward(
     count = offsets.shape[0] - (1 if include_last_offset else 0)
     starts = OPERATORS["narrow"](offsets.to(_C.int64), 0, 0, count)
     # The last bag that begins at or before each index; where there are no bags, none.
-    bag = OPERATORS["bisect"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None) - 1
+    bag = OPERATORS["_searchsorted"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None) - 1
     kept = (bag >= 0) & (numbers != padding_idx)
     counted, used = OPERATORS["masked_select"](bag, kept), OPERATORS["masked_select"](numbers, kept)
     sizes = OPERATORS["index_add"](_zeros((count,), _C.int64, device), 0, counted, _ones(counted.shape, _C.int64, device))
@@ -115,8 +115,8 @@ def embedding_bag_forward(
     return narrow_to(result, weight.dtype), bag, sizes, positions
 
 
-@decomposes("embedding_bag_backward")
-def embedding_bag_backward(
+@decomposes("_embedding_bag_backward")
+def _embedding_bag_backward(
     grad: Tensor,
     indices: Tensor,
     offset2bag: Tensor,

@@ -58,7 +58,7 @@ def tensor(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than candelabra.tensor(sourceTensor)."
         )
-        made = OPERATORS["to_copy"](data.detach(), dtype=dtype, device=device)
+        made = OPERATORS["_to_copy"](data.detach(), dtype=dtype, device=device)
     else:
         made = _C.tensor_from_data(data, dtype, device)
     return finish(made, requires_grad, pin_memory)

@@ -69,7 +69,7 @@ def hash_tensor(
             raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     if input.dtype.is_complex or input.dtype in (_C.uint16, _C.uint32, _C.uint64):
         raise NotImplementedError(f'"hash_tensor" not implemented for {input.dtype}')
-    wide = OPERATORS["to_copy"](input.detach(), dtype=_C.float64 if input.dtype.is_floating_point else _C.int64)
+    wide = OPERATORS["_to_copy"](input.detach(), dtype=_C.float64 if input.dtype.is_floating_point else _C.int64)
     bits = OPERATORS["view_dtype"](wide, _C.int64) if wide.dtype is _C.float64 else wide
     kept = [d for d in range(input.ndim) if d not in dims]
     shape = [1 if d in dims else n for d, n in enumerate(input.shape)] if keepdim else [input.shape[d] for d in kept]

@@ -134,7 +134,7 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
         one = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.int64, device=points.device), 1)
         empty = OPERATORS["fill_"](OPERATORS["empty"]((total,), dtype=_C.int64, device=points.device), 0)
         counted = OPERATORS["scatter_add"](empty, 0, where, OPERATORS["expand"](one, where.shape))
-        hist = OPERATORS["to_copy"](counted, dtype=points.dtype)
+        hist = OPERATORS["_to_copy"](counted, dtype=points.dtype)
     else:
         chosen = reshape(weight.detach(), flat.shape[0])
         if not all_inside:

@@ -248,9 +248,9 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
                 '"scatter_reduce" with reduce="mean" is not implemented for bool; convert with .to(candelabra.float32)'
             )
         # Truths as numbers 0 and 1.
-        whole, source = (OPERATORS["to_copy"](x, dtype=_C.uint8) for x in (self, src))
+        whole, source = (OPERATORS["_to_copy"](x, dtype=_C.uint8) for x in (self, src))
         made = scatter_reduce(whole, dim, index, source, "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self)
-        return OPERATORS["to_copy"](made, dtype=_C.bool)
+        return OPERATORS["_to_copy"](made, dtype=_C.bool)
     axis = wrap_dim(dim, self.ndim)
     for at, size in enumerate(index.shape if src.shape != index.shape else ()):
         src = OPERATORS["narrow"](src, at, 0, size)
@@ -340,7 +340,7 @@ def index_reduce(
         raise RuntimeError(
             f"index_reduce(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) {source.dtype}"
         )
-    places = OPERATORS["to_copy"](reshape(index, index.numel()), dtype=_C.int64)
+    places = OPERATORS["_to_copy"](reshape(index, index.numel()), dtype=_C.int64)
     size = input.shape[axis] if input.ndim else 1
     if places.numel() and not 0 <= int(OPERATORS["amin"](all_values(places))) <= int(OPERATORS["amax"](all_values(places))) < size:
         raise IndexError(f"index_reduce(): index out of range in self, whose dimension {axis} has size {size}")
@@ -498,16 +498,16 @@ def triu_indices(
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, upper: bool) -> Tensor:
     kind = dtype if dtype is _C.int32 else _C.int64
-    positions = OPERATORS["triangle_indices"](row, col, offset, upper, dtype=kind, device=device)
+    positions = OPERATORS["_tril_triu_indices"](row, col, offset, upper, dtype=kind, device=device)
     return positions if dtype is None or dtype is kind else positions.to(dtype)
 
 
-@decomposes("triangle_indices")
-def triangle_indices(rows: int, columns: int, offset: int, upper: bool, *, dtype: dtype, device: Device = None) -> Tensor:
+@decomposes("_tril_triu_indices")
+def _tril_triu_indices(rows: int, columns: int, offset: int, upper: bool, *, dtype: dtype, device: Device = None) -> Tensor:
     if rows < 0 or columns < 0:
         raise RuntimeError(f"row and col must be non-negative, got {rows} and {columns}")
     if dtype not in (_C.int32, _C.int64):
-        raise RuntimeError(f"triangle_indices(): dtype must be int32 or int64, but got {dtype}")
+        raise RuntimeError(f"_tril_triu_indices(): dtype must be int32 or int64, but got {dtype}")
     # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has elements.
     number = _C.int32 if max(rows, columns) + abs(offset) < 2**31 else _C.int64
     row = OPERATORS["unsqueeze"](OPERATORS["arange"](0, rows, 1, dtype=number, device=device), 1)

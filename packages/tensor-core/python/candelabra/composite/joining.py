@@ -453,7 +453,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         # Of no elements, but of the input all the same: its gradient is zeros.
         return reshape(OPERATORS["narrow"](input, 0, 0, 0), (0,) if r == 0 else (0, r))
     if r == 2:
-        pairs = OPERATORS["triangle_indices"](n, n, 0 if with_replacement else 1, True, dtype=_C.int64, device=input.device)
+        pairs = OPERATORS["_tril_triu_indices"](n, n, 0 if with_replacement else 1, True, dtype=_C.int64, device=input.device)
         positions = OPERATORS["contiguous"](OPERATORS["t"](pairs))
     else:
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations

@@ -72,24 +72,24 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         p = 2.0
     batch = broadcast_shape(x1.shape[:-2], x2.shape[:-2])
     first, second = (OPERATORS["expand"](x, (*batch, *x.shape[-2:])) for x in (x1, x2))
-    return OPERATORS["distances"](first, second, float(p))
+    return OPERATORS["_cdist_forward"](first, second, float(p))
 
 
-@decomposes("distances")
-def distances(x1: Tensor, x2: Tensor, p: float) -> Any:
+@decomposes("_cdist_forward")
+def _cdist_forward(x1: Tensor, x2: Tensor, p: float) -> Any:
     return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
 
 
-@decomposes("pair_distances")
-def pair_distances(self: Tensor, p: float) -> Any:
+@decomposes("_pdist_forward")
+def _pdist_forward(self: Tensor, p: float) -> Any:
     rows = self.shape[0]
     places = OPERATORS["arange"](0, rows, 1, dtype=_C.int64, device=self.device)
     behind = OPERATORS["gt"](places, _unsqueeze(places, -1))
-    return OPERATORS["masked_select"](OPERATORS["distances"](self, self, p), behind)
+    return OPERATORS["masked_select"](OPERATORS["_cdist_forward"](self, self, p), behind)
 
 
-@decomposes("distances_backward")
-def distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float) -> Any:
+@decomposes("_cdist_backward")
+def _cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float) -> Any:
     difference = _unsqueeze(wide(x1), -2) - _unsqueeze(wide(x2), -3)
     slope, distance = _unsqueeze(wide(grad), -1), _unsqueeze(wide(result), -1)
     sign, size = OPERATORS["sign"](difference), OPERATORS["abs"](difference)

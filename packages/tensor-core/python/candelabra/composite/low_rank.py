@@ -101,7 +101,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        A = OPERATORS["to_copy"](A, dtype=_C.get_default_dtype())
+        A = OPERATORS["_to_copy"](A, dtype=_C.get_default_dtype())
     return svd_lowrank(A - OPERATORS["mean"](A, -2, True) if center else A, q, niter)
 
 

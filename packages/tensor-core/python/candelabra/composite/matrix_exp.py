@@ -66,7 +66,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     if A.numel() == 0 or n == 1:
         return OPERATORS["exp"](A)
     if A.dtype in (_C.float16, _C.bfloat16):
-        return OPERATORS["to_copy"](matrix_exp(OPERATORS["to_copy"](A, dtype=_C.float32)), dtype=A.dtype)
+        return OPERATORS["_to_copy"](matrix_exp(OPERATORS["_to_copy"](A, dtype=_C.float32)), dtype=A.dtype)
     norms = OPERATORS["amax"](OPERATORS["sum"](OPERATORS["abs"](A.detach()), -2), (-1,))
     # frexp's exponent would do; log2 of a norm that is not finite gives no squarings, and NaN runs through.
     halvings = OPERATORS["ceil"](OPERATORS["log2"](norms / _LARGEST_NORM))

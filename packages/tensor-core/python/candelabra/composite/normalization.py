@@ -176,8 +176,8 @@ def native_layer_norm_backward(
 # ---- division by the root of the mean of squares over the last dimensions
 
 
-@decomposes("native_rms_norm")
-def native_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float) -> Any:
+@decomposes("_fused_rms_norm")
+def _fused_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float) -> Any:
     x = wide(input)
     dims = _check_normalized_shape(x, normalized_shape)
     rstd = _rsqrt(_mean(_square(x), dims, True) + eps)
@@ -187,8 +187,8 @@ def native_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tens
     return narrow_to(result, input.dtype), rstd
 
 
-@decomposes("native_rms_norm_backward")
-def native_rms_norm_backward(
+@decomposes("_fused_rms_norm_backward")
+def _fused_rms_norm_backward(
     grad: Tensor, input: Tensor, normalized_shape: Sequence[int], rstd: Tensor, weight: Tensor | None
 ) -> Any:
     g, x = wide(grad), wide(input)

@@ -32,8 +32,8 @@ def _at(input: Tensor, position: Tensor, dim: int, keepdim: Any, result_type: An
     return result_type(value, index)
 
 
-@decomposes("order_position")
-def order_position(self: Tensor, dim: int, rank: int, among: str) -> Any:
+@decomposes("_kthvalue_index")
+def _kthvalue_index(self: Tensor, dim: int, rank: int, among: str) -> Any:
     values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
     length = self.shape[dim]
     if among == "all":
@@ -48,13 +48,13 @@ def order_position(self: Tensor, dim: int, rank: int, among: str) -> Any:
     return OPERATORS["gather"](indices, dim, middle)
 
 
-@decomposes("count_in_bins")
-def count_in_bins(self: Tensor, bins: int, low: float, high: float) -> Any:
+@decomposes("_histc")
+def _histc(self: Tensor, bins: int, low: float, high: float) -> Any:
     flat = reshape(self.detach(), -1)
     inside = (flat >= low) & (flat <= high)
     values = OPERATORS["masked_select"](flat, inside)
     if self.dtype in (_C.float16, _C.bfloat16):
-        values = OPERATORS["to_copy"](values, dtype=_C.float32)
+        values = OPERATORS["_to_copy"](values, dtype=_C.float32)
     # As EqualBins in float_index.hpp: a power of two keeps a very wide or narrow range, and bins per unit, inside of the dtype's.
     width = high - low
     exponent = math.frexp(width)[1] if math.isfinite(width) else 1025
@@ -78,7 +78,7 @@ def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
 
 def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type: Any) -> Any:
     x, dim, added = _one_dimension(input, dim, result_type.__name__)
-    position = OPERATORS["order_position"](x, dim, 0, "nanmedian" if ignore_nan else "median")
+    position = OPERATORS["_kthvalue_index"](x, dim, 0, "nanmedian" if ignore_nan else "median")
     return _at(x, position, dim, keepdim and not added, result_type)
 
 
@@ -94,7 +94,7 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
             if input.numel() == 0:
                 # NaN, and what NaN is cut to as a whole number.
                 nothing = OPERATORS["fill_"](input.new_empty((), dtype=_C.float64), float("nan"))
-                return OPERATORS["to_copy"](nothing, dtype=input.dtype)
+                return OPERATORS["_to_copy"](nothing, dtype=input.dtype)
             return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
         result = _median(input, dim, keepdim, ignore_nan, result_type)
         if out is not None:
@@ -146,7 +146,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     x, dim, added = _one_dimension(input, dim, "kthvalue")
     if not 1 <= k <= x.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    position = OPERATORS["order_position"](x, dim, k - 1, "all")
+    position = OPERATORS["_kthvalue_index"](x, dim, k - 1, "all")
     result = _at(x, position, dim, keepdim and not added, return_types.kthvalue)
     if out is not None:
         result = return_types.kthvalue(*_C.give_to_outs("kthvalue", out, result, input))
@@ -311,5 +311,5 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         # Elements are compared with the ends as numbers of their own dtype.
         ends = tuple(float(_C.tensor_from_data(end, input.dtype, input.device)) for end in (low, high))
         low, high = ends if ends[0] < ends[1] else (low, high)
-    result = OPERATORS["count_in_bins"](flat, bins, low, high)
+    result = OPERATORS["_histc"](flat, bins, low, high)
     return result if out is None else _C.give_to_out("histc", out, result)

@@ -265,7 +265,7 @@ def logspace(
     # In double precision, so that whole powers come out whole.
     start, end = _whole_ends(wanted, _plain(start), _plain(end))
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
-    result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
+    result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None)
 
 

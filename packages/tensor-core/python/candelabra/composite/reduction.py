@@ -148,8 +148,8 @@ max_ = _extremum("max", OPERATORS["maximum"], OPERATORS["amax"], OPERATORS["max_
 min_ = _extremum("min", OPERATORS["minimum"], OPERATORS["amin"], OPERATORS["min_with_indices"], return_types.min)
 
 
-@decomposes("extrema")
-def extrema(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor, Tensor]:
+@decomposes("_aminmax")
+def _aminmax(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor, Tensor]:
     return OPERATORS["amin"](self, dim, keepdim), OPERATORS["amax"](self, dim, keepdim)
 
 
@@ -170,7 +170,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     _check_dims(dim, input.ndim)
     dims = () if dim is None else dim
-    low, high = OPERATORS["extrema"](input, dims, keepdim)
+    low, high = OPERATORS["_aminmax"](input, dims, keepdim)
     if out is not None:
         low, high = _C.give_to_outs("aminmax", out, (low, high), input)
     return return_types.aminmax(low, high)
@@ -217,11 +217,11 @@ def nansum(
         return _sum(input, dim, keepdim, **names)
     if dtype is not None and not dtype.is_floating_point:
         return _sum(OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0), dim, keepdim, **names)
-    return OPERATORS["nan_sum"](input, dim, keepdim, **names)
+    return OPERATORS["_nansum"](input, dim, keepdim, **names)
 
 
-@decomposes("nan_sum")
-def nan_sum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
+@decomposes("_nansum")
+def _nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
     return _sum(OPERATORS["masked_fill"](self, OPERATORS["isnan"](self), 0), dim, keepdim, dtype=dtype)
 
 
@@ -458,7 +458,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
             raise RuntimeError(f"cov(): {name} cannot be negative")
         weights = given if weights is None else weights * given
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
+        x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
     if weights is not None:
         total = _sum(weights)
         if count and bool((all_values(total) == 0).any()):

@@ -36,7 +36,7 @@ def _clamp(x: Any, low: float | None = None, high: float | None = None) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    return OPERATORS["to_copy"](x, dtype=_C.int64)
+    return OPERATORS["_to_copy"](x, dtype=_C.int64)
 
 
 def _shaped(x: Any, dim: int, ndim: int) -> Any:
@@ -135,13 +135,13 @@ def _checked_sizes(name: str, old: Sequence[int], new: Sequence[int]) -> None:
         )
 
 
-@decomposes("resample")
-def resample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
-    _checked_sizes("resample", self.shape[2:], output_size)
+@decomposes("_upsample")
+def _upsample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
+    _checked_sizes("_upsample", self.shape[2:], output_size)
     whole = not self.dtype.is_floating_point
     result: Any = self
     if mode not in _NEAREST:
-        result = OPERATORS["to_copy"](self, dtype=_C.float32) if whole else wide(self)
+        result = OPERATORS["_to_copy"](self, dtype=_C.float32) if whole else wide(self)
     for at, new in enumerate(output_size):
         dim, old, scale = 2 + at, self.shape[2 + at], scales[at] if len(scales) else 0.0
         if antialias:
@@ -159,9 +159,9 @@ def resample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corne
     return result.contiguous()
 
 
-@decomposes("resample_backward")
-def resample_backward(grad: Tensor, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
-    _checked_sizes("resample_backward", input_size[2:], grad.shape[2:])
+@decomposes("_upsample_backward")
+def _upsample_backward(grad: Tensor, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
+    _checked_sizes("_upsample_backward", input_size[2:], grad.shape[2:])
     result: Any = wide(grad)
     for at in reversed(range(grad.ndim - 2)):
         dim, old, new, scale = 2 + at, input_size[2 + at], grad.shape[2 + at], scales[at] if len(scales) else 0.0
@@ -354,9 +354,9 @@ def _sources(length: int, before: int, after: int, mode: str, device: Any) -> An
     return _clamp(places, 0, length - 1) if mode == "replicate" else OPERATORS["remainder"](places, length)
 
 
-@decomposes("patches")
-def patches(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    x = OPERATORS["pad_constant"](self, (padding[1], padding[1], padding[0], padding[0]), 0) if any(padding) else self
+@decomposes("im2col")
+def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    x = OPERATORS["_constant_pad_nd"](self, (padding[1], padding[1], padding[0], padding[0]), 0) if any(padding) else self
     for i in range(2):
         x = OPERATORS["unfold"](x, 2 + i, dilation[i] * (kernel_size[i] - 1) + 1, stride[i])
     for i in range(2):
@@ -366,8 +366,8 @@ def patches(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride:
     return OPERATORS["clone"](reshape(patches, x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], down * across))
 
 
-@decomposes("patches_backward")
-def patches_backward(grad: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+@decomposes("col2im")
+def col2im(grad: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     area, size = kernel_size[0] * kernel_size[1], [output_size[i] + 2 * padding[i] for i in range(2)]
     counts = [(size[i] - dilation[i] * (kernel_size[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
     batch, channels = grad.shape[0], grad.shape[1] // area
@@ -385,8 +385,8 @@ def patches_backward(grad: Tensor, output_size: Any, kernel_size: Any, dilation:
     return narrow_to(OPERATORS["clone"](whole), grad.dtype)
 
 
-@decomposes("pad_constant")
-def pad_constant(self: Tensor, padding: Any, value: Any) -> Any:
+@decomposes("_constant_pad_nd")
+def _constant_pad_nd(self: Tensor, padding: Any, value: Any) -> Any:
     inner, sizes = self, list(self.shape)
     for number in range(len(padding) // 2):
         dim = self.ndim - 1 - number
@@ -403,8 +403,8 @@ def pad_constant(self: Tensor, padding: Any, value: Any) -> Any:
     return result
 
 
-@decomposes("pad_edges")
-def pad_edges(self: Tensor, padding: Any, mode: str) -> Any:
+@decomposes("_reflection_replication_pad")
+def _reflection_replication_pad(self: Tensor, padding: Any, mode: str) -> Any:
     result: Any = self
     for number in range(len(padding) // 2):
         dim = self.ndim - 1 - number
@@ -415,8 +415,8 @@ def pad_edges(self: Tensor, padding: Any, mode: str) -> Any:
     return OPERATORS["clone"](self) if result is self else result
 
 
-@decomposes("pad_edges_backward")
-def pad_edges_backward(grad: Tensor, input_size: Any, padding: Any, mode: str) -> Any:
+@decomposes("_reflection_replication_pad_backward")
+def _reflection_replication_pad_backward(grad: Tensor, input_size: Any, padding: Any, mode: str) -> Any:
     result: Any = wide(grad)
     for number in range(len(padding) // 2):
         dim = grad.ndim - 1 - number

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor
 
 
-@decomposes("running_extremum")
-def running_extremum(self: Tensor, dim: int, larger: bool) -> Any:
+@decomposes("_cummax_cummin")
+def _cummax_cummin(self: Tensor, dim: int, larger: bool) -> Any:
     # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
     compare = OPERATORS["ge" if larger else "le"]
     if self.ndim == 0:
@@ -45,7 +45,7 @@ def running_extremum(self: Tensor, dim: int, larger: bool) -> Any:
 def _running(name: str, larger: bool, result_type: Any) -> Any:
     def running(input: Tensor, dim: int, *, out: Sequence[Tensor] | None = None) -> Any:
         axis = wrap_dim(dim, input.ndim)
-        indices = OPERATORS["running_extremum"](input, axis, larger)
+        indices = OPERATORS["_cummax_cummin"](input, axis, larger)
         values = OPERATORS["gather"](input, axis, indices) if input.ndim else OPERATORS["clone"](input)
         if out is not None:
             values, indices = _C.give_to_outs(name, out, (values, indices))

@@ -39,8 +39,8 @@ def _check_square(name: str, A: Tensor) -> None:
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
 
 
-@decomposes("exchanged_order")
-def exchanged_order(self: Tensor, dim: int, backwards: bool = False) -> Tensor:
+@decomposes("_lu_pivots_to_permutation")
+def _lu_pivots_to_permutation(self: Tensor, dim: int, backwards: bool = False) -> Tensor:
     axis, length = wrap_dim(dim, self.ndim), self.shape[dim]
     shape = [1] * self.ndim
     shape[axis] = length

@@ -59,8 +59,8 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("msort", out, result, input)
 
 
-@decomposes("mode_position")
-def mode_position(self: Tensor, dim: int) -> Tensor:
+@decomposes("_mode_index")
+def _mode_index(self: Tensor, dim: int) -> Tensor:
     values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
     values_last, length = OPERATORS["movedim"](values, dim, -1), self.shape[dim]
     # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
@@ -87,7 +87,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
     x = reshape(input, 1) if input.ndim == 0 else input
     if x.shape[axis] == 0:
         raise IndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
-    index = OPERATORS["mode_position"](x, axis)
+    index = OPERATORS["_mode_index"](x, axis)
     value = OPERATORS["gather"](x, axis, index)
     if not keepdim or input.ndim == 0:
         value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
@@ -228,8 +228,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     return tuple(parts) if len(parts) > 1 else result
 
 
-@decomposes("bisect")
-def bisect(sorted_sequence: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Tensor | None) -> Any:
+@decomposes("_searchsorted")
+def _searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Tensor | None) -> Any:
     if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
             "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
@@ -305,7 +305,7 @@ def searchsorted(
         right = side == "right"
     if not isinstance(values, _C.Tensor):
         values = _C.tensor_from_data(values, None, sorted_sequence.device)
-    result = OPERATORS["bisect"](sorted_sequence, values, right, out_int32, sorter)
+    result = OPERATORS["_searchsorted"](sorted_sequence, values, right, out_int32, sorter)
     if out is None:
         return result
     if out.dtype is not result.dtype:

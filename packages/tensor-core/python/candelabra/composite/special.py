@@ -45,15 +45,15 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     else:
         x = input
         if not x.dtype.is_floating_point:
-            x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
+            x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
         sign = 1.0 if n % 2 else -1.0
         if n <= 20:
             result = OPERATORS["special_zeta"](float(n + 1), x) * (sign * math.factorial(n))
         else:
             # The factorial leaves the range of the half precisions, and then of single precision, long before the product does.
-            wide = OPERATORS["to_copy"](x, dtype=_C.float64)
+            wide = OPERATORS["_to_copy"](x, dtype=_C.float64)
             factor = math.factorial(n) * 1.0 if n <= 170 else math.inf
-            result = OPERATORS["to_copy"](OPERATORS["special_zeta"](float(n + 1), wide) * (sign * factor), dtype=x.dtype)
+            result = OPERATORS["_to_copy"](OPERATORS["special_zeta"](float(n + 1), wide) * (sign * factor), dtype=x.dtype)
     return result if out is None else _C.give_to_out("polygamma", out, result)
 
 
@@ -98,7 +98,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     if not x.dtype.is_floating_point:
         if x.dtype is _C.bool or x.dtype.is_complex:
             raise RuntimeError(f"mvlgamma: result type of {x.dtype} is not a floating-point dtype")
-        x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
+        x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
     steps = OPERATORS["arange"](0, p, 1, dtype=x.dtype, device=x.device) * -0.5
     terms = OPERATORS["lgamma"](OPERATORS["unsqueeze"](x, -1) + steps)
     result = OPERATORS["sum"](terms, -1) + p * (p - 1) / 4 * math.log(math.pi)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 # ---- transforms along several dimensions
 
 
-@decomposes("fft_r2c_several")
+@decomposes("_fft_r2c_nd")
 def _real_transform(self: Tensor, dim: list[int], scale: float = 1.0) -> Tensor:
     *others, last = dim
-    result = OPERATORS["fft_r2c"](self, last, scale)
-    return OPERATORS["fft_c2c"](result, others, True, 1.0) if others else result
+    result = OPERATORS["_fft_r2c"](self, last, scale)
+    return OPERATORS["_fft_c2c"](result, others, True, 1.0) if others else result
 
 
 # ---- windows
@@ -76,7 +76,7 @@ def _make(
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     wide = wanted if wanted in (_C.float32, _C.float64) else _C.float32
     made = getattr(windows, made_by)(length, sym=not periodic, dtype=wide, layout=layout, device=device, **options)
-    made = made if wide is wanted else OPERATORS["to_copy"](made, dtype=wanted)
+    made = made if wide is wanted else OPERATORS["_to_copy"](made, dtype=wanted)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -276,7 +276,7 @@ def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int
     left, right = both if left is None else left, both if right is None else right
     length = x.shape[-1]
     if mode == "constant":
-        return OPERATORS["pad_constant"](x, (left, right), 0)
+        return OPERATORS["_constant_pad_nd"](x, (left, right), 0)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"stft(): unrecognised padding mode {mode}")
     if mode != "replicate" and max(left, right) >= length + (mode == "circular"):
@@ -284,7 +284,7 @@ def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int
             f"stft(): padding size should be less than the corresponding input dimension, but got: padding ({left}, {right}) at dimension 1 "
             f"of input {list(x.shape)}"
         )
-    return OPERATORS["pad_edges"](x, (left, right), mode) if left or right else x
+    return OPERATORS["_reflection_replication_pad"](x, (left, right), mode) if left or right else x
 
 
 @function()

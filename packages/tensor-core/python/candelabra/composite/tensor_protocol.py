@@ -59,7 +59,7 @@ def bytes_tensor(data: Any, device: Device) -> Tensor:
         return flat
     except BufferError:
         # Memory that the host cannot write: by way of one that it can.
-        return OPERATORS["to_copy"](bytes_tensor(data, "cpu"), device=device)
+        return OPERATORS["_to_copy"](bytes_tensor(data, "cpu"), device=device)
 
 
 # ---- copying

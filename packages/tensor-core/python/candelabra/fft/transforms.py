@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor
 
-_c2c = OPERATORS["fft_c2c"]
-_r2c = OPERATORS["fft_r2c"]
-_r2c_several = OPERATORS["fft_r2c_several"]
-_c2r = OPERATORS["fft_c2r"]
+_c2c = OPERATORS["_fft_c2c"]
+_r2c = OPERATORS["_fft_r2c"]
+_r2c_several = OPERATORS["_fft_r2c_nd"]
+_c2r = OPERATORS["_fft_c2r"]
 
 
 def _scale(norm: str | None, points: int, forward: bool) -> float:
@@ -43,7 +43,7 @@ def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
         dtype = _C.get_default_dtype()
     if complex_:
         dtype = dtype.to_complex()
-    return input if dtype is input.dtype else OPERATORS["to_copy"](input, dtype=dtype)
+    return input if dtype is input.dtype else OPERATORS["_to_copy"](input, dtype=dtype)
 
 
 def _resized(input: Tensor, dim: int, n: int) -> Tensor:

@@ -169,7 +169,7 @@ def permutation_of(pivots: Tensor, rows: int, backwards: bool = False) -> Tensor
     if count < rows:  # the others stay where they are
         others = OPERATORS["arange"](count + 1, rows + 1, 1, dtype=pivots.dtype, device=pivots.device)
         pivots = OPERATORS["cat"]([pivots, others.expand((*pivots.shape[:-1], rows - count))], -1)
-    return OPERATORS["exchanged_order"](pivots, -1, backwards)
+    return OPERATORS["_lu_pivots_to_permutation"](pivots, -1, backwards)
 
 
 def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:

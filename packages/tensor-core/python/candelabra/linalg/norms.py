@@ -101,7 +101,7 @@ def matrix_norm(
     if rows == columns:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if dtype is not None:
-        A = OPERATORS["to_copy"](A, dtype=_norm_dtype(A, dtype))
+        A = OPERATORS["_to_copy"](A, dtype=_norm_dtype(A, dtype))
     if isinstance(ord, str):
         if ord not in ("fro", "nuc"):
             raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -260,7 +260,7 @@ def matrix_rank(
         # Where atol is positive it stands alone, matrix by matrix.
         rtol = epsilon(A) * max(A.shape[-2:])
         if isinstance(atol, Tensor_):
-            rtol = OPERATORS["where"](atol > 0, 0.0, OPERATORS["to_copy"](atol, dtype=values.dtype) * 0 + rtol)
+            rtol = OPERATORS["where"](atol > 0, 0.0, OPERATORS["_to_copy"](atol, dtype=values.dtype) * 0 + rtol)
         elif atol is not None and atol > 0:
             rtol = 0.0
     largest = OPERATORS["amax"](values, (-1,), True)

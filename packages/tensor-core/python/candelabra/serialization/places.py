@@ -63,12 +63,12 @@ class Places:
                     raise FileError("map_location returned a tensor with other bytes than it was given")
                 return flat
             device = location if moved is None else moved
-            return OPERATORS["to_copy"](_C.tensor_on_storage(storage, _C.uint8), device=_device(device, location))
+            return OPERATORS["_to_copy"](_C.tensor_on_storage(storage, _C.uint8), device=_device(device, location))
         device = wanted.get(location, location) if isinstance(wanted, dict) else location if wanted is None else wanted
         found = _device(device, location)
         if found.type == "cpu":
             return self._on_host(piece, swap, alignment)
-        return OPERATORS["to_copy"](self._on_host(piece, swap, alignment), device=found)
+        return OPERATORS["_to_copy"](self._on_host(piece, swap, alignment), device=found)
 
     def _on_host(self, piece: Piece, swap: int, alignment: int) -> Tensor:
         source = piece.source

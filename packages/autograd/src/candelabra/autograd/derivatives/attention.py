@@ -25,8 +25,8 @@ def _attention(
     needs: tuple[bool, bool, bool],
 ) -> tuple[Any, ...]:
     # No gradient of the mask is made: a mask that needs one does not come to this operator (scaled_dot_product_attention).
-    gradients = ops.attention_backward(grad, query, key, value, mask, result, result1, is_causal, scale)
+    gradients = ops._scaled_dot_product_attention_backward(grad, query, key, value, mask, result, result1, is_causal, scale)
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
 
 
-joint_derivative("attention_forward", ("query", "key", "value"), _attention)
+joint_derivative("_scaled_dot_product_attention", ("query", "key", "value"), _attention)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def _conv_input(grad: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints) -> Tensor:
-    return ops.convolution_input_gradient(grad, conj(weight), input_shape, stride, padding, dilation, groups)
+    return ops.convolution_backward_input(grad, conj(weight), input_shape, stride, padding, dilation, groups)
 
 
 def _conv_weight(grad: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, weight_shape: Ints) -> Tensor:
-    return ops.convolution_weight_gradient(grad, conj(input), weight_shape, stride, padding, dilation, groups)
+    return ops.convolution_backward_weight(grad, conj(input), weight_shape, stride, padding, dilation, groups)
 
 
 def _conv_bias(grad: Tensor) -> Tensor:
@@ -37,10 +37,10 @@ def _input_gradient_grad(upper: Tensor, weight: Tensor, stride: Any, padding: An
 def _input_gradient_weight(
     upper: Tensor, grad: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, weight_shape: Ints
 ) -> Tensor:
-    return ops.convolution_weight_gradient(conj(grad), upper, weight_shape, stride, padding, dilation, groups)
+    return ops.convolution_backward_weight(conj(grad), upper, weight_shape, stride, padding, dilation, groups)
 
 
-derivative("convolution_input_gradient", grad=_input_gradient_grad, weight=_input_gradient_weight)
+derivative("convolution_backward_input", grad=_input_gradient_grad, weight=_input_gradient_weight)
 
 
 def _weight_gradient_grad(upper: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
@@ -50,7 +50,7 @@ def _weight_gradient_grad(upper: Tensor, input: Tensor, stride: Any, padding: An
 def _weight_gradient_input(
     upper: Tensor, grad: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints
 ) -> Tensor:
-    return ops.convolution_input_gradient(conj(grad), upper, input_shape, stride, padding, dilation, groups)
+    return ops.convolution_backward_input(conj(grad), upper, input_shape, stride, padding, dilation, groups)
 
 
-derivative("convolution_weight_gradient", grad=_weight_gradient_grad, input=_weight_gradient_input)
+derivative("convolution_backward_weight", grad=_weight_gradient_grad, input=_weight_gradient_input)

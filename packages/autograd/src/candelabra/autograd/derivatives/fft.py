@@ -7,7 +7,7 @@ from candelabra import Tensor, ops
 
 from ..table import derivative
 
-derivative("fft_c2c", self=lambda grad, dim, forward, scale: ops.fft_c2c(grad, dim, not forward, scale))
+derivative("_fft_c2c", self=lambda grad, dim, forward, scale: ops._fft_c2c(grad, dim, not forward, scale))
 
 
 def _real_to_complex(grad: Tensor, dim: int, scale: float, self_shape: tuple[int, ...]) -> Tensor:
@@ -15,7 +15,7 @@ def _real_to_complex(grad: Tensor, dim: int, scale: float, self_shape: tuple[int
     missing = list(grad.shape)
     missing[dim] = self_shape[dim] - grad.shape[dim]
     whole = candelabra.cat([grad, grad.new_zeros(missing)], dim) if missing[dim] else grad
-    return ops.fft_c2c(whole, [dim], False, scale).real
+    return ops._fft_c2c(whole, [dim], False, scale).real
 
 
 def _complex_to_real(grad: Tensor, dim: int, n: int, scale: float) -> Tensor:
@@ -26,8 +26,8 @@ def _complex_to_real(grad: Tensor, dim: int, n: int, scale: float) -> Tensor:
         counts[-1] = 1.0
     shape = [1] * grad.ndim
     shape[dim] = n // 2 + 1
-    return ops.fft_r2c(grad, dim, scale) * counts.view(shape)
+    return ops._fft_r2c(grad, dim, scale) * counts.view(shape)
 
 
-derivative("fft_r2c", self=_real_to_complex)
-derivative("fft_c2r", self=_complex_to_real)
+derivative("_fft_r2c", self=_real_to_complex)
+derivative("_fft_c2r", self=_complex_to_real)

@@ -154,7 +154,7 @@ def _bags(
 ) -> tuple[Any, Any]:
     of_weight = of_factors = None
     if needs[0]:
-        of_weight = ops.embedding_bag_backward(
+        of_weight = ops._embedding_bag_backward(
             grad, indices, result1, result2, result3, weight.shape[0], mode, per_sample_weights, scale_grad_by_freq, padding_idx
         )
     if needs[1]:
@@ -165,7 +165,7 @@ def _bags(
     return of_weight, of_factors
 
 
-joint_derivative("embedding_bag_forward", ("weight", "per_sample_weights"), _bags)
+joint_derivative("_embedding_bag", ("weight", "per_sample_weights"), _bags)
 
 # ---- reductions of what goes to one position
 

@@ -81,9 +81,9 @@ derivative("linear", input=_linear_input, weight=_linear_weight, bias=_linear_bi
 
 
 def _distances(grad: Tensor, x1: Tensor, x2: Tensor, p: float, result: Tensor, needs: tuple[bool, bool]) -> tuple[Any, Any]:
-    of_first = ops.distances_backward(grad, x1, x2, result, p) if needs[0] else None
-    of_second = ops.distances_backward(grad.mT, x2, x1, result.mT, p) if needs[1] else None
+    of_first = ops._cdist_backward(grad, x1, x2, result, p) if needs[0] else None
+    of_second = ops._cdist_backward(grad.mT, x2, x1, result.mT, p) if needs[1] else None
     return of_first, of_second
 
 
-joint_derivative("distances", ("x1", "x2"), _distances)
+joint_derivative("_cdist_forward", ("x1", "x2"), _distances)

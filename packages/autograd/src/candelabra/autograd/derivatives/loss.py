@@ -59,18 +59,18 @@ def _ctc(
 ) -> Tensor:
     if is_grad_enabled() or is_differentiated_outside(grad) or is_differentiated_outside(log_probs):
         return ctc_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-    return ops.ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
+    return ops._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
 
 
 def _ctc_twice(grad: Tensor) -> Tensor:
     raise RuntimeError(
-        "derivative for ctc_loss_backward is not implemented: differentiate ctc_loss_forward with create_graph=True instead, whose "
+        "derivative for _ctc_loss_backward is not implemented: differentiate _ctc_loss with create_graph=True instead, whose "
         "gradient is then made of operators that can be differentiated"
     )
 
 
-derivative("ctc_loss_forward", title="CtcLoss", log_probs=_ctc)
-derivative("ctc_loss_backward", grad=_ctc_twice, log_probs=_ctc_twice)
+derivative("_ctc_loss", title="CtcLoss", log_probs=_ctc)
+derivative("_ctc_loss_backward", grad=_ctc_twice, log_probs=_ctc_twice)
 
 
 # ---- losses of single elements

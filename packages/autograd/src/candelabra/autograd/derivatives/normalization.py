@@ -50,11 +50,11 @@ def _group_norm(grad: Tensor, input: Tensor, result1: Tensor, result2: Tensor, w
 
 
 def _rms_norm(grad: Tensor, input: Tensor, normalized_shape: Any, weight: Any, result1: Tensor, needs: tuple[bool, bool]) -> Any:
-    of_input, of_weight = ops.native_rms_norm_backward(grad, input, normalized_shape, result1, weight)
+    of_input, of_weight = ops._fused_rms_norm_backward(grad, input, normalized_shape, result1, weight)
     return of_input if needs[0] else None, of_weight if needs[1] else None
 
 
 joint_derivative("native_batch_norm", _INPUTS, _batch_norm)
 joint_derivative("native_layer_norm", _INPUTS, _layer_norm)
 joint_derivative("native_group_norm", _INPUTS, _group_norm)
-joint_derivative("native_rms_norm", ("input", "weight"), _rms_norm)
+joint_derivative("_fused_rms_norm", ("input", "weight"), _rms_norm)

@@ -39,7 +39,7 @@ def _nan_sum(grad: Tensor, self: Tensor, dim: Any, keepdim: bool, self_dtype: An
 
 
 derivative("sum", self=_sum)
-derivative("nan_sum", self=_nan_sum)
+derivative("_nansum", self=_nan_sum)
 derivative("mean", self=_mean)
 
 

@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from candelabra import Tensor
 
 derivative(
-    "resample",
-    self=lambda grad, self_shape, scales, mode, align_corners, antialias: ops.resample_backward(
+    "_upsample",
+    self=lambda grad, self_shape, scales, mode, align_corners, antialias: ops._upsample_backward(
         grad, self_shape, scales, mode, align_corners, antialias
     ),
 )
 derivative(
-    "resample_backward",
-    grad=lambda upper, grad_shape, scales, mode, align_corners, antialias: ops.resample(
+    "_upsample_backward",
+    grad=lambda upper, grad_shape, scales, mode, align_corners, antialias: ops._upsample(
         upper, grad_shape[2:], scales, mode, align_corners, antialias
     ),
 )
 derivative(
-    "patches",
-    self=lambda grad, self_shape, kernel_size, dilation, padding, stride: ops.patches_backward(
+    "im2col",
+    self=lambda grad, self_shape, kernel_size, dilation, padding, stride: ops.col2im(
         grad, self_shape[2:], kernel_size, dilation, padding, stride
     ),
 )
 derivative(
-    "patches_backward",
-    grad=lambda upper, kernel_size, dilation, padding, stride: ops.patches(upper, kernel_size, dilation, padding, stride),
+    "col2im",
+    grad=lambda upper, kernel_size, dilation, padding, stride: ops.im2col(upper, kernel_size, dilation, padding, stride),
 )
-derivative("pad_constant", self=lambda grad, padding: ops.pad_constant(grad, [-amount for amount in padding], 0))
-derivative("pad_edges", self=lambda grad, self_shape, padding, mode: ops.pad_edges_backward(grad, self_shape, padding, mode))
-derivative("pad_edges_backward", grad=lambda upper, padding, mode: ops.pad_edges(upper, padding, mode))
+derivative("_constant_pad_nd", self=lambda grad, padding: ops._constant_pad_nd(grad, [-amount for amount in padding], 0))
+derivative("_reflection_replication_pad", self=lambda grad, self_shape, padding, mode: ops._reflection_replication_pad_backward(grad, self_shape, padding, mode))
+derivative("_reflection_replication_pad_backward", grad=lambda upper, padding, mode: ops._reflection_replication_pad(upper, padding, mode))
 
 
 def _grid_sampler(

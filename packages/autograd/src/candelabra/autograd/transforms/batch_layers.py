@@ -48,7 +48,7 @@ def convolution(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) ->
     return made
 
 
-def convolution_input_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def convolution_backward_input(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     grad, weight, size, *options, groups = arguments
     if not level.is_batched(weight):
         folded = _fold(level.front(grad), 0)
@@ -61,7 +61,7 @@ def convolution_input_gradient(level: BatchLevel, operator: Any, arguments: tupl
     return _unfold_batch(level, made, 1)
 
 
-def convolution_weight_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def convolution_backward_weight(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     grad, data, size, *options, groups = arguments
     folded_size = (size[0] * level.size, *size[1:])
     made = operator.again(
@@ -89,7 +89,7 @@ def folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
 
 def attention(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     """Fold the batch as :func:`folded` does; the mask may have fewer dimensions than the others."""
-    place = 3 if operator.name == "attention_forward" else 4
+    place = 3 if operator.name == "_scaled_dot_product_attention" else 4
     mask, query = arguments[place], arguments[place - 3]
     if mask is not None:
         value = level.front(mask)

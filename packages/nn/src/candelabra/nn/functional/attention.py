@@ -11,7 +11,7 @@ from candelabra.backends import cuda as _cuda
 
 from .dropout import dropout
 
-_attention = ops.attention_forward
+_attention = ops._scaled_dot_product_attention
 
 #: What nn.attention.sdpa_kernel allows in each thread: the matrix of scores, the fused way, and whether the first is preferred.
 _ways = threading.local()

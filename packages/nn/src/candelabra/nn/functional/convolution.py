@@ -8,7 +8,7 @@ from candelabra import Tensor, conv_tbc, ops
 from candelabra.composite.registration import fronted
 
 _convolution = ops.convolution
-_input_gradient = ops.convolution_input_gradient
+_input_gradient = ops.convolution_backward_input
 
 
 def _numbers(value: Any, dims: int, name: str) -> tuple[int, ...]:

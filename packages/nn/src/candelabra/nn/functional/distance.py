@@ -66,11 +66,11 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if not input.shape[1]:  # distances of vectors without elements, for which some norms have no identity
         p = 2.0
     if not is_differentiated(input):
-        return ops.pair_distances(input, float(p))
+        return ops._pdist_forward(input, float(p))
     rows = input.shape[0]
     first, second = candelabra.triu_indices(rows, rows, 1, device=input.device)
     # All pairs at once, twice as many as are needed, take less time than two copies of the rows.
-    return ops.distances(input, input, float(p)).take(first * rows + second)
+    return ops._cdist_forward(input, input, float(p)).take(first * rows + second)
 
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]

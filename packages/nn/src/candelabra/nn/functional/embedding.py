@@ -139,7 +139,7 @@ def bags(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
         )
     row = _row_of_padding(weight, padding_idx)
-    return ops.embedding_bag_forward(
+    return ops._embedding_bag(
         weight, indices, offsets, mode, per_sample_weights, scale_grad_by_freq, include_last_offset, row
     )
 

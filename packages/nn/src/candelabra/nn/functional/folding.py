@@ -61,7 +61,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
             f"shape of the array of sliding blocks as {blocks}, but its components must be at least one."
         )
     x = input if input.ndim == 4 else input.unsqueeze(0)
-    columns = ops.patches(x, kernel, spread, amounts, step)
+    columns = ops.im2col(x, kernel, spread, amounts, step)
     return columns if input.ndim == 4 else columns.squeeze(0)
 
 
@@ -104,7 +104,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
             f"input's dimension 2 to match the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {blocks[0] * blocks[1]}, "
             f"but got input.size(2)={x.shape[2]}."
         )
-    output = ops.patches_backward(x, size, kernel, spread, amounts, step)
+    output = ops.col2im(x, size, kernel, spread, amounts, step)
     return output if input.ndim == 3 else output.squeeze(0)
 
 

@@ -128,7 +128,7 @@ def interpolate(
     else:
         kind = "cubic" if mode == "bicubic" else "linear"
     given = [] if all(scale is None for scale in scales) else [scale or 0.0 for scale in scales]
-    return ops.resample(input, sizes, given, kind, bool(align_corners), antialias)
+    return ops._upsample(input, sizes, given, kind, bool(align_corners), antialias)
 
 
 def _type_name(input: Tensor) -> str:

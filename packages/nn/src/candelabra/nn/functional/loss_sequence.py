@@ -16,7 +16,7 @@ from .dtypes import floating_only
 from .loss import cross_entropy
 from .reduction import legacy, reduced
 
-_ctc = ops.ctc_loss_forward
+_ctc = ops._ctc_loss
 _linear = ops.linear
 
 

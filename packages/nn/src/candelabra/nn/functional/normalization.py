@@ -15,7 +15,7 @@ from .memory_order import in_format_of
 _batch_norm = ops.native_batch_norm
 _layer_norm = ops.native_layer_norm
 _group_norm = ops.native_group_norm
-_rms_norm = ops.native_rms_norm
+_rms_norm = ops._fused_rms_norm
 _vector_norm = ops.linalg_vector_norm
 _avg_pool = ops.avg_pool
 

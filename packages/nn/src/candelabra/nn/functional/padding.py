@@ -70,7 +70,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             cut = max(-before, 0)
             input = input.narrow(axis, cut, input.shape[axis] + min(before, 0) + min(after, 0))
             whole[2 * number : 2 * number + 2] = max(before, 0), max(after, 0)
-    return ops.pad_edges(input, whole, mode) if any(whole) else input
+    return ops._reflection_replication_pad(input, whole, mode) if any(whole) else input
 
 
 def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:
@@ -84,7 +84,7 @@ def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:
 def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
     for number in range(len(amounts) // 2):
         _check_length(input, input.ndim - 1 - number, *amounts[2 * number : 2 * number + 2])
-    return ops.pad_constant(input, amounts, value)
+    return ops._constant_pad_nd(input, amounts, value)
 
 
 def _check_edges(input: Tensor, axis: int, before: int, after: int, mode: str) -> None:

@@ -101,6 +101,6 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES: dict[str, Reference] = {
-    "attention_forward": Reference(forward, _forwards, FLOATS, 20),
-    "attention_backward": Reference(backward, _backwards, ("float32", "float64"), 100),
+    "_scaled_dot_product_attention": Reference(forward, _forwards, FLOATS, 20),
+    "_scaled_dot_product_attention_backward": Reference(backward, _backwards, ("float32", "float64"), 100),
 }

@@ -95,6 +95,6 @@ def _calls(rng: np.random.Generator, dtype: str, kind: str) -> Iterator[Sample]:
 
 REFERENCES: dict[str, Reference] = {
     "convolution": Reference(forward, lambda r, d: _calls(r, d, "forward"), _DTYPES, 60),
-    "convolution_input_gradient": Reference(input_gradient, lambda r, d: _calls(r, d, "input"), _DTYPES, 60),
-    "convolution_weight_gradient": Reference(weight_gradient, lambda r, d: _calls(r, d, "weight"), _DTYPES, 60),
+    "convolution_backward_input": Reference(input_gradient, lambda r, d: _calls(r, d, "input"), _DTYPES, 60),
+    "convolution_backward_weight": Reference(weight_gradient, lambda r, d: _calls(r, d, "weight"), _DTYPES, 60),
 }

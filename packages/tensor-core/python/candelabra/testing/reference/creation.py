@@ -52,9 +52,9 @@ def _triangles(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
                 yield Sample((rows, columns, offset, upper), kind)
 
 
-def triangle_indices(rows: int, columns: int, offset: int, upper: bool, dtype: Any) -> np.ndarray:
+def _tril_triu_indices(rows: int, columns: int, offset: int, upper: bool, dtype: Any) -> np.ndarray:
     places = np.triu_indices(rows, offset, columns) if upper else np.tril_indices(rows, offset, columns)
     return np.stack(places)
 
 
-REFERENCES["triangle_indices"] = Reference(triangle_indices, _triangles, ("int32", "int64"))
+REFERENCES["_tril_triu_indices"] = Reference(_tril_triu_indices, _triangles, ("int32", "int64"))

@@ -177,7 +177,7 @@ _BOTH: tuple[dict[str, Any], ...] = ({}, {"upper": True})
 REFERENCES: dict[str, Reference] = {
     "linalg_cholesky_ex": Reference(_nothing, matrices(SQUARE, _BOTH, definite), DTYPES, compare=product_of(_cholesky)),
     "linalg_lu_factor_ex": Reference(_nothing, matrices(ANY, ({}, {"pivot": False}), _dominant), DTYPES, compare=_lu_of),
-    "exchanged_order": Reference(_exchanged, _exchanges, ("int32", "int64")),
+    "_lu_pivots_to_permutation": Reference(_exchanged, _exchanges, ("int32", "int64")),
     "linalg_ldl_factor_ex": Reference(_nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl),
     "geqrf": Reference(_nothing, matrices(ANY), DTYPES, compare=_geqrf),
     "linalg_qr": Reference(_nothing, matrices(ANY, ({}, {"mode": "complete"}, {"mode": "r"})), DTYPES, compare=_qr),

@@ -48,8 +48,8 @@ def _half(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES: dict[str, Reference] = {
-    "fft_c2c": Reference(_c2c, _complex, COMPLEX, 20),
-    "fft_r2c": Reference(lambda x, dim, scale: np.fft.rfft(x, axis=dim) * scale, _real, ("float32", "float64"), 20),
-    "fft_r2c_several": Reference(lambda x, dim, scale: np.fft.rfftn(x, axes=dim) * scale, _several, ("float32", "float64"), 20),
-    "fft_c2r": Reference(lambda x, dim, n, scale: np.fft.irfft(x, n, axis=dim) * n * scale, _half, COMPLEX, 20),
+    "_fft_c2c": Reference(_c2c, _complex, COMPLEX, 20),
+    "_fft_r2c": Reference(lambda x, dim, scale: np.fft.rfft(x, axis=dim) * scale, _real, ("float32", "float64"), 20),
+    "_fft_r2c_nd": Reference(lambda x, dim, scale: np.fft.rfftn(x, axes=dim) * scale, _several, ("float32", "float64"), 20),
+    "_fft_c2r": Reference(lambda x, dim, n, scale: np.fft.irfft(x, n, axis=dim) * n * scale, _half, COMPLEX, 20),
 }

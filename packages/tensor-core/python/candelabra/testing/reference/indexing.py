@@ -222,7 +222,7 @@ def _bags_of(indices: Array, offsets: Array, has_end: bool) -> tuple[int, Array]
     return count, np.searchsorted(np.sort(offsets[:count]), np.arange(len(indices)), side="right") - 1
 
 
-def embedding_bag_forward(
+def _embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: str, factors: Array | None, by_frequency: bool, has_end: bool, padding: int
 ) -> tuple[Array, Array, Array, Array]:
     count, bag = _bags_of(indices, offsets, has_end)
@@ -242,7 +242,7 @@ def embedding_bag_forward(
     return out, bag, sizes, largest if mode == "max" else sizes
 
 
-def embedding_bag_backward(
+def _embedding_bag_backward(
     grad: Array,
     indices: Array,
     bag: Array,
@@ -284,7 +284,7 @@ def _bag_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for call in _bag_calls(rng, dtype):
         weight, indices, offsets, mode, factors, by_frequency, has_end, padding = call
         arrays = [None if x is None else x.values for x in (weight, indices, offsets, factors)]
-        made = embedding_bag_forward(arrays[0], arrays[1], arrays[2], mode, arrays[3], by_frequency, has_end, padding)  # type: ignore[arg-type]
+        made = _embedding_bag(arrays[0], arrays[1], arrays[2], mode, arrays[3], by_frequency, has_end, padding)  # type: ignore[arg-type]
         grad = Input(numbers(rng, dtype, made[0].shape), dtype)
         kept = [Input(x, "int64") for x in made[1:]]
         yield Sample((grad, indices, *kept, 7, mode, factors, by_frequency, padding))
@@ -309,8 +309,8 @@ REFERENCES: dict[str, Reference] = {
     "embedding": Reference(lambda weight, indices: weight[indices], _embeddings, FLOATS),
     "embedding_backward": Reference(embedding_backward, _embedding_gradients, ("float32", "float64"), 5),
     "scatter_reduce": Reference(scatter_reduce, _reductions, ("bool", "int64", "uint8", *FLOATS, "complex64"), 10),
-    "embedding_bag_forward": Reference(
-        embedding_bag_forward, lambda rng, dtype: (Sample(call) for call in _bag_calls(rng, dtype)), FLOATS, 5
+    "_embedding_bag": Reference(
+        _embedding_bag, lambda rng, dtype: (Sample(call) for call in _bag_calls(rng, dtype)), FLOATS, 5
     ),
-    "embedding_bag_backward": Reference(embedding_bag_backward, _bag_gradients, FLOATS, 5),
+    "_embedding_bag_backward": Reference(_embedding_bag_backward, _bag_gradients, FLOATS, 5),
 }

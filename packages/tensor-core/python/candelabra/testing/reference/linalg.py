@@ -61,7 +61,7 @@ def _activated_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample
             yield Sample(tensors, {"use_gelu": True, "beta": 2, "alpha": 0.5})
 
 
-def distances(x1: Array, x2: Array, p: float) -> Array:
+def cdist_forward(x1: Array, x2: Array, p: float) -> Array:
     difference = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
     if p == 0:
         return np.count_nonzero(difference, axis=-1).astype(x1.dtype)
@@ -70,7 +70,7 @@ def distances(x1: Array, x2: Array, p: float) -> Array:
     return (difference**p).sum(-1) ** (1 / p)
 
 
-def distances_backward(grad: Array, x1: Array, x2: Array, result: Array, p: float) -> Array:
+def _cdist_backward(grad: Array, x1: Array, x2: Array, result: Array, p: float) -> Array:
     difference = x1[..., :, None, :] - x2[..., None, :, :]
     sign, size = np.sign(difference), np.abs(difference)
     distance = result[..., None]
@@ -88,10 +88,10 @@ def _gradients_of_pairs(rng: np.random.Generator, dtype: str) -> Iterator[Sample
     for sample in _pairs_of_rows(rng, dtype):
         x1, x2, p = sample.arguments
         x2.values[..., :1, :] = x1.values[..., :1, :] if x1.values.size else 0  # rows that are equal
-        made = distances(x1.values, x2.values, p)
+        made = cdist_forward(x1.values, x2.values, p)
         if p == np.inf:  # the distance has to be one of the differences, exactly
             x1, x2 = (Input(np.round(x.values * 8) / 8, dtype, x.layout) for x in (x1, x2))
-            made = distances(x1.values, x2.values, p)
+            made = cdist_forward(x1.values, x2.values, p)
         yield Sample((Input(numbers(rng, dtype, made.shape, -1, 1), dtype), x1, x2, Input(made, dtype), p))
 
 
@@ -128,8 +128,8 @@ REFERENCES: dict[str, Reference] = {
         ("float32", "float64", "bfloat16"),
         60,
     ),
-    "pair_distances": Reference(
-        lambda x, p: distances(x, x, p)[np.triu_indices(x.shape[0], 1)],
+    "_pdist_forward": Reference(
+        lambda x, p: cdist_forward(x, x, p)[np.triu_indices(x.shape[0], 1)],
         lambda rng, dtype: (
             Sample((Input(numbers(rng, dtype, (n, m)), dtype), p))
             for n, m in ((0, 2), (1, 3), (5, 4), (70, 9), (131, 3))
@@ -138,6 +138,6 @@ REFERENCES: dict[str, Reference] = {
         FLOATS,
         10,
     ),
-    "distances": Reference(distances, _pairs_of_rows, FLOATS, 10),
-    "distances_backward": Reference(distances_backward, _gradients_of_pairs, ("float32", "float64"), 100),
+    "_cdist_forward": Reference(cdist_forward, _pairs_of_rows, FLOATS, 10),
+    "_cdist_backward": Reference(_cdist_backward, _gradients_of_pairs, ("float32", "float64"), 100),
 }

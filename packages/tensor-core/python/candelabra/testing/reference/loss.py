@@ -210,8 +210,8 @@ REFERENCES: dict[str, Reference] = {
     "nll_loss_backward": Reference(backward, _backwards, _DTYPES, 10),
     "cross_entropy_forward": Reference(cross_entropy, _entropies, _DTYPES, 20),
     "cross_entropy_backward": Reference(cross_entropy_backward, _entropy_backwards, _DTYPES, 20),
-    "ctc_loss_forward": Reference(ctc, _ctc_forwards, _DTYPES, 10),
-    "ctc_loss_backward": Reference(ctc_backward, _ctc_backwards, _DTYPES, 20),
+    "_ctc_loss": Reference(ctc, _ctc_forwards, _DTYPES, 10),
+    "_ctc_loss_backward": Reference(ctc_backward, _ctc_backwards, _DTYPES, 20),
 }
 
 

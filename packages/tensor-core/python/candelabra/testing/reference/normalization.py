@@ -225,8 +225,8 @@ REFERENCES: dict[str, Reference] = {
     "native_batch_norm_backward": Reference(batch_norm_backward, _batch_gradients, _DTYPES, 80),
     "native_layer_norm": Reference(layer_norm, _layer_calls, _DTYPES, 40),
     "native_layer_norm_backward": Reference(layer_norm_backward, _layer_gradients, _DTYPES, 80),
-    "native_rms_norm": Reference(rms_norm, _root_calls, _DTYPES, 40),
-    "native_rms_norm_backward": Reference(rms_norm_backward, _root_gradients, _DTYPES, 80),
+    "_fused_rms_norm": Reference(rms_norm, _root_calls, _DTYPES, 40),
+    "_fused_rms_norm_backward": Reference(rms_norm_backward, _root_gradients, _DTYPES, 80),
     "native_group_norm": Reference(group_norm, _group_calls, _DTYPES, 40),
     "native_group_norm_backward": Reference(group_norm_backward, _group_gradients, _DTYPES, 80),
 }

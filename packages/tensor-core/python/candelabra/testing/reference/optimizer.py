@@ -265,14 +265,14 @@ def asgd(
 # An optimizer returns nothing: what is compared is its lists after the call, in their order.
 _DTYPES = ("float32", "float64")
 REFERENCES: dict[str, Reference] = {
-    "fused_sgd_": Reference(sgd, _sgd_calls, _DTYPES, 10),
-    "fused_adam_": Reference(adam, _adam_calls, _DTYPES, 40),
-    "fused_rmsprop_": Reference(rmsprop, _rmsprop_calls, _DTYPES, 40),
-    "fused_adagrad_": Reference(adagrad, _adagrad_calls, _DTYPES, 40),
-    "fused_adamax_": Reference(adamax, _adamax_calls, _DTYPES, 40),
-    "fused_nadam_": Reference(nadam, _nadam_calls, _DTYPES, 40),
-    "fused_radam_": Reference(radam, _radam_calls, _DTYPES, 40),
-    "fused_adadelta_": Reference(adadelta, _adadelta_calls, _DTYPES, 40),
-    "fused_rprop_": Reference(rprop, _rprop_calls, _DTYPES, 10),
-    "fused_asgd_": Reference(asgd, _asgd_calls, _DTYPES, 10),
+    "_fused_sgd_": Reference(sgd, _sgd_calls, _DTYPES, 10),
+    "_fused_adam_": Reference(adam, _adam_calls, _DTYPES, 40),
+    "_fused_rmsprop_": Reference(rmsprop, _rmsprop_calls, _DTYPES, 40),
+    "_fused_adagrad_": Reference(adagrad, _adagrad_calls, _DTYPES, 40),
+    "_fused_adamax_": Reference(adamax, _adamax_calls, _DTYPES, 40),
+    "_fused_nadam_": Reference(nadam, _nadam_calls, _DTYPES, 40),
+    "_fused_radam_": Reference(radam, _radam_calls, _DTYPES, 40),
+    "_fused_adadelta_": Reference(adadelta, _adadelta_calls, _DTYPES, 40),
+    "_fused_rprop_": Reference(rprop, _rprop_calls, _DTYPES, 10),
+    "_fused_asgd_": Reference(asgd, _asgd_calls, _DTYPES, 10),
 }

@@ -91,14 +91,14 @@ _function: Callable[..., Any]
 for _name, _function in (("amax", np.max), ("amin", np.min)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(empty=False), (*BOOLEAN, *REAL))
 _smallest, _largest = reduce(np.min), reduce(np.max)
-REFERENCES["extrema"] = Reference(
+REFERENCES["_aminmax"] = Reference(
     lambda *arguments, **keywords: (_smallest(*arguments, **keywords), _largest(*arguments, **keywords)),
     over_dims(empty=False),
     (*BOOLEAN, *REAL),
 )
 for _name, _function in (("all", np.all), ("any", np.any)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(special=False), (*BOOLEAN, *NUMBERS))
-REFERENCES["nan_sum"] = Reference(reduce(np.nansum), over_dims(), FLOATS, 10)
+REFERENCES["_nansum"] = Reference(reduce(np.nansum), over_dims(), FLOATS, 10)
 
 
 def _counts(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:

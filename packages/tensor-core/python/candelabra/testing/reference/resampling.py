@@ -71,14 +71,14 @@ def _along(x: Array, dim: int, weights: Array) -> Array:
     return np.moveaxis(np.tensordot(x, weights, ([dim], [1])), -1, dim)
 
 
-def resample(x: Array, size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Array:
+def upsample(x: Array, size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Array:
     for d, new in enumerate(size):
         scale = scales[d] if len(scales) else 0.0
         x = _along(x, 2 + d, matrix(x.shape[2 + d], new, mode, align_corners, scale, antialias))
     return x
 
 
-def resample_backward(grad: Array, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Array:
+def _upsample_backward(grad: Array, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Array:
     for d, old in enumerate(input_size[2:]):
         scale = scales[d] if len(scales) else 0.0
         grad = _along(grad, 2 + d, matrix(old, grad.shape[2 + d], mode, align_corners, scale, antialias).T)
@@ -266,7 +266,7 @@ def _places(padded: Array, kernel: Any, dilation: Any, stride: Any, counts: list
             yield a, b, padded[:, :, rows, columns]
 
 
-def patches(x: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+def im2col(x: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     counts = _patch_counts(x.shape[2:], kernel, dilation, padding, stride)
     padded = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
     made = np.empty((*x.shape[:2], *kernel, *counts), x.dtype)
@@ -275,7 +275,7 @@ def patches(x: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> 
     return made.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
 
 
-def patches_backward(grad: Array, image: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+def col2im(grad: Array, image: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     counts = _patch_counts(tuple(image), kernel, dilation, padding, stride)
     channels = grad.shape[1] // (kernel[0] * kernel[1])
     parts = grad.reshape(grad.shape[0], channels, *kernel, *counts)
@@ -295,18 +295,18 @@ def _constants(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             yield Sample((Input(values, dtype, layout), padding, 1))
 
 
-def pad_constant(x: Array, padding: Any, value: Any) -> Array:
+def _constant_pad_nd(x: Array, padding: Any, value: Any) -> Array:
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(padding) // 2)]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
     cut = x[tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))]
     return np.pad(cut, [(max(before, 0), max(after, 0)) for before, after in pairs], constant_values=value)
 
 
-def pad_edges(x: Array, padding: Any, mode: str) -> Array:
+def _reflection_replication_pad(x: Array, padding: Any, mode: str) -> Array:
     return x[np.ix_(*_sources(x.shape, padding, mode))]
 
 
-def pad_edges_backward(grad: Array, input_size: Any, padding: Any, mode: str) -> Array:
+def _reflection_replication_pad_backward(grad: Array, input_size: Any, padding: Any, mode: str) -> Array:
     out = np.zeros(tuple(input_size), dtype=grad.dtype)
     np.add.at(out, np.ix_(*_sources(input_size, padding, mode)), grad)
     return out
@@ -335,13 +335,13 @@ def _pad_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES: dict[str, Reference] = {
-    "resample": Reference(resample, _resamples, FLOATS, 4),
-    "resample_backward": Reference(resample_backward, _resample_backwards, FLOATS, 8),
+    "_upsample": Reference(upsample, _resamples, FLOATS, 4),
+    "_upsample_backward": Reference(_upsample_backward, _resample_backwards, FLOATS, 8),
     "grid_sampler": Reference(grid_sampler, _grid_samples, FLOATS, 8),
     "grid_sampler_backward": Reference(grid_sampler_backward, _grid_backwards, ("float32", "float64"), 20),
-    "patches": Reference(patches, _patch_calls, ("int64", *FLOATS, "complex64")),
-    "patches_backward": Reference(patches_backward, _patch_backward_calls, ("int64", *FLOATS, "complex64"), 5),
-    "pad_constant": Reference(pad_constant, _constants, ("bool", "uint8", "int64", *FLOATS, "complex64")),
-    "pad_edges": Reference(pad_edges, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")),
-    "pad_edges_backward": Reference(pad_edges_backward, _pad_backwards, (*FLOATS, "complex64"), 2),
+    "im2col": Reference(im2col, _patch_calls, ("int64", *FLOATS, "complex64")),
+    "col2im": Reference(col2im, _patch_backward_calls, ("int64", *FLOATS, "complex64"), 5),
+    "_constant_pad_nd": Reference(_constant_pad_nd, _constants, ("bool", "uint8", "int64", *FLOATS, "complex64")),
+    "_reflection_replication_pad": Reference(_reflection_replication_pad, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")),
+    "_reflection_replication_pad_backward": Reference(_reflection_replication_pad_backward, _pad_backwards, (*FLOATS, "complex64"), 2),
 }

@@ -50,7 +50,7 @@ REFERENCES: dict[str, Reference] = {
     "cumprod": Reference(
         lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
     ),
-    "running_extremum": Reference(_running_extremum, _extrema, ("bool", *REAL)),
+    "_cummax_cummin": Reference(_running_extremum, _extrema, ("bool", *REAL)),
     # of small numbers, of which no sum is lost; of complex ones, angles that stay on one side
     "logcumsumexp": Reference(_running_log, _along(0, 1.5), (*FLOATS, *COMPLEX), 30),
 }

@@ -75,7 +75,7 @@ def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             yield Sample((Input(rows, dtype), values, right, out_int32, sorter))
 
 
-def bisect(sequence: Array, values: Array, right: bool, out_int32: bool, sorter: Array | None) -> Array:
+def searchsorted(sequence: Array, values: Array, right: bool, out_int32: bool, sorter: Array | None) -> Array:
     rows = sequence if sorter is None else np.take_along_axis(sequence, sorter, -1)
     side: Any = "right" if right else "left"
     if rows.ndim == 1:
@@ -85,7 +85,7 @@ def bisect(sequence: Array, values: Array, right: bool, out_int32: bool, sorter:
 
 REFERENCES: dict[str, Reference] = {
     "sort": Reference(sort, _sorts, ("bool", *REAL)),
-    "bisect": Reference(bisect, _searches, REAL),
+    "_searchsorted": Reference(searchsorted, _searches, REAL),
     "topk": Reference(_nothing, _selections, REAL, compare=check_topk),
 }
 
@@ -106,7 +106,7 @@ def _ranks(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((a, 0, 0, "median"))
 
 
-def order_position(a: Array, dim: int, rank: int, among: str) -> Array:
+def _kthvalue_index(a: Array, dim: int, rank: int, among: str) -> Array:
     order = np.argsort(a, axis=dim, kind="stable")
     length = a.shape[dim]
     if among == "all":
@@ -118,7 +118,7 @@ def order_position(a: Array, dim: int, rank: int, among: str) -> Array:
     return np.take_along_axis(order, middle, dim)
 
 
-REFERENCES["order_position"] = Reference(order_position, _ranks, REAL)
+REFERENCES["_kthvalue_index"] = Reference(_kthvalue_index, _ranks, REAL)
 
 
 def _bins(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -129,11 +129,11 @@ def _bins(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield Sample((Input(np.array([np.nan, np.inf, -np.inf, 0.0, 1.0]), dtype), 2, 0.0, 1.0))
 
 
-def count_in_bins(a: Array, bins: int, low: float, high: float) -> Array:
+def _histc(a: Array, bins: int, low: float, high: float) -> Array:
     return np.histogram(a[np.isfinite(a)], bins, (low, high))[0].astype(np.float64)
 
 
-REFERENCES["count_in_bins"] = Reference(count_in_bins, _bins, ("float32", "float64"))
+REFERENCES["_histc"] = Reference(_histc, _bins, ("float32", "float64"))
 
 
 def _frequencies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -150,7 +150,7 @@ def _frequencies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((Input(np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, np.nan], [0.0, -0.0, np.inf]]), dtype), 1))
 
 
-def mode_position(a: Array, dim: int) -> Array:
+def _mode_index(a: Array, dim: int) -> Array:
     def position(line: Array) -> int:
         numbers = line[line == line]
         if numbers.size == 0:
@@ -163,4 +163,4 @@ def mode_position(a: Array, dim: int) -> Array:
     return np.moveaxis(found.reshape((*lines.shape[:-1], 1)), -1, dim)
 
 
-REFERENCES["mode_position"] = Reference(mode_position, _frequencies, ("bool", *REAL))
+REFERENCES["_mode_index"] = Reference(_mode_index, _frequencies, ("bool", *REAL))
