@@ -23,7 +23,7 @@ from candelabra.assembly import (
 )
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NUMBERS, RANDOM
-from candelabra.composite.legacy_types import TENSOR_TYPES
+from candelabra.composite.creation.legacy_types import TENSOR_TYPES
 
 PACKAGE = Path(__file__).parent.parent / "packages" / "tensor-core" / "python" / "candelabra"
 HEADER = '# ruff: noqa\n# fmt: off\n"""{what} Made by tools/make_stubs.py; not edited by hand."""\n\n'
@@ -494,7 +494,7 @@ def package_stub() -> str:
             "types",
         )
     )
-    text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\nfrom .composite.legacy_types import TensorType\n"
+    text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\nfrom .composite.creation.legacy_types import TensorType\n"
     text += "".join(f"from ._C import {name} as {name}\n" for name in types)
     text += "".join(f"from .{module} import {name} as {name}\n" for module, names in modules.items() for name in names)
     text += "\nUntypedStorage = Storage\ninf: builtins.float\nnan: builtins.float\npi: builtins.float\ne: builtins.float\nnewaxis: None\n"

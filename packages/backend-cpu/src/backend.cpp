@@ -10,13 +10,13 @@
 #include <new>
 #include <string>
 
-#include "allocator.hpp"
-#include "denormals.hpp"
+#include "memory/allocator.hpp"
+#include "simd/denormals.hpp"
 #include "families.hpp"
-#include "matmul/gemm.hpp"
-#include "onednn/kept_weights.hpp"
-#include "parallel.hpp"
-#include "streaming.hpp"
+#include "gemm/gemm.hpp"
+#include "vendor/packed_weights.hpp"
+#include "threads/parallel.hpp"
+#include "memory/nontemporal.hpp"
 
 namespace candelabra::cpu {
 namespace {

@@ -4,20 +4,20 @@
 #include <cstring>
 #include <string>
 
-#include "accelerator.hpp"
-#include "allocator.hpp"
-#include "copy.hpp"
-#include "cudnn.hpp"
-#include "cufft.hpp"
-#include "device.hpp"
-#include "error.hpp"
-#include "event.hpp"
+#include "runtime/accelerator.hpp"
+#include "memory/allocator.hpp"
+#include "memory/copy.hpp"
+#include "vendor/cudnn/cudnn.hpp"
+#include "vendor/cufft/cufft.hpp"
+#include "runtime/device.hpp"
+#include "runtime/error.hpp"
+#include "runtime/event.hpp"
 #include "families.hpp"
-#include "faults.hpp"
-#include "libraries.hpp"
-#include "settings.hpp"
-#include "stream.hpp"
-#include "waiting.hpp"
+#include "runtime/faults.hpp"
+#include "vendor/libraries.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/sync_debug.hpp"
 
 namespace candelabra::cuda {
 namespace {

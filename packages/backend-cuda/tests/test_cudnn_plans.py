@@ -52,7 +52,7 @@ def test_every_graph_has_a_plan(tmp_path, core_headers):
         ],
         check=True,
     )
-    sources = [HERE / "plans.cpp", HERE / "runtime.cpp", *sorted(SOURCE.glob("cudnn*.cpp")), SOURCE / "libraries.cpp"]
+    sources = [HERE / "plans.cpp", HERE / "runtime.cpp", *sorted((SOURCE / "vendor" / "cudnn").glob("cudnn*.cpp")), SOURCE / "vendor" / "libraries.cpp"]
     subprocess.run(
         [compiler, "-std=gnu++20", "-O1", *warnings, f"-I{SOURCE}", f"-I{core_headers}", "-isystem", str(runtime), "-isystem", str(runtime / "cccl"),
          "-isystem", str(cudnn), *map(str, sources), "-ldl", "-o", str(program)],

@@ -129,7 +129,7 @@ def test_host_code(tmp_path, core_headers):
     if compiler is None or not headers or core_headers is None:
         pytest.skip("needs g++, the CUDA headers and the repository")
     program = tmp_path / "host"
-    sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), *sorted(SOURCE.glob("allocator*.cpp"))]
+    sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), *sorted((SOURCE / "memory").glob("allocator*.cpp"))]
     subprocess.run(
         [compiler, "-std=gnu++20", "-O1", "-g", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}", f"-I{core_headers}",
          "-isystem", str(headers[0]), "-isystem", str(headers[0] / "cccl"), *map(str, sources), "-o", str(program)],

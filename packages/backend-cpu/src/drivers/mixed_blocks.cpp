@@ -1,4 +1,4 @@
-#include "mixed_blocks.hpp"
+#include "drivers/mixed_blocks.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // computation's are converted block by block, so that no converted tensors are written to memory.
 #pragma once
 
-#include "../blocks.hpp"
+#include "drivers/blocks.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

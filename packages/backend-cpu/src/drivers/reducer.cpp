@@ -1,14 +1,14 @@
-#include "reducer.hpp"
+#include "drivers/reducer.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
 
-#include "../allocator.hpp"
-#include "../iterate.hpp"
-#include "../parallel.hpp"
-#include "../transpose.hpp"
+#include "memory/allocator.hpp"
+#include "drivers/iterate.hpp"
+#include "threads/parallel.hpp"
+#include "memory/transpose.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

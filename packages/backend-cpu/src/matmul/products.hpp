@@ -12,8 +12,8 @@
 #include <memory>
 #include <utility>
 
-#include "../allocator.hpp"
-#include "matrix.hpp"
+#include "memory/allocator.hpp"
+#include "gemm/matrix.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

@@ -3,9 +3,9 @@
 #include <span>
 #include <string>
 
-#include "cudnn_attention.hpp"
-#include "cudnn_convolution.hpp"
-#include "cudnn_recurrent.hpp"
+#include "vendor/cudnn/cudnn_attention.hpp"
+#include "vendor/cudnn/cudnn_convolution.hpp"
+#include "vendor/cudnn/cudnn_recurrent.hpp"
 
 using namespace candelabra::cuda;
 

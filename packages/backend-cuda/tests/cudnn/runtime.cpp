@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "device.hpp"
-#include "error.hpp"
-#include "launch.hpp"
-#include "move.hpp"
+#include "runtime/device.hpp"
+#include "runtime/error.hpp"
+#include "runtime/launch.hpp"
+#include "drivers/move.hpp"
 
 namespace candelabra::cuda {
 

@@ -76,7 +76,7 @@ def headers(given: list[Path], folder: Path) -> list[Path]:
 
 def families(sources: list[Path]) -> str:
     """Return the file that CMakeLists.txt writes for the registration of the families."""
-    names = [path.stem for path in sources if path.parent.name == "kernels" and "." not in path.stem]
+    names = [path.stem for path in sources if path.parts[0] == "kernels" and "." not in path.stem]
     declared = "".join(f"void register_{name}(KernelTable& table);\n" for name in names)
     called = "".join(f"  register_{name}(table);\n" for name in names)
     return (

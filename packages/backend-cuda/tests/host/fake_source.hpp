@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "allocator.hpp"
+#include "memory/allocator.hpp"
 #include "kernels.hpp"
 
 namespace candelabra::cuda {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "fake_source.hpp"
-#include "iterate.hpp"
+#include "drivers/iterate.hpp"
 
 using namespace candelabra::cuda;
 

@@ -399,7 +399,7 @@ def set_default_tensor_type(t: Any) -> None:
     candelabra.float64
     >>> candelabra.set_default_tensor_type("candelabra.FloatTensor")
     """
-    from .composite.legacy_types import dtype_and_device
+    from .composite.creation.legacy_types import dtype_and_device
 
     dtype, device = dtype_and_device(t)
     if dtype is None:

@@ -1,11 +1,11 @@
-#include "checks.hpp"
+#include "shapes/checks.hpp"
 
-#include "../layout_order.hpp"
+#include "tensor/layout_order.hpp"
 
 #include <cmath>
 #include <cstdint>
 
-#include "../operator.hpp"
+#include "operators/operator.hpp"
 
 namespace candelabra::shapes {
 

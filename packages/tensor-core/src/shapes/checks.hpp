@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "../call.hpp"
+#include "dispatch/call.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,10 +1,10 @@
 // Copies between tensors, dtypes and devices.
-#include "../arguments.hpp"
-#include "../interop.hpp"
-#include "../streams.hpp"
+#include "operators/arguments.hpp"
+#include "interop/interop.hpp"
+#include "device/streams.hpp"
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

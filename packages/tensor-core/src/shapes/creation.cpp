@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../arguments.hpp"
-#include "../tensor_type.hpp"
+#include "operators/arguments.hpp"
+#include "tensor/tensor_type.hpp"
 #include "candelabra/positions.hpp"
 #include "candelabra/triangle.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 
-#include "../operator.hpp"
-#include "../storage.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "operators/operator.hpp"
+#include "memory/storage.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

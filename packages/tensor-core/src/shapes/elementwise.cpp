@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 
-#include "../operator.hpp"
+#include "operators/operator.hpp"
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,7 +1,7 @@
 // Factorizations of matrices, and the checks that all LAPACK families share.
 #include "candelabra/positions.hpp"
-#include "matrices.hpp"
-#include "shapes.hpp"
+#include "shapes/matrices.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,8 +1,8 @@
 // Gather and scatter: reading and writing slices or elements at the indices that a tensor holds.
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "indexing_overlapping.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/indexing_overlapping.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,10 +1,10 @@
 // Advanced indexing; reading and writing through a mask.
-#include "../layout_order.hpp"
-#include "../operator.hpp"
+#include "tensor/layout_order.hpp"
+#include "operators/operator.hpp"
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "indexing_overlapping.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/indexing_overlapping.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,11 +1,11 @@
 // Writing through indices or a mask to a tensor that overlaps itself: several of its indices
 // address one element.
-#include "indexing_overlapping.hpp"
+#include "shapes/indexing_overlapping.hpp"
 
 #include <numeric>
 
-#include "../interop.hpp"
-#include "../operator.hpp"
+#include "interop/interop.hpp"
+#include "operators/operator.hpp"
 
 namespace candelabra::shapes {
 

@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "../call.hpp"
+#include "dispatch/call.hpp"
 
 namespace candelabra::shapes {
 

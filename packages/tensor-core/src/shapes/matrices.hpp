@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "checks.hpp"
+#include "shapes/checks.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,7 +1,7 @@
 // Random numbers, and other operators that only write to self.
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

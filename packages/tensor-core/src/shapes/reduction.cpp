@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

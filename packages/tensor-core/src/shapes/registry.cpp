@@ -1,7 +1,7 @@
 // The shape rules, by the names that catalogue rows use.
 #include <unordered_map>
 
-#include "shapes.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra {
 

@@ -1,7 +1,7 @@
 // All shape rules. A catalogue row names its rule; registry.cpp maps the names to these functions.
 #pragma once
 
-#include "../call.hpp"
+#include "dispatch/call.hpp"
 
 namespace candelabra::shapes {
 

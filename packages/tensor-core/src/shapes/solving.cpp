@@ -1,7 +1,7 @@
 // Systems of linear equations.
 #include "candelabra/positions.hpp"
-#include "matrices.hpp"
-#include "shapes.hpp"
+#include "shapes/matrices.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,7 +1,7 @@
 // Elementwise operators with dtype rules of their own.
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

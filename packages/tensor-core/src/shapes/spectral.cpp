@@ -1,7 +1,7 @@
 // Eigenvalues and singular values.
 #include "candelabra/positions.hpp"
-#include "matrices.hpp"
-#include "shapes.hpp"
+#include "shapes/matrices.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -1,10 +1,10 @@
 // Views: sizes, strides and offset on the same memory.
 #include <numeric>
 
-#include "../arguments.hpp"
+#include "operators/arguments.hpp"
 #include "candelabra/positions.hpp"
-#include "checks.hpp"
-#include "shapes.hpp"
+#include "shapes/checks.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import candelabra
 from candelabra import _C
-from candelabra.composite.storage_methods import bytes_of
-from candelabra.composite.tensor_protocol import tensor_on
+from candelabra.composite.methods.storage_methods import bytes_of
+from candelabra.composite.methods.tensor_protocol import tensor_on
 
 from . import device_memory, memory, messages
 from .named_files import NamedFile, SenderGoneError

@@ -6,7 +6,7 @@ __version__ = "0.1.0"
 
 from . import attention, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403
-from .modules.hooks import RemovableHandle as RemovableHandle
+from .modules.base.hooks import RemovableHandle as RemovableHandle
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 

@@ -8,10 +8,19 @@ from . import out_rules
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _module in (
-    "creation", "from_data", "like", "ranges", "copying", "elementwise", "activation", "comparison", "reduction", "hashing", "order_statistics", "scan", "gradient",
-    "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "linalg_distances", "solving", "matrix_exp", "low_rank", "special", "einsum", "softmax", "histograms",
-    "normalization", "attention", "recurrent", "recurrent_stack", "resampling", "embedding_bags", "random", "spectrum", "tensor_protocol", "array_namespace", "tape_methods",
-    "legacy_types", "symbolic", "control_flow", "other_layouts", "old_methods", "storage_methods", "mapped_files", "binomial", "poisson", "convolution", "names", "pooling", "loss",
+    "creation.creation", "creation.from_data", "creation.like", "creation.ranges", "movement.copying",
+    "elementwise.elementwise", "elementwise.activation", "elementwise.comparison",
+    "reduction.reduction", "reduction.hashing", "reduction.order_statistics", "reduction.scan",
+    "reduction.gradient", "movement.sorting", "movement.views", "movement.splitting",
+    "movement.view_copies", "movement.broadcasting", "movement.diagonals", "movement.joining",
+    "movement.indexing", "linalg.linalg", "linalg.cdist", "linalg.solving", "linalg.matrix_exp",
+    "linalg.low_rank", "elementwise.special", "linalg.einsum", "reduction.softmax",
+    "reduction.histograms", "nn.normalization", "nn.attention", "nn.recurrent", "nn.recurrent_stack",
+    "nn.resampling", "movement.embedding_bag", "creation.random", "linalg.spectrum",
+    "methods.tensor_protocol", "methods.array_namespace", "methods.tape_methods",
+    "creation.legacy_types", "methods.symbolic", "methods.control_flow", "methods.other_layouts",
+    "methods.old_methods", "methods.storage_methods", "methods.mapped_files", "creation.binomial",
+    "creation.poisson", "nn.convolution", "methods.names", "nn.pooling", "nn.loss",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")
 

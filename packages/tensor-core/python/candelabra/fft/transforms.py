@@ -6,7 +6,7 @@ import math
 
 from candelabra import _C, interposing
 from candelabra.catalogue import OPERATORS
-from candelabra.composite.views import wrap_dim
+from candelabra.composite.movement.views import wrap_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

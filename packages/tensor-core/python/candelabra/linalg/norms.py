@@ -6,7 +6,7 @@ from candelabra._C import Tensor as Tensor_
 from candelabra._C import int64
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
-from candelabra.composite.views import wrap_dim
+from candelabra.composite.movement.views import wrap_dim
 
 from .errors import give
 from .solving import epsilon, inv_ex

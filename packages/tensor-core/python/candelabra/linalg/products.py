@@ -5,9 +5,9 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
-from candelabra.composite.linalg import cross as _cross
-from candelabra.composite.linalg import matmul, matrix_power
-from candelabra.composite.matrix_exp import matrix_exp
+from candelabra.composite.linalg.linalg import cross as _cross
+from candelabra.composite.linalg.linalg import matmul, matrix_power
+from candelabra.composite.linalg.matrix_exp import matrix_exp
 from candelabra.interposing import computed
 
 from .errors import give
@@ -59,7 +59,7 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.linalg.multi_dot([candelabra.ones(2), candelabra.eye(2), candelabra.ones(2)])
     tensor(2.)
     """
-    from candelabra.composite.linalg import chain_matmul
+    from candelabra.composite.linalg.linalg import chain_matmul
 
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")

@@ -6,7 +6,7 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
 from candelabra.composite.transformed import all_values, is_differentiated
-from candelabra.composite.views import wrap_dim
+from candelabra.composite.movement.views import wrap_dim
 
 from .errors import check_info, give
 

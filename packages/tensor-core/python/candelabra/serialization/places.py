@@ -6,7 +6,7 @@ from array import array
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
-from candelabra.composite.tensor_protocol import as_class, bytes_tensor, tensor_on
+from candelabra.composite.methods.tensor_protocol import as_class, bytes_tensor, tensor_on
 
 from .errors import FileError, call_given
 from .options import MAP_SHARED, get_default_mmap_options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
-from candelabra.composite.special import mvlgamma as multigammaln
-from candelabra.composite.special import polygamma
+from candelabra.composite.elementwise.special import mvlgamma as multigammaln
+from candelabra.composite.elementwise.special import polygamma
 
 airy_ai = OPERATORS["special_airy_ai"]
 bessel_j0 = OPERATORS["special_bessel_j0"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
-from candelabra.composite.elementwise import as_it_was
+from candelabra.composite.elementwise.elementwise import as_it_was
 
 from .dtypes import floating_only, number_of
 

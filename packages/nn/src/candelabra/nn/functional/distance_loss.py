@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import candelabra
 from candelabra import Tensor, ops
-from candelabra.composite.loss import reduction_number
+from candelabra.composite.nn.loss import reduction_number
 from candelabra.interposing import full_precision
 
 from .distance import pairwise_distance

@@ -8,7 +8,7 @@ import warnings
 import candelabra
 from candelabra import Tensor, no_grad, ops
 from candelabra.amp import is_autocast_enabled
-from candelabra.composite.loss import reduction_number
+from candelabra.composite.nn.loss import reduction_number
 from candelabra.composite.registration import fronted
 from candelabra.composite.transformed import all_values
 from candelabra.interposing import full_precision

@@ -13,7 +13,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, ops
 from candelabra.amp import get_autocast_dtype, is_autocast_enabled
-from candelabra.composite.recurrent import last_states
+from candelabra.composite.nn.recurrent import last_states
 
 from .dropout import dropout as _dropout
 

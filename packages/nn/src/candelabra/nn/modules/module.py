@@ -11,19 +11,19 @@ from candelabra import _C, Tensor
 
 from ..parameter import Buffer, Parameter
 from . import hooks
-from .conversion import Conversion
-from .hooks import RemovableHandle
-from .hooks import register_module_backward_hook as register_module_backward_hook
-from .hooks import register_module_buffer_registration_hook as register_module_buffer_registration_hook
-from .hooks import register_module_forward_hook as register_module_forward_hook
-from .hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
-from .hooks import register_module_full_backward_hook as register_module_full_backward_hook
-from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
-from .hooks import register_module_module_registration_hook as register_module_module_registration_hook
-from .hooks import register_module_parameter_registration_hook as register_module_parameter_registration_hook
-from .registry import Registry
-from .state_dict import StateDict
-from .tree import Tree
+from .base.conversion import Conversion
+from .base.hooks import RemovableHandle
+from .base.hooks import register_module_backward_hook as register_module_backward_hook
+from .base.hooks import register_module_buffer_registration_hook as register_module_buffer_registration_hook
+from .base.hooks import register_module_forward_hook as register_module_forward_hook
+from .base.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from .base.hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from .base.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from .base.hooks import register_module_module_registration_hook as register_module_module_registration_hook
+from .base.hooks import register_module_parameter_registration_hook as register_module_parameter_registration_hook
+from .base.registry import Registry
+from .base.state_dict import StateDict
+from .base.tree import Tree
 
 
 def typename(value: Any) -> str:

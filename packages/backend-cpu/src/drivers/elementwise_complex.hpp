@@ -1,0 +1,317 @@
+// Elementwise functions of complex numbers on registers (vec_complex.hpp), each with its domain.
+// Numbers outside it use the slow path `slowly`, element by element.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "simd/complex_math.hpp"
+#include "drivers/elementwise.hpp"
+#include "simd/vec_complex.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace complex_formulas {
+
+using math::VecComplex;
+using Inside = math::Mask<double>;
+using Real = math::Vec<double>;
+
+// ---- domains
+
+struct ModerateSquares {
+  static Inside inside(VecComplex z) { return math::parts::moderate_squares(z); }
+};
+struct GrowsWithReal {
+  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real); }
+};
+struct GrowsWithImag {
+  static Inside inside(VecComplex z) { return math::turns_and_grows(z.real, z.imag); }
+};
+struct Arcs {
+  static Inside inside(VecComplex z) { return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag); }
+};
+
+// ---- functions
+
+struct Exp : GrowsWithReal {
+  static VecComplex of(VecComplex z) { return exp(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::exp(z);
+  }
+};
+struct Exp2 : GrowsWithReal {
+  static constexpr double ln2 = 0.693147180559945309417;
+  static VecComplex of(VecComplex z) { return exp(VecComplex{z.real * ln2, z.imag * ln2}); }
+  template <typename T>
+  static T slowly(T z) {
+    return complex_math::exp2(z);
+  }
+};
+struct Expm1 : GrowsWithReal {
+  static VecComplex of(VecComplex z) { return expm1(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return complex_math::expm1(z);
+  }
+};
+struct Sigmoid {  // squares e^-z
+  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
+  static VecComplex of(VecComplex z) { return sigmoid(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return T(1) / (T(1) + std::exp(-z));
+  }
+};
+struct Log : ModerateSquares {
+  static VecComplex of(VecComplex z) { return log(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::log(z);
+  }
+};
+struct Log2 : ModerateSquares {
+  static VecComplex of(VecComplex z) {
+    constexpr double by = 1.44269504088896340736;
+    const VecComplex natural = log(z);
+    return {natural.real * by, natural.imag * by};
+  }
+  template <typename T>
+  static T slowly(T z) {
+    return complex_math::log2(z);
+  }
+};
+struct Log10 : ModerateSquares {
+  static VecComplex of(VecComplex z) {
+    constexpr double by = 0.434294481903251827651;
+    const VecComplex natural = log(z);
+    return {natural.real * by, natural.imag * by};
+  }
+  template <typename T>
+  static T slowly(T z) {
+    return std::log10(z);
+  }
+};
+struct Log1p {
+  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((z.real != Real(-1.0)) | (z.imag != Real(0.0))); }
+  static VecComplex of(VecComplex z) { return log1p(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return complex_math::log1p(z);
+  }
+};
+struct Sqrt : ModerateSquares {
+  static VecComplex of(VecComplex z) { return sqrt(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::sqrt(z);
+  }
+};
+struct Rsqrt : ModerateSquares {
+  static VecComplex of(VecComplex z) { return rsqrt(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return T(1) / std::sqrt(z);
+  }
+};
+struct Sgn : ModerateSquares {
+  static VecComplex of(VecComplex z) { return sgn(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return complex_math::sgn(z);
+  }
+};
+struct Reciprocal : ModerateSquares {
+  static VecComplex of(VecComplex z) { return reciprocal(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return T(1) / z;
+  }
+};
+struct Sinh : GrowsWithReal {
+  static VecComplex of(VecComplex z) { return sinh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::sinh(z);
+  }
+};
+struct Cosh : GrowsWithReal {
+  static VecComplex of(VecComplex z) { return cosh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::cosh(z);
+  }
+};
+struct Tanh {  // squares sinh
+  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
+  static VecComplex of(VecComplex z) { return tanh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::tanh(z);
+  }
+};
+struct Sin : GrowsWithImag {
+  static VecComplex of(VecComplex z) { return sin(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::sin(z);
+  }
+};
+struct Cos : GrowsWithImag {
+  static VecComplex of(VecComplex z) { return cos(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::cos(z);
+  }
+};
+struct Tan {
+  static Inside inside(VecComplex z) { return math::turns_and_grows(z.real, z.imag, 300); }
+  static VecComplex of(VecComplex z) { return tan(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::tan(z);
+  }
+};
+struct Asin : Arcs {
+  static VecComplex of(VecComplex z) { return asin(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::asin(z);
+  }
+};
+struct Acos : Arcs {
+  static VecComplex of(VecComplex z) { return acos(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::acos(z);
+  }
+};
+struct Asinh : Arcs {
+  static VecComplex of(VecComplex z) { return asinh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::asinh(z);
+  }
+};
+struct Acosh : Arcs {
+  static VecComplex of(VecComplex z) { return acosh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::acosh(z);
+  }
+};
+struct Atanh {  // excludes the poles
+  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.real) != Real(1.0)) | (z.imag != Real(0.0))); }
+  static VecComplex of(VecComplex z) { return atanh(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::atanh(z);
+  }
+};
+struct Atan {
+  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.imag) != Real(1.0)) | (z.real != Real(0.0))); }
+  static VecComplex of(VecComplex z) { return atan(z); }
+  template <typename T>
+  static T slowly(T z) {
+    return std::atan(z);
+  }
+};
+struct Abs : ModerateSquares {
+  static Real of(VecComplex z) { return math::parts::magnitude(z); }
+  template <typename T>
+  static auto slowly(T z) {
+    return std::abs(z);
+  }
+};
+struct Angle {
+  static Inside inside(VecComplex z) { return (z.real == z.real) & (z.imag == z.imag); }
+  static Real of(VecComplex z) { return atan2(z.imag, z.real); }
+  template <typename T>
+  static auto slowly(T z) {
+    return std::arg(z);
+  }
+};
+struct Power {
+  // Inside where e^(w log z) is neither 0 nor infinite.
+  static VecComplex checked(Inside& inside, VecComplex z, VecComplex w) {
+    const VecComplex t = log(z), power{fnma(w.imag, t.imag, w.real * t.real), fma(w.imag, t.real, w.real * t.imag)};
+    inside = math::parts::moderate_squares(z) & math::turns_and_grows(power.imag, power.real);
+    return exp(power);
+  }
+  template <typename T>
+  static T slowly(T z, T w) {
+    return complex_math::pow(z, w);
+  }
+};
+
+inline void store(VecComplex z, complex64* to) {
+  z.store(to);
+}
+inline void store(VecComplex z, complex128* to) {
+  z.store(to);
+}
+template <typename T>
+inline void store(Real x, T* to) {
+  math::parts::store_real(x, to);
+}
+
+template <typename Op, typename R, typename... C>
+[[gnu::noinline, gnu::cold]] void fix_lanes(Inside inside, R* out, const C*... in) {
+  for (int lane = 0; lane < VecComplex::size; ++lane) {
+    // Lanes of `inside` are in register order, not in memory order.
+    const int offset = lane / 2 + lane % 2 * static_cast<int>(VecComplex::size / 2);
+    if (!inside.at(lane)) out[offset] = Op::slowly(in[offset]...);
+  }
+}
+template <typename Op, typename R, typename... C>
+[[gnu::always_inline]] inline void map_register(R* out, const C*... in) {
+  alignas(64) R results[VecComplex::size];
+  Inside inside;
+  if constexpr (requires { Op::checked(inside, VecComplex::load(in)...); }) {
+    store(Op::checked(inside, VecComplex::load(in)...), results);
+  } else {
+    inside = Op::inside(VecComplex::load(in)...);
+    store(Op::of(VecComplex::load(in)...), results);
+  }
+  if (any(!inside)) [[unlikely]]
+    fix_lanes<Op>(inside, results, in...);
+  std::copy_n(results, VecComplex::size, out);
+}
+// The tail is padded with ones to a full register.
+template <typename Op, typename R, typename C, size_t N>
+void loop(void* out, const void* const* in, int64_t n, const void*) {
+  constexpr int64_t size = VecComplex::size;
+  R* to = static_cast<R*>(out);
+  [&]<size_t... K>(std::index_sequence<K...>) {
+    int64_t i = 0;
+    for (; i + size <= n; i += size) map_register<Op>(to + i, static_cast<const C*>(in[K]) + i...);
+    if (i == n) return;
+    alignas(64) C padded[N][size];
+    R results[size];
+    ((std::fill_n(std::copy_n(static_cast<const C*>(in[K]) + i, n - i, padded[K]), size - (n - i), C(1))), ...);
+    map_register<Op>(results, padded[K]...);
+    std::copy_n(results, n - i, to + i);
+  }(std::make_index_sequence<N>{});
+}
+
+}  // namespace complex_formulas
+
+// Runs a formula on complex numbers of type T. The result has type R.
+template <typename Op, typename T, typename R = T>
+void map_complex1(Call& call) {
+  run<1>({complex_formulas::loop<Op, R, T, 1>, nullptr, heavy}, call.output(), operands<1>(call));
+}
+template <typename Op, typename T>
+void map_complex2(Call& call) {
+  run<2>({complex_formulas::loop<Op, T, T, 2>, nullptr, heavy}, call.output(), operands<2>(call));
+}
+// A kernel with one formula for real dtypes and another for complex ones.
+template <typename Op, typename OfComplex, int64_t Work>
+void unary_floating(Call& call) {
+  if (!is_complex_dtype(call.output().dtype)) return unary<Op, FloatTypes, Work>(call);
+  dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { map_complex1<OfComplex, T>(call); });
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

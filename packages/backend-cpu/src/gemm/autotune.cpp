@@ -1,0 +1,218 @@
+#include "gemm/autotune.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+#include "memory/allocator.hpp"
+#include "kernels.hpp"
+#include "gemm/panel_gemm.hpp"
+#include "threads/parallel.hpp"
+#include "gemm/threaded_gemm.hpp"
+#include "gemm/amx/bf16x3_gemm.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+constexpr size_t library_count = 4;
+
+// The choice for one shape class, 0 while undecided. The times are for describe_gemm_choices().
+struct Decision {
+  std::atomic<int> chosen{0};                                    // 1 + GemmLibrary
+  std::array<std::atomic<float>, library_count> microseconds{};  // by GemmLibrary, 0 if not timed
+
+  std::atomic<float>& time_of(GemmLibrary library) { return microseconds[static_cast<size_t>(library)]; }
+  float time_of(GemmLibrary library) const { return microseconds[static_cast<size_t>(library)]; }
+};
+Decision decisions[shape_class_count];
+
+struct Representative {
+  const char* name;
+  int64_t m, n, k;
+  int rounds;
+};
+// The product that is timed for each class, with the candidates of that class only.
+constexpr Representative representatives[shape_class_count] = {
+    {"small", 32, 128, 128, 20}, {"narrow", 4, 1024, 1024, 8}, {"slender", 256, 10, 1024, 8},
+    {"large", 256, 256, 240, 8}, {"heavy", 512, 512, 512, 8},  {"compact", 256, 128, 128, 20},
+};
+
+// MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a virtual
+// machine CPUID traps, which takes as long as a product.
+bool is_intel() {
+  static const bool intel = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
+    return b == 0x756e6547u && d == 0x49656e69u && c == 0x6c65746eu;  // "GenuineIntel"
+  }();
+  return intel;
+}
+
+GemmLibrary expected(ShapeClass shape) {
+  if (shape == ShapeClass::heavy && has_split_gemm()) return GemmLibrary::tiles;
+  if (shape == ShapeClass::compact) return GemmLibrary::panels;
+  return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
+}
+
+const char* name_of(GemmLibrary library) {
+  constexpr const char* names[] = {"MKL", "oneDNN", "tile units", "panels"};
+  return names[static_cast<int>(library)];
+}
+
+// The library that CANDELABRA_CPU_GEMM names, as 1 + GemmLibrary, or 0.
+int forced() {
+  static const int library = [] {
+    const char* text = std::getenv("CANDELABRA_CPU_GEMM");
+    if (!text || !*text) return 0;
+    std::string_view value = text;
+    if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
+    if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
+    if (value == "panels") return 1 + static_cast<int>(GemmLibrary::panels);
+    if (value == "tiles") {
+      if (has_split_gemm()) return 1 + static_cast<int>(GemmLibrary::tiles);
+      throw failure(CB_VALUE_ERROR,
+                    "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
+                    "for bfloat16, or the system does not let us use them");
+    }
+    throw failure(
+        CB_VALUE_ERROR,
+        "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"tiles\" or \"panels\", but is \"%s\"", text);
+  }();
+  return library;
+}
+
+// Whether the environment does not name another library.
+bool may_use(GemmLibrary library) {
+  return forced() == 0 || is_named(library);
+}
+
+template <typename F>
+float microseconds(F&& multiply) {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now();
+  multiply();
+  return std::chrono::duration<float, std::micro>(clock::now() - start).count();
+}
+
+GemmLibrary measure(Decision& decision, const Representative& shape) {
+  Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
+  for (int64_t i = 0; i < shape.m * shape.k; ++i) a[i] = static_cast<float>(i % 7) - 3;
+  for (int64_t i = 0; i < shape.n * shape.k; ++i) b[i] = static_cast<float>(i % 5) - 2;
+  Gemm<float> problem{false, true, shape.m, shape.n, shape.k, 1, a.data(), shape.k, b.data(), shape.k, 0, c.data(), shape.n};
+  const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
+  const auto by_mkl = [&] { multiply_in_parts(problem, cuts, gemm_by_mkl); };
+  const auto by_onednn = [&] { multiply_in_parts(problem, cuts, gemm_by_onednn); };
+  by_mkl();  // warm-up: code generation and page faults
+  by_onednn();
+  // The minimum over some rounds is the least disturbed time. The libraries alternate, so that a
+  // disturbance hits both.
+  float mkl = std::numeric_limits<float>::infinity(), onednn = mkl;
+  for (int round = 0; round < shape.rounds; ++round) {
+    mkl = std::min(mkl, microseconds(by_mkl));
+    onednn = std::min(onednn, microseconds(by_onednn));
+  }
+  decision.time_of(GemmLibrary::mkl) = mkl;
+  decision.time_of(GemmLibrary::onednn) = onednn;
+  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
+    // Timed alone: AMX does not reach its clock right after other work.
+    float tiles = std::numeric_limits<float>::infinity();
+    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { split_gemm(problem); }));
+    decision.time_of(GemmLibrary::tiles) = tiles;
+    if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
+  }
+  if (&decision == &decisions[static_cast<int>(ShapeClass::compact)]) {
+    float panels = std::numeric_limits<float>::infinity();
+    for (int round = 0; round < shape.rounds; ++round)
+      panels =
+          std::min(panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
+    decision.time_of(GemmLibrary::panels) = panels;
+    if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
+  }
+  // Another library must be clearly faster than the expected one. Noise should not change results
+  // from run to run.
+  if (is_intel()) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
+  return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
+}
+
+}  // namespace
+
+ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
+  // In double: the product of the sizes may exceed 64 bits.
+  constexpr double few_operations = 1 << 20, few_elements = 1 << 17;
+  constexpr int64_t short_side = 8, few_columns = 32;
+  double rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
+  if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements)
+    return ShapeClass::small;
+  if (std::min(m, n) <= short_side) return ShapeClass::narrow;
+  if (n <= few_columns) return ShapeClass::slender;
+  return suits_split_gemm(m, n, k) ? ShapeClass::heavy : ShapeClass::large;
+}
+
+GemmLibrary choose_gemm_library(ShapeClass shape) {
+  Decision& decision = decisions[static_cast<int>(shape)];
+  int chosen = decision.chosen.load(std::memory_order_relaxed);
+  if (chosen) [[likely]]
+    return static_cast<GemmLibrary>(chosen - 1);
+  chosen = forced();
+  if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
+  if (chosen == 1 + static_cast<int>(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
+  if (chosen == 0) chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
+  // Two threads may measure at once: the first choice stands.
+  int undecided = 0;
+  if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
+  return static_cast<GemmLibrary>(chosen - 1);
+}
+
+bool is_named(GemmLibrary library) {
+  return forced() == 1 + static_cast<int>(library);
+}
+
+bool chooses_panels(const Gemm<float>& p) {
+  if (is_tiny_product(p)) return may_use(GemmLibrary::panels);
+  // Large products are for AMX, if it is available.
+  if (!suits_panel_gemm(p) || (shape_class(p.m, p.n, p.k) == ShapeClass::heavy && may_use_tiles())) return false;
+  return choose_gemm_library(ShapeClass::compact) == GemmLibrary::panels;
+}
+
+bool chooses_panels(const Gemm<double>& p) {
+  return is_tiny_product(p) && may_use(GemmLibrary::panels);
+}
+
+bool may_use_tiles() {
+  return has_split_gemm() && may_use(GemmLibrary::tiles);
+}
+
+std::string describe_gemm_choices() {
+  std::string lines;
+  for (int i = 0; i < shape_class_count; ++i) {
+    const Decision& decision = decisions[i];
+    int chosen = decision.chosen;
+    char line[200];
+    if (!chosen)
+      std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
+                    representatives[i].name, name_of(expected(static_cast<ShapeClass>(i))));
+    else if (decision.time_of(GemmLibrary::mkl) == 0)
+      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
+                    name_of(static_cast<GemmLibrary>(chosen - 1)));
+    else
+      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
+                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
+                    static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
+                    static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
+                    static_cast<double>(decision.time_of(GemmLibrary::onednn)));
+    lines += line;
+    for (const GemmLibrary library : {GemmLibrary::tiles, GemmLibrary::panels})
+      if (const float time = decision.time_of(library); time != 0) {
+        std::snprintf(line, sizeof line, ", %s %.1f us)\n", name_of(library), static_cast<double>(time));
+        lines.replace(lines.size() - 2, 2, line);
+      }
+  }
+  return lines;
+}
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,13 @@
+// The loops of our own matrix products (matmul/panel_gemm.hpp), for float and double.
+#pragma once
+
+#include "gemm/gemm.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+template <typename T>
+void multiply_by_panels(const Gemm<T>& problem);
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

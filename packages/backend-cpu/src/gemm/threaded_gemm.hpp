@@ -1,0 +1,122 @@
+// Matrix products cut into parts, each computed by a library on one thread.
+//
+// A library that divides a product among its threads cuts it by their number, long sums too, so
+// that results change with it. Here the cuts follow from the sizes alone: results are the same for
+// any number of threads. Where that is slower, it is used in deterministic mode only. For large
+// squares the library packs each factor once for all threads, and more threads than parts need
+// finer cuts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "memory/allocator.hpp"
+#include "gemm/gemm.hpp"
+#include "threads/parallel.hpp"
+
+namespace candelabra::cpu {
+
+// Number of parts of the rows, of the columns and of the inner dimension.
+struct Cuts {
+  int64_t down = 1, across = 1, deep = 1;
+  int64_t count() const { return down * across * deep; }
+};
+
+// Whether k is cut and the partial sums are added: for few results that are long sums. Cut
+// otherwise, so few results would make parts too narrow to amortize packing both factors.
+bool is_deep(int64_t m, int64_t n, int64_t k);
+
+Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b);
+
+// Whether the library divides such a product better among its own threads, and may.
+bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts);
+
+namespace parts_detail {
+
+// Parts begin at multiples of a library's register blocks.
+inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
+  constexpr int64_t step = 16;
+  return part == parts ? size : size * part / parts / step * step;
+}
+
+// Applies the epilogue to the block of rows x columns of p's result at (row, column).
+template <typename T>
+void finish_at(const Gemm<T>& p, const Finish<T>* finish, FinishBlock<T> finish_block, int64_t row, int64_t column, int64_t rows,
+               int64_t columns) {
+  if (!finish) return;
+  Finish<T> block = *finish;
+  if (block.added) block.added += row * block.added_step + column;
+  finish_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
+}
+
+// By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
+// are large enough to amortize packing the other factor again for each.
+template <typename T>
+void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Finish<T>* finish, FinishBlock<T> finish_block) {
+  constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
+  const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t row = p.m * i / blocks;
+    Gemm<T> block = p;
+    block.m = p.m * (i + 1) / blocks - row;
+    block.a += row * (p.transpose_a ? 1 : p.lda);
+    block.c += row * p.ldc;
+    const LibraryThreads all;
+    multiply(block);
+    finish_at(p, finish, finish_block, row, 0, block.m, p.n);
+  }
+}
+
+}  // namespace parts_detail
+
+// Calls multiply(part) for each part, on one thread of the library each, then applies the epilogue.
+// `finish` and `finish_block` may be null. `has_threads`: multiply() can divide a product among
+// threads itself.
+template <typename T>
+void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Finish<T>* finish = nullptr,
+                       FinishBlock<T> finish_block = nullptr, bool has_threads = true) {
+  if (cuts.count() == 1) {
+    const LibraryThreads one(1);
+    multiply(p);
+    return parts_detail::finish_at(p, finish, finish_block, 0, 0, p.m, p.n);
+  }
+  if (has_threads && is_left_to_library(p.m, p.n, cuts))
+    return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
+  using parts_detail::finish_at;
+  using parts_detail::start_of;
+  const int64_t results = p.m * p.n;
+  Scratch<T> sums((cuts.deep - 1) * results);  // of the parts along k, without the first
+  parallel_for(cuts.count(), 1, [&](int64_t begin, int64_t end) {
+    const LibraryThreads one(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row_part = i / cuts.across % cuts.down, column_part = i % cuts.across,
+                    depth_part = i / (cuts.across * cuts.down);
+      const int64_t row = start_of(p.m, row_part, cuts.down), column = start_of(p.n, column_part, cuts.across),
+                    depth = start_of(p.k, depth_part, cuts.deep);
+      Gemm<T> part = p;
+      part.m = start_of(p.m, row_part + 1, cuts.down) - row;
+      part.n = start_of(p.n, column_part + 1, cuts.across) - column;
+      part.k = start_of(p.k, depth_part + 1, cuts.deep) - depth;
+      part.a += row * (p.transpose_a ? 1 : p.lda) + depth * (p.transpose_a ? p.lda : 1);
+      part.b += column * (p.transpose_b ? p.ldb : 1) + depth * (p.transpose_b ? 1 : p.ldb);
+      if (depth_part == 0) {
+        part.c += row * p.ldc + column;
+      } else {
+        part.beta = 0;
+        part.c = sums.data() + (depth_part - 1) * results + row * p.n + column;
+        part.ldc = p.n;
+      }
+      multiply(part);
+      if (cuts.deep == 1) finish_at(p, finish, finish_block, row, column, part.m, part.n);
+    }
+  });
+  if (cuts.deep == 1) return;
+  parallel_for(p.m, grain_for(cuts.deep * p.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t part = 0; part + 1 < cuts.deep; ++part)
+        for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
+    finish_at(p, finish, finish_block, begin, 0, end - begin, p.n);
+  });
+}
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,222 @@
+// Comparison, logic and selection.
+#include "candelabra/arguments/elementwise.hpp"
+#include "candelabra/math.hpp"
+#include "candelabra/positions.hpp"
+#include "simd/half_loops.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
+
+struct Equal {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct NotEqual {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+struct Less {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterEqual {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct LogicalAnd {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) & (b != T(0));
+  }
+};
+struct LogicalOr {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) | (b != T(0));
+  }
+};
+struct LogicalXor {
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0));
+  }
+};
+
+// Only copies elements, so it is compiled per element size.
+struct Select {
+  template <typename U>
+  U operator()(uint8_t condition, U a, U b) const {
+    return condition ? a : b;
+  }
+};
+void where(Call& call) {
+  dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
+    static constexpr Select op{};
+    Blocks blocks{loop3<Select, U, uint8_t, U, U>, &op, light};
+    blocks.halves_as_float = false;
+    run<3>(blocks, call.output(), operands<3>(call));
+  });
+}
+
+// NaN in any of the three gives NaN; if min > max, the result is max.
+struct Clamp {
+  template <typename T>
+  T operator()(T x, T low, T high) const {
+    T raised = x < low || low != low ? low : x;
+    T lowered = raised > high || high != high ? high : raised;
+    return x != x ? x : low != low ? low : lowered;
+  }
+};
+struct ClampMin {
+  template <typename T>
+  T operator()(T x, T low) const {
+    return x < low || low != low ? (x != x ? x : low) : x;
+  }
+};
+struct ClampMax {
+  template <typename T>
+  T operator()(T x, T high) const {
+    return x > high || high != high ? (x != x ? x : high) : x;
+  }
+};
+template <typename T>
+struct ClampNumbers {
+  T low, high;
+  T operator()(T x) const { return Clamp{}(x, low, high); }
+};
+template <typename T>
+struct ClampMinNumber {
+  T low;
+  T operator()(T x) const { return ClampMin{}(x, low); }
+};
+template <typename T>
+struct ClampMaxNumber {
+  T high;
+  T operator()(T x) const { return ClampMax{}(x, high); }
+};
+bool is_number(const cb_tensor* tensor) {
+  return tensor && (tensor->flags & CB_TENSOR_NUMBER);
+}
+// clamp with Python numbers, which stay in registers; false where a bound is a tensor.
+bool clamp_by_numbers(Call& call, const cb_tensor* low, const cb_tensor* high) {
+  if ((low && !is_number(low)) || (high && !is_number(high)) || !(low || high)) return false;
+  dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto number = [](const cb_tensor* tensor) { return static_cast<C>(*data<T>(*tensor)); };
+    if (low && high)
+      map1<T>(call, ClampNumbers<C>{number(low), number(high)}, light);
+    else if (low)
+      map1<T>(call, ClampMinNumber<C>{number(low)}, light);
+    else
+      map1<T>(call, ClampMaxNumber<C>{number(high)}, light);
+  });
+  return true;
+}
+void clamp(Call& call) {
+  namespace at = positions::clamp;
+  const arguments::Clamp args(call);
+  if (clamp_by_numbers(call, args.min, args.max)) return;
+  if (args.min && args.max) return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
+  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
+  dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
+    if (args.min)
+      map2<T>(call, ClampMin{}, light, at::self, at::min);
+    else
+      map2<T>(call, ClampMax{}, light, at::self, at::max);
+  });
+}
+
+// Computed from the nearer end, so that weight 1 gives `end` exactly.
+struct Lerp {
+  template <typename T>
+  T operator()(T start, T end, T weight) const {
+    if constexpr (is_complex_v<T>)
+      return std::norm(weight) < real_t<T>(0.25) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+    else
+      return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+  }
+};
+void lerp(Call& call) {
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() { map3<T>(call, Lerp{}, light); });
+}
+
+template <typename T>
+struct AddProduct {
+  T value;
+  template <typename V>
+  V operator()(V self, V a, V b) const {
+    return static_cast<V>(self + V(value) * a * b);
+  }
+};
+template <typename T>
+struct AddQuotient {
+  T value;
+  template <typename V>
+  V operator()(V self, V a, V b) const {
+    return self + V(value) * (a / b);
+  }
+};
+void addcmul(Call& call) {
+  const arguments::Addcmul args(call);
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    const AddProduct<C> op{scalar_to<C>(*args.value)};
+    map_in_registers<T, 3>(call, op, op, light);
+  });
+}
+void addcdiv(Call& call) {
+  const arguments::Addcdiv args(call);
+  if (is_integer_dtype(call.output().dtype))
+    throw failure(CB_RUNTIME_ERROR,
+                  "Integer division with addcdiv is no longer supported. "
+                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    const AddQuotient<C> op{scalar_to<C>(*args.value)};
+    map_in_registers<T, 3>(call, op, op, light);
+  });
+}
+
+}  // namespace
+
+void register_elementwise_compare(KernelTable& table) {
+  table.add<binary_bool<Equal, AllTypes, light>>("eq");
+  table.add<binary_bool<NotEqual, AllTypes, light>>("ne");
+  table.add<binary_bool<Less, BoolAndReals, light>>("lt");
+  table.add<binary_bool<LessEqual, BoolAndReals, light>>("le");
+  table.add<binary_bool<Greater, BoolAndReals, light>>("gt");
+  table.add<binary_bool<GreaterEqual, BoolAndReals, light>>("ge");
+  table.add<binary_bool<LogicalAnd, AllTypes, light>>("logical_and");
+  table.add<binary_bool<LogicalOr, AllTypes, light>>("logical_or");
+  table.add<binary_bool<LogicalXor, AllTypes, light>>("logical_xor");
+  table.add<where>("where");
+  table.add<clamp>("clamp");
+  table.add<lerp>("lerp");
+  table.add<addcmul>("addcmul");
+  table.add<addcdiv>("addcdiv");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

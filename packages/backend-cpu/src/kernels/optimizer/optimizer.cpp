@@ -1,0 +1,426 @@
+// Fused optimizer steps over many parameters: parameter, gradient and state of an element are read
+// and written once. Half precision is computed as float32 in registers. The formulas are those of
+// torch/optim (the single-tensor forms).
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "candelabra/arguments/optimizer.hpp"
+#include "candelabra/positions.hpp"
+#include "dtypes.hpp"
+#include "memory/gather.hpp"
+#include "simd/half_registers.hpp"
+#include "drivers/iterate.hpp"
+#include "kernels.hpp"
+#include "threads/parallel.hpp"
+#include "simd/vec_math.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t chunk = 1024;
+
+// The N operands of one parameter: parameter, gradient, then the states of the step.
+template <int N>
+using Operands = std::array<const cb_tensor*, N>;
+
+// `lists` are the positions of the arguments that hold the operands.
+template <int N>
+std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& lists) {
+  auto parameters = call.tensors(lists[0]);
+  std::vector<Operands<N>> all(parameters.size());
+  for (int k = 0; k < N; ++k) {
+    auto list = call.tensors(lists[k]);
+    if (list.size() != parameters.size())
+      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
+                    parameters.size(), lists[k], list.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!list[i])
+        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, lists[k]);
+      if (list[i]->dtype != parameters[i]->dtype)
+        throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
+      if (!same_sizes(*list[i], *parameters[i]))
+        throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
+                      call.raw()->operator_name, i);
+      all[i][k] = list[i];
+    }
+  }
+  return all;
+}
+
+// One register of each operand.
+template <typename V, int N>
+using Registers = std::array<V, N>;
+
+// Whether all operands are dense in the same order of elements, as those of a transposed parameter
+// are.
+template <int N>
+bool is_dense(const Geometry<N>& g) {
+  for (int k = 0; k < N; ++k)
+    if (g.ndim > 1 || (g.ndim == 1 && g.strides[k][0] != 1)) return false;
+  return true;
+}
+
+// Operand 1, the gradient, is only read.
+template <typename V, int N, typename T, typename Step>
+void step_register(T* const* at, int64_t i, int64_t n, const Step& step) {
+  Registers<V, N> registers;
+  for (int k = 0; k < N; ++k) registers[k] = load_some(at[k] + i, n);
+  step(registers);
+  for (int k = 0; k < N; ++k)
+    if (k != 1) store_some(registers[k], at[k] + i, n);
+}
+template <int N, typename T, typename Step>
+void step_all(T* const* at, int64_t n, const Step& step) {
+  using V = math::Vec<compute_t<T>>;
+  int64_t i = 0;
+  for (; i + V::size <= n; i += V::size) step_register<V, N>(at, i, V::size, step);
+  if (i < n) step_register<V, N>(at, i, n - i, step);
+}
+
+template <int N, typename T, typename Step>
+void update_range(const Operands<N>& operands, int64_t begin, int64_t end, const Step& step) {
+  T* at[N];
+  Geometry<N> g = geometry<N>(operands);
+  if (is_dense(g)) {
+    for (int k = 0; k < N; ++k) at[k] = mutable_data<T>(*operands[k]) + begin;
+    return step_all<N>(at, end - begin, step);
+  }
+  alignas(64) T buffers[N][chunk];
+  for (int k = 0; k < N; ++k) at[k] = buffers[k];
+  for (int64_t first = begin; first < end; first += chunk) {
+    int64_t n = std::min(chunk, end - first), done = 0;
+    for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
+      for (int k = 0; k < N; ++k) gather(buffers[k] + done, data<T>(*operands[k]) + offsets[k], g.strides[k][0], sizeof(T), m);
+      done += m;
+    });
+    step_all<N>(at, n, step);
+    done = 0;
+    for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
+      for (int k = 0; k < N; ++k) {
+        if (k == 1) continue;
+        T* to = mutable_data<T>(*operands[k]) + offsets[k];
+        for (int64_t i = 0; i < m; ++i) to[i * g.strides[k][0]] = buffers[k][done + i];
+      }
+      done += m;
+    });
+  }
+}
+
+// Divides the elements of all parameters among threads. make<V>() returns the step on registers V.
+template <int N, typename Make>
+void update(const Call& call, const std::array<int, N>& lists, const Make& make) {
+  auto all = collect<N>(call, lists);
+  std::vector<int64_t> ends(all.size());
+  int64_t total = 0;
+  for (size_t i = 0; i < all.size(); ++i) ends[i] = total += all[i][0]->numel;
+  parallel_for(total, light_grain / 4, [&](int64_t begin, int64_t end) {
+    size_t i = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+    while (begin < end) {
+      int64_t start = i ? ends[i - 1] : 0, stop = std::min(end, ends[i]);
+      if (stop > begin)
+        dispatch<FloatTypes>(all[i][0]->dtype, [&]<typename T>() {
+          update_range<N, T>(all[i], begin - start, stop - start, make.template operator()<math::Vec<compute_t<T>>>());
+        });
+      begin = stop;
+      ++i;
+    }
+  });
+}
+
+// A register with `value` in all lanes.
+template <typename V>
+V filled(double value) {
+  return V(static_cast<typename V::Element>(value));
+}
+
+// The gradient to descend: negated for maximize, plus the weight decay. Without decay the parameter
+// is not read into it, because 0 * infinity is NaN.
+template <typename V>
+struct DecayedGradient {
+  V sign, decay;
+  bool decays;
+
+  DecayedGradient(double weight_decay, bool maximize)
+      : sign(filled<V>(maximize ? -1 : 1)), decay(filled<V>(weight_decay)), decays(weight_decay != 0) {}
+  V operator()(V gradient, V parameter) const { return decays ? fma(decay, parameter, sign * gradient) : sign * gradient; }
+};
+
+// The maximum of each lane; NaN where either is NaN.
+template <typename V>
+V maximum(V a, V b) {
+  return select(a != a, a, greatest(a, b));
+}
+
+// The running averages of the gradient and of its square (exp_avg, exp_avg_sq), as Adam updates
+// them.
+template <typename V>
+struct Averages {
+  V weight1, keep2, weight2;
+
+  Averages(double beta1, double beta2) : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
+  void update(V gradient, V& mean, V& square) const {
+    mean = fma(weight1, gradient - mean, mean);
+    square = fma(keep2, square, weight2 * gradient * gradient);
+  }
+};
+
+double checked_step(const Call& call, int64_t count) {
+  const auto step = static_cast<double>(count);
+  if (step < 1) throw failure(CB_VALUE_ERROR, "%s: step counts from 1, but got %g", call.raw()->operator_name, step);
+  return step;
+}
+
+void fused_sgd(Call& call) {
+  namespace at = positions::fused_sgd;
+  const arguments::FusedSgd args(call);
+  double lr = args.lr, decay = args.weight_decay, momentum = args.momentum, dampening = args.dampening;
+  bool nesterov = args.nesterov, maximize = args.maximize, first = args.first;
+  if (args.momentum_buffers.empty() || momentum == 0) {
+    return update<2>(call, {at::params, at::grads}, [=]<typename V>() {
+      V rate = filled<V>(lr);
+      DecayedGradient<V> decayed(decay, maximize);
+      return [=](Registers<V, 2>& a) { a[0] = fnma(rate, decayed(a[1], a[0]), a[0]); };
+    });
+  }
+  update<3>(call, {at::params, at::grads, at::momentum_buffers}, [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(momentum), add = filled<V>(1 - dampening);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, buffer] = a;
+      V d = decayed(g, p);
+      buffer = first ? d : fma(keep, buffer, add * d);  // the first step must not read it
+      p = fnma(rate, nesterov ? fma(keep, buffer, d) : buffer, p);
+    };
+  });
+}
+
+template <bool Amsgrad>
+void adam_step(Call& call, const arguments::FusedAdam& args) {
+  namespace at = positions::fused_adam;
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double step = checked_step(call, args.step);
+  double correction1 = 1 - std::pow(beta1, step), correction2 = std::sqrt(1 - std::pow(beta2, step));
+  constexpr int count = Amsgrad ? 5 : 4;
+  auto make = [=]<typename V>() {
+    V rate = filled<V>(lr / correction1), scale = filled<V>(1 / correction2), epsilon = filled<V>(eps);
+    Averages<V> averages(beta1, beta2);
+    V shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, count>& a) {
+      V d = decayed(a[1], a[0]);
+      averages.update(d, a[2], a[3]);
+      V mean = a[2], square = a[3];
+      if constexpr (Amsgrad) square = a[4] = maximum(a[4], square);
+      a[0] = a[0] * shrink - rate * mean / fma(scale, math::sqrt(square), epsilon);
+    };
+  };
+  if constexpr (Amsgrad)
+    update<5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs}, make);
+  else
+    update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, make);
+}
+void fused_adam(Call& call) {
+  const arguments::FusedAdam args(call);
+  args.amsgrad ? adam_step<true>(call, args) : adam_step<false>(call, args);
+}
+
+// The states are the square averages, then the gradient averages if centered, then the momentum
+// buffers if there is momentum.
+template <bool Centered, bool Momentum>
+void rmsprop_step(Call& call, const arguments::FusedRmsprop& args) {
+  namespace at = positions::fused_rmsprop;
+  double lr = args.lr, alpha = args.alpha, eps = args.eps, decay = args.weight_decay, momentum = args.momentum;
+  bool maximize = args.maximize;
+  constexpr int count = 3 + Centered + Momentum;
+  auto make = [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(alpha), weight = filled<V>(1 - alpha), epsilon = filled<V>(eps);
+    V inertia = filled<V>(momentum);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, count>& a) {
+      V d = decayed(a[1], a[0]);
+      V spread = a[2] = fma(keep, a[2], weight * d * d);
+      if constexpr (Centered) {
+        V mean = a[3] = fma(weight, d - a[3], a[3]);
+        spread = fnma(mean, mean, spread);
+      }
+      V change = d / (math::sqrt(spread) + epsilon);
+      if constexpr (Momentum) change = a[count - 1] = fma(inertia, a[count - 1], change);
+      a[0] = fnma(rate, change, a[0]);
+    };
+  };
+  if constexpr (Centered && Momentum)
+    update<5>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers}, make);
+  else if constexpr (Centered)
+    update<4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, make);
+  else if constexpr (Momentum)
+    update<4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers}, make);
+  else
+    update<3>(call, {at::params, at::grads, at::square_avgs}, make);
+}
+void fused_rmsprop(Call& call) {
+  const arguments::FusedRmsprop args(call);
+  bool momentum = args.momentum > 0;
+  if (args.centered) return momentum ? rmsprop_step<true, true>(call, args) : rmsprop_step<true, false>(call, args);
+  return momentum ? rmsprop_step<false, true>(call, args) : rmsprop_step<false, false>(call, args);
+}
+
+void fused_adagrad(Call& call) {
+  namespace at = positions::fused_adagrad;
+  const arguments::FusedAdagrad args(call);
+  double lr = args.lr, lr_decay = args.lr_decay, decay = args.weight_decay, eps = args.eps;
+  bool maximize = args.maximize;
+  double step = static_cast<double>(args.step);
+  update<3>(call, {at::params, at::grads, at::state_sums}, [=]<typename V>() {
+    V rate = filled<V>(lr / (1 + (step - 1) * lr_decay)), epsilon = filled<V>(eps);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, sum] = a;
+      V d = decayed(g, p);
+      sum = fma(d, d, sum);
+      p = p - rate * d / (math::sqrt(sum) + epsilon);
+    };
+  });
+}
+
+void fused_adamax(Call& call) {
+  namespace at = positions::fused_adamax;
+  const arguments::FusedAdamax args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool maximize = args.maximize;
+  double correction = 1 - std::pow(beta1, checked_step(call, args.step));
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_infs}, [=]<typename V>() {
+    V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2), epsilon = filled<V>(eps);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, infinity_norm] = a;
+      V d = decayed(g, p);
+      mean = fma(weight, d - mean, mean);
+      infinity_norm = maximum(keep * infinity_norm, abs(d) + epsilon);
+      p = p - rate * mean / infinity_norm;
+    };
+  });
+}
+
+void fused_nadam(Call& call) {
+  namespace at = positions::fused_nadam;
+  const arguments::FusedNadam args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  double momentum = args.momentum, next_momentum = args.next_momentum, product = args.mu_product;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double correction = 1 - std::pow(beta2, checked_step(call, args.step));
+  double of_gradient = lr * (1 - momentum) / (1 - product), of_mean = lr * next_momentum / (1 - product * next_momentum);
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
+    V gradient_rate = filled<V>(of_gradient), mean_rate = filled<V>(of_mean), epsilon = filled<V>(eps);
+    Averages<V> averages(beta1, beta2);
+    V scale = filled<V>(1 / std::sqrt(correction)), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, square] = a;
+      V d = decayed(g, p);
+      averages.update(d, mean, square);
+      p = p * shrink - fma(gradient_rate, d, mean_rate * mean) / fma(scale, math::sqrt(square), epsilon);
+    };
+  });
+}
+
+// A rectified step is a scaled Adam step. The first steps are not rectified and move along the mean
+// gradient.
+void fused_radam(Call& call) {
+  namespace at = positions::fused_radam;
+  const arguments::FusedRadam args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double step = checked_step(call, args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
+  double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
+  bool rectified = length > 5;
+  if (rectified) scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
+    V rate = filled<V>(scale), epsilon = filled<V>(eps), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    Averages<V> averages(beta1, beta2);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, square] = a;
+      V d = decayed(g, p);
+      averages.update(d, mean, square);
+      V change = rate * mean;
+      if (rectified) change = change / (math::sqrt(square) + epsilon);
+      p = p * shrink - change;
+    };
+  });
+}
+
+void fused_adadelta(Call& call) {
+  namespace at = positions::fused_adadelta;
+  const arguments::FusedAdadelta args(call);
+  double lr = args.lr, rho = args.rho, eps = args.eps, decay = args.weight_decay;
+  bool maximize = args.maximize;
+  update<4>(call, {at::params, at::grads, at::square_avgs, at::acc_deltas}, [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(rho), weight = filled<V>(1 - rho), epsilon = filled<V>(eps);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, squares, changes] = a;
+      V d = decayed(g, p);
+      squares = fma(keep, squares, weight * d * d);
+      V change = math::sqrt((changes + epsilon) / (squares + epsilon)) * d;
+      changes = fma(keep, changes, weight * change * change);
+      p = fnma(rate, change, p);
+    };
+  });
+}
+
+// As in PyTorch, a NaN gradient has no sign: neither the parameter nor its step size changes.
+void fused_rprop(Call& call) {
+  namespace at = positions::fused_rprop;
+  const arguments::FusedRprop args(call);
+  double eta_minus = args.eta_minus, eta_plus = args.eta_plus, size_min = args.step_size_min, size_max = args.step_size_max;
+  bool maximize = args.maximize;
+  update<4>(call, {at::params, at::grads, at::prevs, at::step_sizes}, [=]<typename V>() {
+    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(size_min), largest = filled<V>(size_max);
+    V zero = filled<V>(0), one = filled<V>(1);
+    DecayedGradient<V> decayed(0, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, before, size] = a;
+      V d = decayed(g, p), agreement = d * before;
+      auto sign_changed = agreement < zero;
+      size = size * select(sign_changed, shrink, select(zero < agreement, grow, one));
+      size = least(largest, greatest(smallest, size));  // keeps NaN
+      before = d = select(sign_changed, zero, d);
+      p = fnma(select(zero < d, one, select(d < zero, -one, zero)), size, p);
+    };
+  });
+}
+
+void fused_asgd(Call& call) {
+  namespace at = positions::fused_asgd;
+  const arguments::FusedAsgd args(call);
+  double lambda = args.lambd, eta = args.eta, mu = args.mu, decay = args.weight_decay;
+  bool maximize = args.maximize, starts = mu == 1;
+  update<3>(call, {at::params, at::grads, at::axs}, [=]<typename V>() {
+    V shrink = filled<V>(1 - lambda * eta), rate = filled<V>(eta), weight = filled<V>(mu);
+    DecayedGradient<V> decayed(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, mean] = a;
+      p = fnma(rate, decayed(g, p), p * shrink);
+      mean = starts ? p : fma(weight, p - mean, mean);
+    };
+  });
+}
+
+}  // namespace
+
+void register_optimizer(KernelTable& table) {
+  table.add<fused_sgd>("_fused_sgd_");
+  table.add<fused_adam>("_fused_adam_");
+  table.add<fused_rmsprop>("_fused_rmsprop_");
+  table.add<fused_adagrad>("_fused_adagrad_");
+  table.add<fused_adamax>("_fused_adamax_");
+  table.add<fused_nadam>("_fused_nadam_");
+  table.add<fused_radam>("_fused_radam_");
+  table.add<fused_adadelta>("_fused_adadelta_");
+  table.add<fused_rprop>("_fused_rprop_");
+  table.add<fused_asgd>("_fused_asgd_");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,470 @@
+// cumsum, cumprod, logcumsumexp.
+#include <immintrin.h>
+
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "memory/allocator.hpp"
+#include "simd/load_elements.hpp"
+#include "dtypes.hpp"
+#include "drivers/iterate.hpp"
+#include "kernels.hpp"
+#include "threads/parallel.hpp"
+#include "candelabra/arguments/scan.hpp"
+#include "kernels/movement/dense.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// Each element depends on the one before it, so that one running result leaves the processor mostly
+// idle. A segment is therefore cut into parts. Their totals come first, vectorized, which also
+// loads the segment into the L1 cache. Then all parts are scanned at once, each from the total of
+// the parts before it.
+constexpr int64_t parts = 8;
+constexpr int64_t part_length = 528;  // not a power of two, so that parts do not share cache sets
+constexpr int64_t segment = parts * part_length;
+constexpr int64_t max_columns = 512, min_columns = 64;
+
+template <typename V>
+struct Wide {
+  using type = double;
+};
+template <>
+struct Wide<int64_t> {
+  using type = uint64_t;  // wraps
+};
+template <typename T>
+struct Wide<std::complex<T>> {
+  using type = complex128;
+};
+
+struct Add {
+  template <typename A>
+  static A start() {
+    return A(0);
+  }
+  template <typename A>
+  [[gnu::always_inline]] static A apply(A a, A b) {
+    return a + b;
+  }
+};
+struct Multiply {
+  template <typename A>
+  static A start() {
+    return A(1);
+  }
+  template <typename A>
+  [[gnu::always_inline]] static A apply(A a, A b) {
+    return a * b;
+  }
+};
+
+template <typename Operation, typename A, typename V>
+A total(const V* in, int64_t n) {
+  A result[4] = {Operation::template start<A>(), Operation::template start<A>(), Operation::template start<A>(),
+                 Operation::template start<A>()};
+  for (int64_t i = 0; i + 4 <= n; i += 4)
+    for (int64_t k = 0; k < 4; ++k) result[k] = Operation::apply(result[k], static_cast<A>(in[i + k]));
+  for (int64_t i = n & ~int64_t{3}; i < n; ++i) result[0] = Operation::apply(result[0], static_cast<A>(in[i]));
+  return Operation::apply(Operation::apply(result[0], result[1]), Operation::apply(result[2], result[3]));
+}
+
+#ifdef __AVX512F__
+// The scan of one register of float64: log2 steps combine each lane with those 1, 2 and 4 elements
+// before it. The identity is shifted in. Only the last step, which applies the result of all
+// registers before, depends on them.
+inline __m512d load_float64(const float* from) {
+  return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
+}
+inline __m512d load_float64(const double* from) {
+  return _mm512_loadu_pd(from);
+}
+inline void store_float64(float* to, __m512d values) {
+  _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, values));
+}
+inline void store_float64(double* to, __m512d values) {
+  _mm512_storeu_pd(to, values);
+}
+template <typename Operation, bool Complex>
+[[gnu::always_inline]] inline __m512d apply_register(__m512d a, __m512d b) {
+  if constexpr (std::is_same_v<Operation, Add>) return _mm512_add_pd(a, b);
+  if constexpr (!Complex) return _mm512_mul_pd(a, b);
+  const __m512d real = _mm512_maskz_movedup_pd(0xff, b), imag = _mm512_maskz_permute_pd(0xff, b, 0xff);
+  return _mm512_fmaddsub_pd(a, real, _mm512_mul_pd(_mm512_maskz_permute_pd(0xff, a, 0x55), imag));
+}
+template <typename Operation, bool Complex, typename R>
+[[gnu::always_inline]] inline __m512d scan_register(__m512d carry, const R* in, R* out) {
+  constexpr auto apply = apply_register<Operation, Complex>;
+  __m512d x = load_float64(in);
+  __m512i last;
+  if constexpr (Complex) {
+    const double start = Operation::template start<double>();
+    const __m512d identity = _mm512_setr_pd(start, 0, start, 0, start, 0, start, 0);
+    const __m512i by_1 = _mm512_setr_epi64(8, 9, 0, 1, 2, 3, 4, 5), by_2 = _mm512_setr_epi64(8, 9, 10, 11, 0, 1, 2, 3);
+    last = _mm512_setr_epi64(6, 7, 6, 7, 6, 7, 6, 7);
+    x = apply(_mm512_permutex2var_pd(x, by_1, identity), x);
+    x = apply(_mm512_permutex2var_pd(x, by_2, identity), x);
+  } else {
+    const __m512d identity = _mm512_set1_pd(Operation::template start<double>());
+    const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
+                  by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3);
+    last = _mm512_set1_epi64(7);
+    x = apply(x, _mm512_permutex2var_pd(x, by_1, identity));
+    x = apply(x, _mm512_permutex2var_pd(x, by_2, identity));
+    x = apply(x, _mm512_permutex2var_pd(x, by_4, identity));
+  }
+  store_float64(out, apply(carry, x));
+  return apply(carry, _mm512_maskz_permutexvar_pd(0xff, last, x));
+}
+#endif
+
+// Whether the register scan is used. Products of eight doubles may overflow where the running
+// product does not; those of eight floats, held in float64, cannot.
+#ifdef __AVX512F__
+template <typename Operation, typename V>
+constexpr bool uses_registers =
+    std::is_same_v<real_t<V>, float> || (std::is_same_v<real_t<V>, double> && std::is_same_v<Operation, Add>);
+#else
+template <typename Operation, typename V>
+constexpr bool uses_registers = false;
+#endif
+
+// Returns the last running result.
+template <typename Operation, typename A, typename V>
+A run_serial(const V* in, V* out, int64_t n, A acc) {
+  int64_t whole = 0;
+#ifdef __AVX512F__
+  if constexpr (uses_registers<Operation, V>) {
+    using R = real_t<V>;
+    constexpr bool is_complex = is_complex_v<V>;
+    constexpr int64_t per_register = is_complex ? 4 : 8;
+    whole = n & ~(per_register - 1);
+    __m512d last;
+    if constexpr (is_complex)
+      last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag());
+    else
+      last = _mm512_set1_pd(acc);
+    for (int64_t i = 0; i < whole; i += per_register)
+      last = scan_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
+    alignas(64) double numbers[8];
+    _mm512_store_pd(numbers, last);
+    if constexpr (is_complex)
+      acc = {numbers[0], numbers[1]};
+    else
+      acc = numbers[0];
+  }
+#endif
+  for (int64_t i = whole; i < n; ++i) {
+    acc = Operation::apply(acc, static_cast<A>(in[i]));
+    out[i] = static_cast<V>(acc);
+  }
+  return acc;
+}
+
+// Scans a full segment; part k begins from starts[k]. in and out may be the same memory.
+template <typename Operation, typename A, typename V>
+void run_parts(const V* in, V* out, const A* starts) {
+  if constexpr (uses_registers<Operation, V>) {
+    for (int64_t k = 0; k < parts; ++k) run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
+    return;
+  }
+  A acc[parts];
+  for (int64_t k = 0; k < parts; ++k) acc[k] = starts[k];
+  for (int64_t i = 0; i < part_length; ++i)
+    for (int64_t k = 0; k < parts; ++k) {
+      acc[k] = Operation::apply(acc[k], static_cast<A>(in[k * part_length + i]));
+      out[k * part_length + i] = static_cast<V>(acc[k]);
+    }
+}
+
+template <typename Operation, typename T>
+class Scan {
+  using V = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
+  using A = typename Wide<V>::type;
+  static constexpr bool same = std::is_same_v<T, V>;
+
+ public:
+  Scan(const cb_tensor& in, cb_tensor& out, int dim)
+      : in_(data<T>(in)), out_(data<T>(out)), n_(out.sizes[dim]), in_stride_(in.strides[dim]), out_stride_(out.strides[dim]) {
+    std::copy_n(out.sizes, out.ndim, sizes_);
+    sizes_[dim] = 1;
+    cb_tensor outer_in = in, outer_out = out;
+    outer_in.sizes = outer_out.sizes = sizes_;
+    outer_in.numel = outer_out.numel = out.numel / std::max<int64_t>(n_, 1);
+    outer_ = geometry<2>({&outer_out, &outer_in});
+  }
+
+  void run() const {
+    bool rows = outer_.strides[0][0] == 1 && outer_.strides[1][0] == 1 && outer_.sizes[0] >= 8 && n_ > 1;
+    if (rows && std::abs(out_stride_) != 1) return run_rows();
+    int64_t slices = outer_.numel;
+    if (slices < 8 && n_ > 4 * segment) {
+      for_each_run(outer_, 0, slices, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          scan_long_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
+      });
+      return;
+    }
+    parallel_for(slices, grain_for(2 * n_), [&](int64_t begin, int64_t end) {
+      for_each_run(outer_, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) scan_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
+      });
+    });
+  }
+
+ private:
+  bool direct() const { return same && in_stride_ == 1 && out_stride_ == 1; }
+
+  // Calls f(values, results) for n elements from i on, through a buffer unless the memory can be
+  // used directly.
+  template <typename F>
+  void with_values(const T* in, T* out, int64_t i, int64_t n, F&& f) const {
+    if constexpr (same)
+      if (direct()) return f(in + i, out + i);
+    Scratch<V> storage(n);  // an array of complex numbers would be zeroed
+    V* buffer = storage.data();
+    bring(in + i * in_stride_, in_stride_, n, buffer);
+    if constexpr (same)
+      if (out_stride_ == 1) return f(buffer, out + i);
+    f(buffer, buffer);
+    bring_back(buffer, n, out + i * out_stride_, out_stride_);
+  }
+
+  // The running result before each part of a full segment, and after the last.
+  static void compute_starts(const V* values, A* starts) {
+    for (int64_t k = 0; k < parts; ++k)
+      starts[k + 1] = Operation::apply(starts[k], total<Operation, A>(values + k * part_length, part_length));
+  }
+
+  void scan_slice(const T* in, T* out) const {
+    A starts[parts + 1];
+    starts[0] = Operation::template start<A>();
+    int64_t i = 0;
+    if constexpr (uses_registers<Operation, V>) {
+      for (; i + segment <= n_; i += segment)
+        with_values(in, out, i, segment,
+                    [&](const V* values, V* results) { starts[0] = run_serial<Operation>(values, results, segment, starts[0]); });
+    } else {
+      for (; i + segment <= n_; i += segment) {
+        with_values(in, out, i, segment, [&](const V* values, V* results) {
+          compute_starts(values, starts);
+          run_parts<Operation>(values, results, starts);
+        });
+        starts[0] = starts[parts];
+      }
+    }
+    if (i < n_)
+      with_values(in, out, i, n_ - i,
+                  [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
+  }
+
+  // The same on all threads: the totals of all segments come first.
+  void scan_long_slice(const T* in, T* out) const {
+    int64_t full = n_ / segment;
+    Scratch<A> totals(full * parts + 1);
+    totals[0] = Operation::template start<A>();
+    parallel_for(full, 4, [&](int64_t begin, int64_t end) {
+      alignas(64) V buffer[segment];
+      for (int64_t s = begin; s < end; ++s) {
+        const V* values = buffer;
+        if constexpr (same) {
+          if (in_stride_ == 1)
+            values = in + s * segment;
+          else
+            bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+        } else {
+          bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+        }
+        for (int64_t k = 0; k < parts; ++k) totals[s * parts + k + 1] = total<Operation, A>(values + k * part_length, part_length);
+      }
+    });
+    for (int64_t k = 1; k <= full * parts; ++k) totals[k] = Operation::apply(totals[k - 1], totals[k]);
+    parallel_for(full + 1, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        int64_t i = s * segment, n = std::min(segment, n_ - i);
+        with_values(in, out, i, n, [&](const V* values, V* results) {
+          if (s < full)
+            run_parts<Operation>(values, results, totals.data() + s * parts);
+          else
+            run_serial<Operation>(values, results, n, totals[full * parts]);
+        });
+      }
+    });
+  }
+
+  static void scan_row(A* acc, const V* in, V* out, int64_t columns) {
+    int64_t j = 0;
+#ifdef __AVX512F__
+    if constexpr (is_complex_v<V>) {
+      using R = real_t<V>;
+      auto* sums = reinterpret_cast<double*>(acc);
+      for (; j + 4 <= columns; j += 4) {
+        const __m512d result =
+            apply_register<Operation, true>(_mm512_loadu_pd(sums + 2 * j), load_float64(reinterpret_cast<const R*>(in + j)));
+        _mm512_storeu_pd(sums + 2 * j, result);
+        store_float64(reinterpret_cast<R*>(out + j), result);
+      }
+      for (; j < columns; ++j) out[j] = static_cast<V>(acc[j] = Operation::apply(acc[j], static_cast<A>(in[j])));
+      return;
+    }
+#endif
+#pragma omp simd
+    for (int64_t k = j; k < columns; ++k) {
+      acc[k] = Operation::apply(acc[k], static_cast<A>(in[k]));
+      out[k] = static_cast<V>(acc[k]);
+    }
+  }
+
+  // Neighbouring slices are contiguous: scans row by row with one running result per column.
+  void run_rows() const {
+    // Tiles are narrow enough to give every thread work.
+    const int64_t others = outer_.numel / outer_.sizes[0], parts_per_row = (thread_count() + others - 1) / others;
+    const int64_t share = ((outer_.sizes[0] + parts_per_row - 1) / parts_per_row + 15) & ~int64_t{15};
+    int64_t width = std::min({max_columns, outer_.sizes[0], std::max(min_columns, share)});
+    int64_t tiles = (outer_.sizes[0] + width - 1) / width;
+    int64_t units = tiles * others;
+    parallel_for(units, grain_for(width * n_), [&](int64_t begin, int64_t end) {
+      A acc[max_columns];
+      V buffer[max_columns];
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t first = unit % tiles * width, columns = std::min(width, outer_.sizes[0] - first);
+        Position<2> at(outer_, unit / tiles * outer_.sizes[0] + first);
+        const T* in = in_ + at.offsets[1];
+        T* out = out_ + at.offsets[0];
+        for (int64_t j = 0; j < columns; ++j) acc[j] = Operation::template start<A>();
+        for (int64_t r = 0; r < n_; ++r, in += in_stride_, out += out_stride_) {
+          if constexpr (same) {
+            scan_row(acc, in, out, columns);
+          } else {
+            bring(in, 1, columns, buffer);
+            scan_row(acc, buffer, buffer, columns);
+            bring_back(buffer, columns, out, 1);
+          }
+        }
+      }
+    });
+  }
+
+  const T* in_;
+  T* out_;
+  int64_t n_, in_stride_, out_stride_;
+  int64_t sizes_[max_dims];
+  Geometry<2> outer_;
+};
+
+// cumsum, cumprod: the same arguments.
+template <typename Operation>
+void scan(Call& call) {
+  const arguments::Cumsum args(call);
+  const cb_tensor& in = *args.self;
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    if (out.ndim == 0) {
+      *data<T>(out) = *data<T>(in);
+      return;
+    }
+    const int dim = static_cast<int>(args.dim);
+    // A small input stride along `dim` is gathered on the fly; otherwise the input is copied into
+    // the output's order.
+    constexpr int64_t small_stride = 4;
+    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= small_stride) return Scan<Operation, T>(in, out, dim).run();
+    const InOrderOf read(in, out, dim);
+    Scan<Operation, T>(*read, out, dim).run();
+  });
+}
+
+// log(exp(x[0]) + ... + exp(x[i])) as largest + log(sum of exp(x - largest)), so that nothing
+// overflows.
+template <typename T>
+class RunningLog {
+ public:
+  T next(T x) {
+    const double value = static_cast<double>(x);
+    if (value == largest_) {
+      sum_ += 1;
+    } else if (value < largest_) {
+      sum_ += std::exp(value - largest_);
+    } else {  // larger, or NaN, which then persists
+      sum_ = sum_ * std::exp(largest_ - value) + 1;
+      largest_ = value;
+    }
+    return static_cast<T>(largest_ + std::log(sum_));
+  }
+
+ private:
+  double largest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
+};
+
+// Complex numbers: each step is big + log1p(exp(small - big)), where `big` has the larger real
+// part. The angle of the sum continues from that of `big`.
+template <typename R>
+class RunningLog<std::complex<R>> {
+ public:
+  std::complex<R> next(std::complex<R> value) {
+    const complex128 x(value);
+    if (!begun_) {
+      begun_ = true;
+      total_ = x;
+    } else if (!std::isfinite(x.real()) && x.real() == total_.real()) {
+      if (x.real() > 0) total_ = std::log(std::exp(total_) + std::exp(x));  // both are infinite
+    } else {
+      const bool larger = x.real() >= total_.real();
+      const complex128 big = larger ? x : total_, part = std::exp((larger ? total_ : x) - big);
+      // log(1 + part)
+      total_ = big + complex128(std::log1p(2 * part.real() + std::norm(part)) / 2, std::atan2(part.imag(), 1 + part.real()));
+    }
+    return std::complex<R>(static_cast<R>(total_.real()), static_cast<R>(total_.imag()));
+  }
+
+ private:
+  complex128 total_{};
+  bool begun_ = false;
+};
+
+template <typename T>
+void logcumsumexp_of(const cb_tensor& in, cb_tensor& out, int dim) {
+  const int64_t n = out.sizes[dim], in_stride = in.strides[dim], out_stride = out.strides[dim];
+  int64_t sizes[max_dims];
+  std::copy_n(out.sizes, out.ndim, sizes);
+  sizes[dim] = 1;
+  cb_tensor outer_in = in, outer_out = out;
+  outer_in.sizes = outer_out.sizes = sizes;
+  outer_in.numel = outer_out.numel = out.numel / n;
+  const Geometry<2> slices = geometry<2>({&outer_out, &outer_in});
+  parallel_for(outer_out.numel, grain_for(20 * n), [&](int64_t begin, int64_t end) {
+    for_each_run(slices, begin, end, [&](const int64_t* at, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const T* from = data<T>(in) + at[1] + i * slices.strides[1][0];
+        T* to = data<T>(out) + at[0] + i * slices.strides[0][0];
+        RunningLog<T> running;
+        for (int64_t k = 0; k < n; ++k) to[k * out_stride] = running.next(from[k * in_stride]);
+      }
+    });
+  });
+}
+
+void logcumsumexp(Call& call) {
+  const arguments::Logcumsumexp args(call);
+  const cb_tensor& in = *args.self;
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    if (out.ndim == 0) {
+      *data<T>(out) = *data<T>(in);
+      return;
+    }
+    logcumsumexp_of<T>(in, out, static_cast<int>(args.dim));
+  });
+}
+
+}  // namespace
+
+void register_scan(KernelTable& table) {
+  table.add<scan<Add>>("cumsum");
+  table.add<scan<Multiply>>("cumprod");
+  table.add<logcumsumexp>("logcumsumexp");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

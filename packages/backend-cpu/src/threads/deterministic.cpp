@@ -1,0 +1,25 @@
+#include "threads/deterministic.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+#include "candelabra/backend.h"
+
+namespace {
+
+std::atomic<bool> deterministic{false};
+
+}  // namespace
+
+// Called by the Python package when the setting changes.
+extern "C" CB_EXPORT void candelabra_cpu_want_same_bits(int32_t wanted) {
+  deterministic = wanted != 0;
+}
+
+namespace candelabra::cpu {
+
+bool wants_same_bits() {
+  return deterministic.load(std::memory_order_relaxed);
+}
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,148 @@
+#include "threads/parallel.hpp"
+
+#include <omp.h>
+#include <pmmintrin.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "candelabra/float_index.hpp"
+#include "simd/denormals.hpp"
+
+namespace candelabra::cpu {
+
+namespace parallel_detail {
+
+std::atomic<int32_t> threads{1};
+thread_local bool inside = false;
+
+// The control register of the vector unit is each thread's own.
+static std::atomic<bool> flush_wanted{false};
+static thread_local bool flushes = false;
+
+static void follow_flush() {
+  const bool wanted = flush_wanted.load(std::memory_order_relaxed);
+  if (flushes == wanted) return;
+  _MM_SET_FLUSH_ZERO_MODE(wanted ? _MM_FLUSH_ZERO_ON : _MM_FLUSH_ZERO_OFF);
+  _MM_SET_DENORMALS_ZERO_MODE(wanted ? _MM_DENORMALS_ZERO_ON : _MM_DENORMALS_ZERO_OFF);
+  flushes = wanted;
+}
+
+// Every thread has one piece. Chunks that are taken as threads come free (four or sixteen a thread, its own first) were measured on
+// two cores: loops over memory take 1.00 to 1.03 times as long, 1.03 to 1.4 times where a thread's part fits its cache, and loops
+// that compute 0.94 to 0.99 times; what waits at the end waits for memory, which no sharing changes.
+void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
+  std::exception_ptr thrown;
+  std::atomic<bool> failed{false};
+  int64_t size = (n + pieces - 1) / pieces;
+  // Pieces that begin on cache lines, whatever the element; not where the range counts few, heavy items (planes, matrices).
+  if (size >= 4096) size = (size + 63) & ~int64_t{63};
+#pragma omp parallel num_threads(static_cast<int>(pieces))
+  {
+    inside = true;
+    follow_flush();
+    // The team may be smaller than what was asked for.
+    for (int64_t piece = omp_get_thread_num(); piece * size < n; piece += omp_get_num_threads()) {
+      try {
+        body(context, piece * size, std::min(n, (piece + 1) * size));
+      } catch (...) {
+        if (!failed.exchange(true)) thrown = std::current_exception();
+      }
+    }
+    inside = false;
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace parallel_detail
+
+namespace {
+
+std::atomic<bool> is_forked_child{false};
+
+int read_number(const std::string& path) {
+  std::ifstream file(path);
+  int value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
+// The processors a container's quota allows, rounded up; 0 where there is no quota.
+int32_t quota() {
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  std::string limit;
+  double period = 0;
+  if (v2 >> limit >> period && limit != "max" && period > 0)
+    return index_from_float((std::atof(limit.c_str()) + period - 1) / period, 0, most);
+  double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (used > 0 && each > 0) return index_from_float((used + each - 1) / each, 0, most);
+  return 0;
+}
+
+}  // namespace
+
+int32_t default_thread_count() {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    int value = std::atoi(text);
+    if (value > 0) return value;
+  }
+  cpu_set_t* allowed = CPU_ALLOC(4096);
+  size_t bytes = CPU_ALLOC_SIZE(4096);
+  int32_t count = 1;
+  if (allowed && sched_getaffinity(0, bytes, allowed) == 0) {
+    std::set<std::pair<int, int>> cores;  // hyperthreads of one core share its vector units
+    for (int cpu = 0; cpu < 4096; ++cpu) {
+      if (!CPU_ISSET_S(cpu, bytes, allowed)) continue;
+      std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+      int package = read_number(topology + "physical_package_id"), core = read_number(topology + "core_id");
+      cores.insert(core < 0 ? std::pair{-1, cpu} : std::pair{package, core});
+    }
+    count = std::max<int32_t>(1, static_cast<int32_t>(cores.size()));
+  }
+  if (allowed) CPU_FREE(allowed);
+  if (int32_t limit = quota()) count = std::min(count, limit);
+  return count;
+}
+
+void set_thread_count(int32_t count) {
+  // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what nobody can mean is cut down.
+  const int32_t most = std::max<int32_t>(64, 4 * static_cast<int32_t>(sysconf(_SC_NPROCESSORS_CONF)));
+  parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
+}
+
+void set_flush_denormal(bool on) {
+  parallel_detail::flush_wanted = on;
+  parallel_detail::follow_flush();
+  // MKL and oneDNN compute on the threads of the same pool.
+#pragma omp parallel num_threads(is_forked_child ? 1 : thread_count())
+  parallel_detail::follow_flush();
+}
+
+void forked() {
+  is_forked_child = true;
+  parallel_detail::inside = false;
+  parallel_detail::threads = 1;
+}
+
+bool in_parallel() {
+  return parallel_detail::inside;
+}
+
+LibraryThreads::LibraryThreads(int32_t at_most)
+    : before_(omp_get_max_threads()), now_(in_parallel() ? 1 : std::min(at_most, thread_count())) {
+  if (now_ != before_) omp_set_num_threads(now_);
+}
+LibraryThreads::~LibraryThreads() {
+  if (now_ != before_) omp_set_num_threads(before_);
+}
+
+}  // namespace candelabra::cpu

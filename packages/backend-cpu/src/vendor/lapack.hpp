@@ -1,0 +1,399 @@
+// LAPACK's routines under one name for all four types, and matrices of any strides brought into its column-major order.
+//
+// MKL's lp64 interface: sizes are 32-bit integers, and column_major() refuses larger ones.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#define MKL_Complex8 std::complex<float>
+#define MKL_Complex16 std::complex<double>
+#include <mkl_blas.h>
+#include <mkl_lapack.h>
+
+#include "memory/allocator.hpp"
+#include "candelabra/float_index.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "threads/parallel.hpp"
+#include "threads/deterministic.hpp"
+#include "memory/transpose.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+using LapackTypes = Types<float, double, complex64, complex128>;
+
+// Where a line of the cache begins: of what lies elsewhere MKL adds in another order, and malloc promises 16 bytes.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  LineAllocator() = default;
+  template <typename U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), line)); }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, line); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+};
+template <typename T>
+using Line = std::vector<T, LineAllocator<T>>;
+
+// ---- a batch of matrices
+
+// Rows and columns are the last two dimensions; everything before is the batch.
+inline int64_t rows_of(const cb_tensor& t) {
+  return t.sizes[t.ndim - 2];
+}
+inline int64_t columns_of(const cb_tensor& t) {
+  return t.sizes[t.ndim - 1];
+}
+// How many items of the last `inner` dimensions there are.
+inline int64_t batch_count(const cb_tensor& t, int inner) {
+  int64_t count = 1;
+  for (int d = 0; d < t.ndim - inner; ++d) count *= t.sizes[d];
+  return count;
+}
+template <typename T>
+inline T* batch_item(const cb_tensor& t, int64_t index, int inner) {
+  int64_t offset = 0;
+  int d = t.ndim - inner - 1;
+  for (; d > 0; --d) {
+    offset += index % t.sizes[d] * t.strides[d];
+    index /= t.sizes[d];
+  }
+  if (d == 0) offset += index * t.strides[0];
+  return static_cast<T*>(t.data) + offset;
+}
+
+inline int lapack_int(int64_t size) {
+  if (size > std::numeric_limits<int32_t>::max())
+    throw failure(CB_RUNTIME_ERROR, "matrices with a side of %lld are larger than LAPACK's 32-bit sizes",
+                  static_cast<long long>(size));
+  return static_cast<int>(size);
+}
+
+// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, tile by tile; large ones on several threads.
+template <typename T>
+void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
+  constexpr int64_t tile = 16;
+  const int64_t tiles = (columns + tile - 1) / tile;
+  parallel_for(tiles, std::max<int64_t>(1, light_grain / (tile * std::max<int64_t>(1, rows))), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
+      for (int64_t i = 0; i < rows; i += tile) {
+        turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(tile, rows - i),
+                  std::min(tile, columns - j));
+      }
+  });
+}
+
+// `lines` lines of `length` neighbouring elements each.
+template <typename T>
+void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t lines, int64_t length) {
+  parallel_for(lines, std::max<int64_t>(1, light_grain / std::max<int64_t>(1, length)), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) std::copy_n(in + j * in_step, length, out + j * out_step);
+  });
+}
+
+// Memory for as many elements as matrices of a few rows have, on the stack; of more, the allocator's.
+template <typename T>
+class LocalScratch {
+ public:
+  static constexpr int64_t few = 64;
+  explicit LocalScratch(int64_t count) : data_(local_) {
+    if (count > few) data_ = larger_.emplace(count).data();
+  }
+  LocalScratch(const LocalScratch&) = delete;
+  T* data() { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+
+ private:
+  union {  // not set to anything
+    alignas(64) T local_[few];
+  };
+  std::optional<Scratch<T>> larger_;
+  T* data_;
+};
+
+// A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty matrices.
+template <typename T>
+class ColumnMajor {
+ public:
+  int rows, columns, leading;
+
+  // Not set to anything.
+  ColumnMajor(int64_t rows, int64_t columns)
+      : rows(lapack_int(rows)),
+        columns(lapack_int(columns)),
+        leading(std::max(1, this->rows)),
+        memory_(static_cast<int64_t>(leading) * columns) {}
+  T* data() { return memory_.data(); }
+  T& at(int64_t i, int64_t j) { return memory_.data()[i + j * leading]; }
+  std::span<const T> values() { return {memory_.data(), static_cast<size_t>(rows) * static_cast<size_t>(columns)}; }
+  void clear() { std::fill_n(data(), static_cast<int64_t>(leading) * columns, T(0)); }
+
+  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper left part, the rest becomes zero.
+  void load(const cb_tensor& t, int64_t index) {
+    const T* from = batch_item<const T>(t, index, 2);
+    const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
+    const int64_t m = std::min<int64_t>(rows, rows_of(t)), n = std::min<int64_t>(columns, columns_of(t));
+    if (m < rows || n < columns) clear();
+    if (column == 1 && m > 1 && !is_small())
+      transpose_into(data(), leading, from, row, m, n);
+    else if (row == 1 && !is_small())
+      copy_lines(data(), leading, from, column, n, m);
+    else
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = 0; i < m; ++i) at(i, j) = from[i * row + j * column];
+  }
+  // The transpose of the matrix: where rows lie in memory as they are, nothing has to be turned.
+  void load_transposed(const cb_tensor& t, int64_t index) {
+    const T* from = batch_item<const T>(t, index, 2);
+    const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
+    if (column == 1 && !is_small())
+      copy_lines(data(), leading, from, row, columns, rows);
+    else
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < rows; ++i) at(i, j) = from[j * row + i * column];
+  }
+  void store(cb_tensor& t, int64_t index) {
+    T* to = batch_item<T>(t, index, 2);
+    const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
+    const int64_t m = rows_of(t), n = columns_of(t);
+    if (column == 1 && n > 1 && !is_small())
+      transpose_into(to, row, data(), leading, n, m);
+    else if (row == 1 && !is_small())
+      copy_lines(to, column, data(), leading, n, m);
+    else
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) to[i * row + j * column] = at(i, j);
+  }
+
+ private:
+  // A few elements are moved before a tile of them is set up.
+  bool is_small() const { return int64_t{rows} * columns <= LocalScratch<T>::few; }
+
+  LocalScratch<T> memory_;
+};
+
+// A matrix of any strides as rows without gaps.
+template <typename T>
+void load_rows(const cb_tensor& t, int64_t index, T* to) {
+  const T* from = batch_item<const T>(t, index, 2);
+  const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1], m = rows_of(t), n = columns_of(t);
+  if (column == 1)
+    copy_lines(to, n, from, row, m, n);
+  else if (row == 1)
+    transpose_into(to, n, from, column, n, m);
+  else
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) to[i * n + j] = from[i * row + j * column];
+}
+
+// Whether the rows of each matrix lie in memory one element after the other, `leading_of` elements apart, as BLAS takes them.
+inline bool has_rows(const cb_tensor& t) {
+  const int64_t row = t.strides[t.ndim - 2], n = columns_of(t);
+  return (n <= 1 || t.strides[t.ndim - 1] == 1) && (rows_of(t) <= 1 || (row >= std::max<int64_t>(1, n) && row <= INT32_MAX));
+}
+inline int leading_of(const cb_tensor& t) {
+  return lapack_int(std::max<int64_t>({1, columns_of(t), rows_of(t) > 1 ? t.strides[t.ndim - 2] : 1}));
+}
+
+template <typename T>
+void store_vector(const T* values, cb_tensor& t, int64_t index) {
+  T* to = batch_item<T>(t, index, 1);
+  const int64_t stride = t.strides[t.ndim - 1];
+  for (int64_t i = 0; i < t.sizes[t.ndim - 1]; ++i) to[i * stride] = values[i];
+}
+template <typename T>
+Line<T> load_vector(const cb_tensor& t, int64_t index) {
+  const T* from = batch_item<const T>(t, index, 1);
+  const int64_t stride = t.strides[t.ndim - 1], n = t.sizes[t.ndim - 1];
+  Line<T> values(static_cast<size_t>(std::max<int64_t>(1, n)));
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = from[i * stride];
+  return values;
+}
+template <typename T>
+void store_item(T value, cb_tensor& t, int64_t index) {
+  *batch_item<T>(t, index, 0) = value;
+}
+
+// f(index) for each matrix of a batch: many are shared among threads; of a single one f shares the work itself (lapack_parts.hpp),
+// or leaves it to so many threads of the library.
+template <typename F>
+void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f) {
+  if (count == 1) {
+    const LibraryThreads threads(library_threads);
+    f(int64_t{0});
+    return;
+  }
+  parallel_for(count, grain_for(work), [&](int64_t begin, int64_t end) {
+    const LibraryThreads one(1);
+    for (int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+// The threads of the library for what only it can share: its results change with their number, and are kept from that where
+// use_deterministic_algorithms() asks for it. Up to so much work, by which matrices of 256 rows are meant, one thread is as quick.
+inline int32_t threads_of_library(int64_t multiplications) {
+  constexpr int64_t small = int64_t{1} << 24;
+  return multiplications <= small || wants_same_bits() ? 1 : INT32_MAX;
+}
+
+// Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured with two).
+template <typename F>
+void for_each_matrix(int64_t count, int64_t work, F&& f) {
+  constexpr int64_t larger = 64;
+  for_each_matrix(count, work, threads_of_library(work / larger), std::forward<F>(f));
+}
+
+// A number that is not finite leaves NaN in the sum of what each number has times zero.
+template <typename T>
+bool all_finite(std::span<const T> values) {
+  const auto* parts = reinterpret_cast<const real_t<T>*>(values.data());
+  const size_t count = values.size() * (sizeof(T) / sizeof(real_t<T>));
+  real_t<T> sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (size_t i = 0; i < count; ++i) sum += parts[i] * 0;
+  return sum == 0;
+}
+
+// ---- the routines, by type
+
+template <typename T>
+struct Lapack;
+
+template <>
+struct Lapack<float> {
+  static constexpr auto potrf = spotrf_;
+  static constexpr auto getrf = sgetrf_;
+  static constexpr auto getrs = sgetrs_;
+  static constexpr auto getri = sgetri_;
+  static constexpr auto gesv = sgesv_;
+  static constexpr auto geqrf = sgeqrf_;
+  static constexpr auto orgqr = sorgqr_;
+  static constexpr auto ormqr = sormqr_;
+  static constexpr auto trsm = strsm;
+  static constexpr auto gemm = sgemm;
+  static constexpr auto herk = ssyrk;
+  static constexpr auto laswp = slaswp_;
+  static constexpr auto sytrf = ssytrf_;
+  static constexpr auto hetrf = ssytrf_;
+  static constexpr auto sytrs = ssytrs_;
+  static constexpr auto hetrs = ssytrs_;
+  static constexpr auto syevd = ssyevd_;
+  static constexpr auto geev = sgeev_;
+  static constexpr auto gesdd = sgesdd_;
+  static constexpr auto gels = sgels_;
+  static constexpr auto gelsy = sgelsy_;
+  static constexpr auto gelsd = sgelsd_;
+  static constexpr auto gelss = sgelss_;
+};
+template <>
+struct Lapack<double> {
+  static constexpr auto potrf = dpotrf_;
+  static constexpr auto getrf = dgetrf_;
+  static constexpr auto getrs = dgetrs_;
+  static constexpr auto getri = dgetri_;
+  static constexpr auto gesv = dgesv_;
+  static constexpr auto geqrf = dgeqrf_;
+  static constexpr auto orgqr = dorgqr_;
+  static constexpr auto ormqr = dormqr_;
+  static constexpr auto trsm = dtrsm;
+  static constexpr auto gemm = dgemm;
+  static constexpr auto herk = dsyrk;
+  static constexpr auto laswp = dlaswp_;
+  static constexpr auto sytrf = dsytrf_;
+  static constexpr auto hetrf = dsytrf_;
+  static constexpr auto sytrs = dsytrs_;
+  static constexpr auto hetrs = dsytrs_;
+  static constexpr auto syevd = dsyevd_;
+  static constexpr auto geev = dgeev_;
+  static constexpr auto gesdd = dgesdd_;
+  static constexpr auto gels = dgels_;
+  static constexpr auto gelsy = dgelsy_;
+  static constexpr auto gelsd = dgelsd_;
+  static constexpr auto gelss = dgelss_;
+};
+template <>
+struct Lapack<complex64> {
+  static constexpr auto potrf = cpotrf_;
+  static constexpr auto getrf = cgetrf_;
+  static constexpr auto getrs = cgetrs_;
+  static constexpr auto getri = cgetri_;
+  static constexpr auto gesv = cgesv_;
+  static constexpr auto geqrf = cgeqrf_;
+  static constexpr auto orgqr = cungqr_;
+  static constexpr auto ormqr = cunmqr_;
+  static constexpr auto trsm = ctrsm;
+  static constexpr auto gemm = cgemm;
+  static constexpr auto herk = cherk;
+  static constexpr auto laswp = claswp_;
+  static constexpr auto sytrf = csytrf_;
+  static constexpr auto hetrf = chetrf_;
+  static constexpr auto sytrs = csytrs_;
+  static constexpr auto hetrs = chetrs_;
+  static constexpr auto syevd = cheevd_;
+  static constexpr auto geev = cgeev_;
+  static constexpr auto gesdd = cgesdd_;
+  static constexpr auto gels = cgels_;
+  static constexpr auto gelsy = cgelsy_;
+  static constexpr auto gelsd = cgelsd_;
+  static constexpr auto gelss = cgelss_;
+};
+template <>
+struct Lapack<complex128> {
+  static constexpr auto potrf = zpotrf_;
+  static constexpr auto getrf = zgetrf_;
+  static constexpr auto getrs = zgetrs_;
+  static constexpr auto getri = zgetri_;
+  static constexpr auto gesv = zgesv_;
+  static constexpr auto geqrf = zgeqrf_;
+  static constexpr auto orgqr = zungqr_;
+  static constexpr auto ormqr = zunmqr_;
+  static constexpr auto trsm = ztrsm;
+  static constexpr auto gemm = zgemm;
+  static constexpr auto herk = zherk;
+  static constexpr auto laswp = zlaswp_;
+  static constexpr auto sytrf = zsytrf_;
+  static constexpr auto hetrf = zhetrf_;
+  static constexpr auto sytrs = zsytrs_;
+  static constexpr auto hetrs = zhetrs_;
+  static constexpr auto syevd = zheevd_;
+  static constexpr auto geev = zgeev_;
+  static constexpr auto gesdd = zgesdd_;
+  static constexpr auto gels = zgels_;
+  static constexpr auto gelsy = zgelsy_;
+  static constexpr auto gelsd = zgelsd_;
+  static constexpr auto gelss = zgelss_;
+};
+
+// The size of a work space, which LAPACK gives as a floating-point number.
+template <typename R>
+int work_size(R wanted) {
+  return index_from_float(wanted, 1, std::numeric_limits<int>::max());
+}
+
+// Routines that take work space: call(work, size) is asked for the size first (-1), then does the work.
+template <typename T, typename F>
+void with_work(F&& call) {
+  T wanted{};
+  int query = -1;
+  call(&wanted, &query);
+  int size;
+  if constexpr (is_complex_v<T>)
+    size = work_size(wanted.real());
+  else
+    size = work_size(wanted);
+  Scratch<T> work(size);
+  call(work.data(), &size);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

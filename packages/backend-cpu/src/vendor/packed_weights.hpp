@@ -1,0 +1,45 @@
+// Packed-weight cache: weights in the layout of a primitive, reused across calls while their
+// contents are unchanged. At batch size 1, reordering a weight takes about as long as the
+// convolution.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <dnnl.hpp>
+#include <memory>
+
+#include "memory/allocator.hpp"
+
+namespace candelabra::cpu {
+
+// A weight in memory with its layout, and the layout that is wanted. `contents` is the core's
+// version number of the memory's contents (cb_call.contents), not 0.
+struct WantedWeight {
+  uint64_t contents;
+  const void* data;
+  const dnnl::memory::desc &given, &wanted;
+};
+
+using KeptWeight = std::shared_ptr<Scratch<char>>;
+
+// Returns the packed weight, or null if it is not cached. From the second call with unchanged
+// contents on, a miss sets `keep`: the caller reorders the weight anyway, and passes it to
+// keep_weight().
+KeptWeight find_weight(const WantedWeight& weight, bool& keep);
+// Memory for a weight to be cached, or null if it does not fit.
+KeptWeight room_for_weight(size_t bytes);
+void keep_weight(const WantedWeight& weight, KeptWeight room);
+
+// Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an
+// eighth of the machine's memory.
+int64_t kept_bytes_allowed();
+
+// Drops the packed forms of weights in this memory, which is being freed.
+void forget_weights(const void* memory, size_t bytes) noexcept;
+// Drops all packed weights. Returns whether memory became free.
+bool forget_all_weights() noexcept;
+
+void kept_weights_before_fork();
+void kept_weights_after_fork();
+
+}  // namespace candelabra::cpu

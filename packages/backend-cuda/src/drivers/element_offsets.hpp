@@ -1,0 +1,83 @@
+// One index for every element (gather, scatter and their relatives): where along a dimension an element is read or written.
+#pragma once
+
+#include "drivers/scatter_add.hpp"
+#include "drivers/iterate.hpp"
+#include "runtime/launch.hpp"
+
+namespace candelabra::cuda {
+
+// A tensor as far as an index reaches, seen without the dimension that is indexed: stride 0 there. `step` is the stride it had.
+struct Seen {
+  int64_t strides[max_dims];
+  int64_t step = 0;
+  cb_tensor tensor;
+
+  Seen(const cb_tensor& original, const cb_tensor& index, int64_t dim) : tensor(original) {
+    for (int d = 0; d < index.ndim; ++d) {
+      strides[d] = is_number(original) || d == dim ? 0 : original.strides[d];
+      if (d == dim && !is_number(original)) step = original.strides[d];
+    }
+    tensor.ndim = index.ndim;
+    tensor.sizes = index.sizes;
+    tensor.strides = strides;
+    tensor.numel = index.numel;
+  }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
+};
+
+// The strides that a tensor of these sizes has without gaps: numbers of its elements.
+struct Numbered {
+  int64_t strides[max_dims];
+  cb_tensor tensor;
+
+  explicit Numbered(const cb_tensor& of) : tensor(of) {
+    int64_t step = 1;
+    for (int d = of.ndim - 1; d >= 0; --d) strides[d] = step, step *= of.sizes[d];
+    tensor.strides = strides;
+  }
+  Numbered(const Numbered&) = delete;
+  Numbered& operator=(const Numbered&) = delete;
+};
+
+// What a kernel checks the numbers along a dimension with.
+struct Along {
+  int64_t size;
+  int dim;
+  FaultSink sink;
+
+  Along(const Call& call, const cb_tensor& indexed, int64_t along)
+      : size(indexed.ndim ? indexed.sizes[along] : 1), dim(static_cast<int>(along)), sink(fault_sink(call)) {
+    if (size == 0)
+      throw failure(CB_RUNTIME_ERROR, "index is out of bounds for dimension %lld with size 0", static_cast<long long>(along));
+  }
+#ifdef __CUDACC__
+  __device__ int64_t checked(int64_t number) const { return sink.checked(number, dim, size, false, FaultKind::RuntimeIndex); }
+#endif
+};
+
+// Where the elements of `source` go along a dimension of `out`, as far as the index reaches.
+class ElementPlaces {
+ public:
+  ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim);
+
+  // Of the index, the output, the source and the numbers of the output's elements.
+  const Geometry<4>& geometry() const { return geometry_; }
+  // Pair `first` + i of the additions is element i of the piece.
+  void write(const Additions& additions, int64_t first, const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) const;
+
+ private:
+  const Call& call_;
+  const cb_tensor& index_;
+  int64_t places_;
+  Along along_;
+  Numbered numbered_;
+  Seen to_, key_;
+  Geometry<4> geometry_;
+};
+
+// The slab of additions of single elements.
+Geometry<2> one_element();
+
+}  // namespace candelabra::cuda

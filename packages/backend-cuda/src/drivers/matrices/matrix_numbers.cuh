@@ -1,0 +1,65 @@
+// What kernels on matrices compute with: numbers that may be complex, sums over a warp.
+#pragma once
+
+#include "runtime/fault_messages.hpp"
+#include "drivers/matrices/matrix_kernels.hpp"
+
+namespace candelabra::cuda::on_matrices {
+
+constexpr int threads = 256, warp = 32;
+
+template <typename T>
+__device__ T conjugate_of(T x) {
+  if constexpr (is_complex_v<T>)
+    return T(x.real(), -x.imag());
+  else
+    return x;
+}
+template <typename T>
+__device__ real_t<T> real_of(T x) {
+  if constexpr (is_complex_v<T>)
+    return x.real();
+  else
+    return x;
+}
+// A size that is cheap to have: the sum of the parts' magnitudes.
+template <typename T>
+__device__ real_t<T> magnitude(T x) {
+  if constexpr (is_complex_v<T>)
+    return ::cuda::std::fabs(x.real()) + ::cuda::std::fabs(x.imag());
+  else
+    return ::cuda::std::fabs(x);
+}
+template <typename T>
+__device__ bool finite(T x) {
+  if constexpr (is_complex_v<T>)
+    return ::cuda::std::isfinite(x.real()) && ::cuda::std::isfinite(x.imag());
+  else
+    return ::cuda::std::isfinite(x);
+}
+
+// The sum over the lanes of a warp; all have it.
+template <typename T>
+__device__ T warp_sum(T value) {
+  for (int step = warp / 2; step > 0; step /= 2) {
+    if constexpr (is_complex_v<T>)
+      value = value + T(__shfl_xor_sync(0xffffffffu, value.real(), step), __shfl_xor_sync(0xffffffffu, value.imag(), step));
+    else
+      value += __shfl_xor_sync(0xffffffffu, value, step);
+  }
+  return value;
+}
+
+// A warp for each column.
+inline unsigned warps_for(const Call& call, int64_t columns) {
+  return grid_for(call, columns * warp, threads, 16);
+}
+
+// What fault messages are raised under.
+inline const char* title_of(const Call& call) {
+  return call.name() == "linalg_lu_solve"    ? "linalg.lu_solve"
+         : call.name() == "linalg_ldl_solve" ? "linalg.ldl_solve"
+                                             : "torch.linalg.lstsq";
+}
+
+}  // namespace candelabra::cuda::on_matrices

@@ -1,0 +1,66 @@
+// The blocks that an allocator cuts segments into, and the pools that keep those that are free.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "memory/allocator.hpp"
+
+namespace candelabra::cuda {
+
+struct Block {
+  Segment* segment = nullptr;
+  Block* before = nullptr;
+  Block* after = nullptr;
+  char* address = nullptr;
+  size_t bytes = 0;
+  size_t requested = 0;
+  bool allocated = false;               // handed out
+  int pending = 0;                      // events that its streams have not reached
+  std::vector<StreamId> other_streams;  // recorded, besides the segment's
+  bool free() const { return !allocated && pending == 0; }
+};
+
+// Smallest first; among equals the lowest address, which keeps the upper ends free.
+struct SmallerFirst {
+  bool operator()(const Block* a, const Block* b) const {
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+  }
+};
+using FreeBlocks = std::map<StreamId, std::set<Block*, SmallerFirst>>;
+
+struct Pool {
+  void* id = nullptr;  // null: the ordinary one
+  int retained = 1;
+  FreeBlocks small, large;
+  int64_t segments = 0;
+  FreeBlocks& free_blocks(bool is_small) { return is_small ? small : large; }
+};
+
+struct Segment {
+  char* base = nullptr;
+  size_t bytes = 0;     // memory that is there
+  size_t reserved = 0;  // addresses of an expandable one; 0: it is not
+  StreamId stream = nullptr;
+  Pool* pool = nullptr;
+  bool small = false;
+  bool uncached = false;  // one block, which takes the segment with it when it is given back
+  Block* first = nullptr;
+  Block* last = nullptr;
+  bool expandable() const { return reserved != 0; }
+  ~Segment() {
+    while (first) delete std::exchange(first, first->after);
+  }
+};
+
+inline void add(cb_memory_figure& figure, int64_t amount) {
+  figure.current += amount;
+  figure.peak = std::max(figure.peak, figure.current);
+  (amount > 0 ? figure.allocated : figure.freed) += std::abs(amount);
+}
+
+void reset_peaks(cb_memory_details& figures);
+void reset_totals(cb_memory_details& figures);
+
+}  // namespace candelabra::cuda

@@ -1,0 +1,50 @@
+// Recurrent layers by cuDNN: all layers and directions in one call.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "vendor/cudnn/cudnn.hpp"
+
+namespace candelabra::cuda {
+
+// Layers on top of each other, whatever goes through them.
+struct RecurrentStack {
+  int32_t dtype;  // enum cb_dtype
+  cudnnRNNMode_t cell;
+  bool has_biases, bidirectional, full_float32;  // the last: no TF32
+  int64_t input, hidden, layers;                 // sizes of a row, how many layers
+
+  int64_t directions() const { return bidirectional ? 2 : 1; }
+  auto operator<=>(const RecurrentStack&) const = default;
+};
+
+struct DestroyDescriptor {
+  void operator()(cudnnRNNDescriptor_t raw) const;
+  void operator()(cudnnRNNDataDescriptor_t raw) const;
+  void operator()(cudnnTensorDescriptor_t raw) const;
+  void operator()(cudnnDropoutDescriptor_t raw) const;
+};
+template <typename Raw>
+using OwnedDescriptor = std::unique_ptr<std::remove_pointer_t<Raw>, DestroyDescriptor>;
+
+// cuDNN's descriptor of layers, which refers to one of dropout: of none.
+struct RecurrentDescriptor {
+  OwnedDescriptor<cudnnDropoutDescriptor_t> dropout;
+  OwnedDescriptor<cudnnRNNDescriptor_t> layers;  // null where cuDNN has no such layers
+};
+// Without a handle, where there is no device, it can be looked at, not run.
+RecurrentDescriptor describe_layers(cudnnHandle_t handle, const RecurrentStack& stack);
+
+// The rows of sequences, those of each time behind those of the time before: (T, N, width) without padding, or packed.
+OwnedDescriptor<cudnnRNNDataDescriptor_t> describe_rows(int32_t dtype, const std::vector<int>& lengths, int64_t width);
+
+// The kernels recurrent_stack, recurrent_stack_kept and recurrent_stack_backward. False where cuDNN is not to be used, or has it
+// not; nothing has been queued then.
+bool cudnn_recurrent_forward(const Call& call, bool training);
+bool cudnn_recurrent_backward(const Call& call);
+
+}  // namespace candelabra::cuda

@@ -1,0 +1,1 @@
+"""What every module inherits: its registry, tree, hooks, conversions and state."""

@@ -1,0 +1,156 @@
+"""Other dtypes and devices for the parameters and buffers of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import candelabra
+from candelabra import Tensor, no_grad
+
+from ...parameter import Parameter, is_lazy
+
+if TYPE_CHECKING:
+    from ..module import Module
+
+
+def _floats(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+class Conversion:
+    """The part of `Module` that moves and converts. All of it works in place, keeps parameters the same objects, and returns self."""
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the data of every parameter, gradient and buffer by ``fn`` of it."""
+        if recurse:
+            for module in self._modules.values():
+                if module is not None:
+                    module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            with no_grad():
+                new = fn(parameter)
+                grad = parameter.grad
+                new_grad = None if grad is None else fn(grad)
+            if grad is not None:
+                parameter.grad = None  # a gradient of the old dtype or device would not fit the new data
+            if new is not parameter:
+                parameter.data = new
+            if grad is not None:
+                parameter.grad = grad if new_grad is grad else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+        for name, buffer in self._buffers.items():
+            if is_lazy(buffer):
+                # It stays what it is: a buffer whose shape is not known.
+                buffer.data = fn(buffer.data)  # type: ignore[union-attr]
+            elif buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, convert floating and complex tensors to a dtype, or both.
+
+        Called as ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype, non_blocking=False)``,
+        ``to(tensor, non_blocking=False)`` or ``to(memory_format=...)``. Integer tensors keep their dtype.
+
+        Raises
+        ------
+        TypeError
+            When the dtype is neither floating nor complex.
+
+        Examples
+        --------
+        >>> import candelabra
+        >>> from candelabra import nn
+        >>> nn.Linear(2, 2).to(candelabra.float64).weight.dtype
+        candelabra.float64
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+
+        def convert(tensor: Tensor) -> Tensor:
+            options: dict[str, Any] = {"non_blocking": non_blocking}
+            if device is not None:
+                options["device"] = device
+            if dtype is not None and _floats(tensor):
+                options["dtype"] = dtype
+            if memory_format is not None and tensor.ndim == 4:
+                options["memory_format"] = memory_format
+            if len(options) == 1:
+                return tensor
+            return tensor.to(**options)
+
+        return self._apply(convert)
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers to one dtype."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self) -> Self:
+        """Convert floating tensors to float32."""
+        return self._apply(lambda tensor: tensor.to(candelabra.float32) if tensor.is_floating_point() else tensor)
+
+    def double(self) -> Self:
+        """Convert floating tensors to float64."""
+        return self._apply(lambda tensor: tensor.to(candelabra.float64) if tensor.is_floating_point() else tensor)
+
+    def half(self) -> Self:
+        """Convert floating tensors to float16."""
+        return self._apply(lambda tensor: tensor.to(candelabra.float16) if tensor.is_floating_point() else tensor)
+
+    def bfloat16(self) -> Self:
+        """Convert floating tensors to bfloat16."""
+        return self._apply(lambda tensor: tensor.to(candelabra.bfloat16) if tensor.is_floating_point() else tensor)
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self._apply(lambda tensor: tensor.to("cpu"))
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a CUDA device: the current one, or the one of this number."""
+        target = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+        return self._apply(lambda tensor: tensor.to(target))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying: the new memory holds anything."""
+        return self._apply(lambda tensor: candelabra.empty_like(tensor, device=device), recurse=recurse)
+
+    def share_memory(self) -> Self:
+        """Move all parameters and buffers to memory that other processes can map."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
+
+def _parse_to(
+    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+) -> tuple[Any, Any, bool, Any]:
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+        device, dtype = other.device, other.dtype
+    elif rest and isinstance(rest[0], candelabra.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], candelabra.dtype)):
+            dtype = rest.pop(0)
+    if rest:
+        non_blocking = rest.pop(0)
+    if len(rest) > 1:
+        raise TypeError(f"to() received an invalid combination of arguments: {args}; expected (device, dtype), (dtype) or (tensor)")
+    if device is not None and not isinstance(device, candelabra.device):
+        if not isinstance(device, str | int):
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a device, dtype or tensor"
+            )
+        device = candelabra.device(device)
+    if dtype is not None and not isinstance(dtype, candelabra.dtype):
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got (dtype={type(dtype).__name__}), but expected a device, dtype or tensor"
+        )
+    return device, dtype, non_blocking, memory_format

@@ -1,0 +1,173 @@
+"""Walking over a module and what is in it: parameters, buffers, submodules, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from candelabra import Tensor
+
+from ...parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from ..module import Module
+
+
+class Tree:
+    """The part of `Module` that finds parameters, buffers and submodules. Names are paths with dots, as in ``"encoder.0.weight"``."""
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Go over this module and all below it, with their paths; each once, unless `remove_duplicate` is False.
+
+        Examples
+        --------
+        >>> from candelabra import nn
+        >>> [name for name, module in nn.Sequential(nn.Linear(2, 2), nn.ReLU()).named_modules()]
+        ['', '0', '1']
+        """
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self  # type: ignore[misc]
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """Go over this module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Go over the modules directly below this one, with their names; each once."""
+        seen: set[Any] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Go over the modules directly below this one."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(
+        self,
+        members_of: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, member in members_of(module):  # type: ignore[arg-type]
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{path}.{name}" if path else name), member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Go over the parameters of this module (with `recurse`, and of all below it), with their paths.
+
+        Examples
+        --------
+        >>> from candelabra import nn
+        >>> [name for name, parameter in nn.Linear(2, 3).named_parameters()]
+        ['weight', 'bias']
+        """
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Go over the parameters, each once: what an optimizer is given."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def _names_parameters_itself(self) -> bool:
+        """Whether no subclass says what its parameters are."""
+        return type(self).parameters is Tree.parameters and type(self).named_parameters is Tree.named_parameters
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Go over the buffers of this module (with `recurse`, and of all below it), with their paths."""
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Go over the buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the module with the path `target`.
+
+        Raises
+        ------
+        AttributeError
+            When a step of the path does not exist or is not a module.
+
+        Examples
+        --------
+        >>> from candelabra import nn
+        >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
+        ReLU()
+        """
+        from ..module import Module
+
+        module: Any = self
+        if target:
+            for name in target.split("."):
+                if not hasattr(module, name):
+                    raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+                module = getattr(module, name)
+                if not isinstance(module, Module):
+                    raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at the path `target`; with `strict`, only where there is a module already."""
+        from ..module import Module
+
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        *path, name = target.split(".")
+        parent = self.get_submodule(".".join(path))
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter with the path `target`, or raise AttributeError."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        parameter = getattr(module, name)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return parameter
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer with the path `target`, or raise AttributeError."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        buffer = getattr(module, name)
+        if not (isinstance(buffer, Buffer) or name in module._buffers):
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer

@@ -1,0 +1,1 @@
+"""Tensors from data, numbers, files and random generators."""

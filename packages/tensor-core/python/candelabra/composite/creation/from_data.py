@@ -1,0 +1,247 @@
+"""Tensors from data: numbers, sequences, arrays, buffers."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from ..creation.creation import finish
+from ..registration import function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+    from candelabra.types import Device
+
+
+@function(method=False)
+def tensor(
+    data: Any, *, dtype: dtype | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """Make a tensor with a copy of `data`.
+
+    Parameters
+    ----------
+    data : number, nested sequence, NumPy array or Tensor
+        Nested sequences must be rectangular.
+    dtype : dtype, optional
+        By default that of the data: Python's floats become the default dtype, ints int64.
+    device : device, optional
+        By default that of a tensor, else the default device.
+    requires_grad : bool
+        Whether operations on the result are recorded.
+    pin_memory : bool
+        Not supported.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        Where nested sequences have different lengths.
+    TypeError
+        Where an element is neither a number nor a sequence.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if isinstance(data, _C.Tensor):
+        _C.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than candelabra.tensor(sourceTensor)."
+        )
+        made = OPERATORS["_to_copy"](data.detach(), dtype=dtype, device=device)
+    else:
+        made = _C.tensor_from_data(data, dtype, device)
+    return finish(made, requires_grad, pin_memory)
+
+
+@function(method=False)
+def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> Tensor:
+    """Make a tensor of `data`, sharing its memory where it can.
+
+    Parameters
+    ----------
+    data : Tensor, NumPy array, number or nested sequence
+        A tensor of the wanted dtype and device is returned as it is; an array's memory is shared.
+    dtype, device : optional
+        As in :func:`candelabra.tensor`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([1.0])
+    >>> candelabra.as_tensor(x) is x
+    True
+    """
+    if isinstance(data, _C.Tensor):
+        return data.to(device=device, dtype=dtype) if dtype is not None or device is not None else data
+    if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
+        shared = _shared_or_copied(data)
+        return shared.to(device=device, dtype=dtype) if dtype is not None or device is not None else shared
+    return _C.tensor_from_data(data, dtype, device)
+
+
+def _shared_or_copied(array: Any) -> Tensor:
+    # Memory that cannot be shared (read-only, negative strides) is copied.
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        return _C.tensor_from_data(array, None, None)
+    return _C.from_numpy(array)
+
+
+@function(method=False)
+def asarray(
+    obj: Any, *, dtype: dtype | None = None, device: Device = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar or sequence.
+
+    Parameters
+    ----------
+    obj
+        The data.
+    dtype, device : optional
+        By default those of `obj`.
+    copy : bool, optional
+        True always copies, False never does and raises where it would have to, None copies where needed.
+    requires_grad : bool
+        Whether operations on the result are recorded.
+
+    Raises
+    ------
+    ValueError
+        Where ``copy=False`` cannot be kept.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.asarray([1, 2], dtype=candelabra.float32)
+    tensor([1., 2.])
+    """
+    shares = True
+    if isinstance(obj, _C.Tensor):
+        made = obj
+    elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
+        shares = obj.flags.writeable and all(stride >= 0 for stride in obj.strides)
+        made = _shared_or_copied(obj)
+    elif hasattr(obj, "__dlpack__"):
+        made = _C.from_dlpack(obj)
+    elif isinstance(obj, (bytearray, memoryview)):
+        made = frombuffer(obj, dtype=dtype if dtype is not None else _C.uint8)
+    else:
+        shares = False
+        made = _C.tensor_from_data(obj, dtype, device)
+    converted = made.to(device=device, dtype=dtype) if dtype is not None or device is not None else made
+    if copy is False and (not shares or converted is not made):
+        raise ValueError("asarray(): can't alias this data with the given dtype and device; use copy=None")
+    if copy and converted is made and shares:
+        converted = OPERATORS["clone"](made)
+    if isinstance(obj, _C.Tensor) and not requires_grad and converted.requires_grad:
+        converted = converted.detach()
+    return finish(converted, requires_grad)
+
+
+@function(method=False)
+def from_numpy(ndarray: Any) -> Tensor:
+    """Make a tensor that shares the memory of a NumPy array.
+
+    Parameters
+    ----------
+    ndarray : numpy.ndarray
+        Writable, of a dtype that tensors have, without negative strides.
+
+    Returns
+    -------
+    Tensor
+        On a device of host memory; changes of either are seen in the other.
+
+    Examples
+    --------
+    >>> import candelabra, numpy
+    >>> candelabra.from_numpy(numpy.arange(3))
+    tensor([0, 1, 2])
+    """
+    return _C.from_numpy(ndarray)
+
+
+@function(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
+    """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack capsule.
+
+    Parameters
+    ----------
+    ext_tensor
+        The object, or the capsule.
+    device : device, optional
+        Where the tensor is to be; that of the object by default.
+    copy : bool, optional
+        True copies, False never does and raises where it would have to, None copies to another device only.
+
+    Raises
+    ------
+    TypeError
+        If the object does not speak DLPack.
+    BufferError
+        Where ``copy=False`` cannot be kept.
+
+    Examples
+    --------
+    >>> import candelabra, numpy
+    >>> candelabra.from_dlpack(numpy.arange(3))
+    tensor([0, 1, 2])
+    """
+    return _C.from_dlpack(ext_tensor, device=device, copy=copy)
+
+
+@function(method=False)
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """Make a one-dimensional tensor that shares the memory of an object with the buffer protocol.
+
+    Parameters
+    ----------
+    buffer
+        A writable buffer, such as a bytearray.
+    dtype : dtype
+        How the bytes are read.
+    count : int
+        Number of elements; -1 for all.
+    offset : int
+        Bytes to skip.
+    requires_grad : bool
+        Whether operations on the result are recorded.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.frombuffer(bytearray([1, 0, 2, 0]), dtype=candelabra.int16)
+    tensor([1, 2], dtype=candelabra.int16)
+    """
+    import numpy
+
+    view = memoryview(buffer).cast("B")
+    if offset < 0 or offset > len(view):
+        raise ValueError(
+            f"frombuffer(): offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes)"
+        )
+    available = (len(view) - offset) // dtype.itemsize
+    if count < 0:
+        if (len(view) - offset) % dtype.itemsize:
+            raise ValueError(
+                f"frombuffer(): buffer length ({len(view) - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                f"element size ({dtype.itemsize})"
+            )
+        count = available
+    if count > available:
+        raise ValueError(
+            f"frombuffer(): requested buffer length ({count} elements) is larger than the {available} elements there are"
+        )
+    raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
+    made = _shared_or_copied(raw)
+    return finish(made if dtype is _C.uint8 else OPERATORS["view_dtype"](made, dtype), requires_grad)

@@ -1,0 +1,282 @@
+"""Tensors of the shape, dtype or device of another."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+from candelabra.settings import settings, unset_memory
+
+from ..creation.creation import check_layout, finish, size_argument
+from ..creation.from_data import tensor
+from ..registration import function, refuse_others
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype, memory_format
+    from candelabra.types import Device
+
+_empty = OPERATORS["empty"]
+_fill_new = OPERATORS["fill_"].uncounted
+
+
+def memory_like(
+    input: Tensor,
+    dtype: dtype | None,
+    layout: Any,
+    device: Device,
+    memory_format: memory_format | None,
+    name: str,
+) -> Tensor:
+    if layout is not None:
+        check_layout(layout, name)
+    try:
+        dtype = input.dtype if dtype is None else dtype
+        device = input.device if device is None else device
+    except AttributeError:
+        refuse_others(name, input=input)
+        raise
+    if memory_format is None or memory_format is _C.preserve_format:
+        if input.is_contiguous():
+            return _empty(input.shape, dtype=dtype, device=device)
+        return OPERATORS["empty_strided"](input.shape, _dense_strides(input), dtype=dtype, device=device)
+    return _empty(input.shape, dtype=dtype, device=device, memory_format=memory_format)
+
+
+def _dense_strides(input: Tensor) -> list[int]:
+    """Return strides without gaps in the order of those of `input`, row-major where it is expanded; its own where it has no gaps."""
+    sizes, strides = tuple(input.shape), input.stride()
+    expected = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes) if size != 1):
+        if stride != expected:
+            break
+        expected *= size
+    else:
+        return list(strides)
+    if 0 in sizes or any(stride == 0 and size > 1 for size, stride in zip(sizes, strides)):
+        order = list(range(len(sizes)))
+    else:
+        order = sorted(range(len(sizes)), key=lambda d: (-strides[d], d))
+    dense, step = [0] * len(sizes), 1
+    for d in reversed(order):
+        dense[d] = step
+        step *= max(sizes[d], 1)
+    return dense
+
+
+@function(method=False, operator=True)
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Make a tensor of the shape, dtype and device of another, without setting its elements.
+
+    Parameters
+    ----------
+    input : Tensor
+    dtype, device : optional
+        In place of those of `input`.
+    requires_grad : bool
+        Whether operations on the result are recorded.
+    memory_format : memory_format, optional
+        By default the strides follow those of `input`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty_like(candelabra.ones(2, 3)).shape
+    candelabra.Size([2, 3])
+    """
+    made = memory_like(input, dtype, layout, device, memory_format, "empty_like")
+    return finish(unset_memory(made) if settings.deterministic else made, requires_grad, pin_memory)
+
+
+@function(method=False, operator=True)
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Make zeros of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.zeros_like(candelabra.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "zeros_like"), 0), requires_grad, pin_memory)
+
+
+@function(method=False, operator=True)
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Make ones of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones_like(candelabra.tensor([1, 2]))
+    tensor([1, 1])
+    """
+    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "ones_like"), 1), requires_grad, pin_memory)
+
+
+@function(method=False, operator=True)
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Make a tensor of one value of the shape, dtype and device of another; arguments as in :func:`candelabra.empty_like`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.full_like(candelabra.tensor([1, 2]), 5)
+    tensor([5, 5])
+    """
+    if isinstance(fill_value, _C.Tensor):
+        fill_value = fill_value.item()
+    return finish(
+        _fill_new(memory_like(input, dtype, layout, device, memory_format, "full_like"), fill_value), requires_grad, pin_memory
+    )
+
+
+def _new(self: Tensor, size: Any, dtype: dtype | None, device: Device) -> Tensor:
+    return _empty(size, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device)
+
+
+@function(package=False)
+def new_empty(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Make a tensor of the dtype and device of this one, without setting its elements."""
+    check_layout(layout, "new_empty")
+    return finish(unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory)
+
+
+@function(package=False)
+def new_zeros(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Make zeros of the dtype and device of this tensor."""
+    check_layout(layout, "new_zeros")
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory)
+
+
+@function(package=False)
+def new_ones(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Make ones of the dtype and device of this tensor."""
+    check_layout(layout, "new_ones")
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory)
+
+
+@function(package=False)
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor of one value, of the dtype and device of this one."""
+    check_layout(layout, "new_full")
+    if isinstance(fill_value, _C.Tensor):
+        fill_value = fill_value.item()
+    return finish(_fill_new(_new(self, size, dtype, device), fill_value), requires_grad, pin_memory)
+
+
+@function(package=False)
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor with a copy of `data`, by default of the dtype and device of this one."""
+    check_layout(layout, "new_tensor")
+    return tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )
+
+
+@function(package=False, name="new_empty_strided")
+def new_empty_strided(
+    self: Tensor,
+    size: Any,
+    stride: Sequence[int],
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor of given strides and of the dtype and device of this one, without setting its elements."""
+    check_layout(layout, "new_empty_strided")
+    dtype = self.dtype if dtype is None else dtype
+    device = self.device if device is None else device
+    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory)

@@ -1,0 +1,588 @@
+"""Random tensors, on the generators of the devices."""
+
+from __future__ import annotations
+
+import math
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from ..movement.broadcasting import broadcast_shape
+from ..creation.creation import check_layout, finish, memory_for, size_argument, sizes_of
+from ..creation.like import memory_like
+from ..registration import FUNCTIONS, decomposes, fallback, function
+from ..transformed import all_values
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Generator, Tensor, dtype, memory_format
+    from candelabra.types import Device
+
+_real_uniform_ = OPERATORS["uniform_"]
+_real_normal_ = OPERATORS["normal_"]
+
+
+def _uniform_(self: Tensor, *arguments: Any, **names: Any) -> Tensor:
+    """Draw; of a complex tensor, real and imaginary parts on their own."""
+    if isinstance(self, _C.Tensor) and self.dtype.is_complex:
+        _real_uniform_(OPERATORS["view_as_real"](self), *arguments, **names)
+        return self
+    return _real_uniform_(self, *arguments, **names)
+
+
+def _normal_(self: Tensor, mean: Any = 0, std: Any = 1, **names: Any) -> Tensor:
+    """Draw; of a complex tensor, parts whose variances add up to the square of `std`."""
+    if isinstance(self, _C.Tensor) and self.dtype.is_complex:
+        _real_normal_(OPERATORS["view_as_real"](self), mean, std * 0.5**0.5, **names)
+        return self
+    return _real_normal_(self, mean, std, **names)
+
+
+def _new_uniform(made: Tensor, generator: Generator | None) -> Tensor:
+    """Draw for a tensor that nobody has seen yet: its version stays what it is."""
+    _real_uniform_.uncounted(OPERATORS["view_as_real"](made) if made.dtype.is_complex else made, generator=generator)
+    return made
+
+
+def _new_normal(made: Tensor, generator: Generator | None, mean: Any = 0, std: Any = 1) -> Tensor:
+    """As :func:`_new_uniform`."""
+    if made.dtype.is_complex:
+        _real_normal_.uncounted(OPERATORS["view_as_real"](made), mean, std * 0.5**0.5, generator=generator)
+        return made
+    return _real_normal_.uncounted(made, mean, std, generator=generator)
+
+
+@function(name="uniform_", package=False)
+def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Tensor:
+    """Fill with numbers drawn evenly from ``from`` to ``to``, of a complex tensor both parts.
+
+    Parameters
+    ----------
+    from, to : float
+        The ends.
+    generator : Generator, optional
+        The device's by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty(2).uniform_(1, 1)
+    tensor([1., 1.])
+    """
+    from_ = names.pop("from", from_)
+    return _uniform_(self, from_, to, **names)
+
+
+@function(name="normal_", package=False)
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    """Fill with numbers drawn from a normal distribution.
+
+    Parameters
+    ----------
+    mean, std : float
+        Of a complex tensor, parts have this mean each, and variances that add up to ``std**2``.
+    generator : Generator, optional
+        The device's by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty(2).normal_(1.0, 0.0)
+    tensor([1., 1.])
+    """
+    return _normal_(self, mean, std, generator=generator)
+
+
+_bernoulli_ = OPERATORS["bernoulli_"]
+_random_range_ = OPERATORS["random_range_"]
+_empty = OPERATORS["empty"]
+
+
+@decomposes("native_dropout")
+def native_dropout(input: Tensor, p: float, *, generator: Generator | None = None) -> Any:
+    draws = _empty(input.shape, dtype=_C.float32, device=input.device)
+    mask = _uniform_(draws, generator=generator) >= p
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    return OPERATORS["where"](mask, input, 0) * scale, mask
+
+
+@function()
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Set elements to zero at random and scale the others, so that the expected value stays.
+
+    Parameters
+    ----------
+    input : Tensor
+    p : float
+        The probability of zero.
+    train : bool
+        Whether to do anything.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.dropout(candelabra.ones(2), 0.5, False)
+    tensor([1., 1.])
+    """
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return OPERATORS["native_dropout"](input, p)[0] if train and p > 0 else input
+
+
+# ---- new tensors
+
+
+def _check_drawn(name: str, out: Tensor) -> None:
+    """Refuse a dtype that cannot be drawn before memory is given other sizes."""
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise NotImplementedError(f'"{name}" not implemented for {out.dtype}; give a floating-point tensor as out=')
+
+
+@function(method=False)
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Draw from the uniform distribution over [0, 1).
+
+    Parameters
+    ----------
+    *size : int or sequence of int
+        The sizes.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`; the dtype is floating point.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.rand(3)
+    >>> bool(((x >= 0) & (x < 1)).all())
+    True
+    """
+    size = size_argument(size, names, "rand") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _new_uniform(_empty(size, dtype=dtype, device=device), generator)
+    if out is not None:
+        _check_drawn("uniform_", out)
+        return finish(
+            _uniform_(memory_for(size, "rand", out, dtype, layout, device), generator=generator),
+            requires_grad,
+            pin_memory and out is None,
+        )
+    return finish(_new_uniform(memory_for(size, "rand", None, dtype, layout, device), generator), requires_grad, pin_memory)
+
+
+@function(method=False)
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Draw from the normal distribution of mean 0 and variance 1; the arguments are those of :func:`candelabra.rand`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randn(2, 3).shape
+    candelabra.Size([2, 3])
+    """
+    size = size_argument(size, names, "randn") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _new_normal(_empty(size, dtype=dtype, device=device), generator)
+    if out is not None:
+        _check_drawn("normal_", out)
+        return finish(
+            _normal_(memory_for(size, "randn", out, dtype, layout, device), generator=generator),
+            requires_grad,
+            pin_memory and out is None,
+        )
+    return finish(_new_normal(memory_for(size, "randn", None, dtype, layout, device), generator), requires_grad, pin_memory)
+
+
+@function(method=False)
+def randint(
+    *bounds_and_size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Draw whole numbers uniformly.
+
+    Called as ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    Parameters
+    ----------
+    low, high : int
+        From `low` (0 by default) up to, not including, `high`.
+    size : sequence of int
+        The sizes.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`; the dtype is int64 by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.randint(1, 7, (10,))
+    >>> bool(((x >= 1) & (x <= 6)).all())
+    True
+    """
+    low, high, size = _bounds_and_size(bounds_and_size, names)
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if out is None and dtype is None:
+        dtype = _C.int64
+    made = memory_for(size, "randint", out, dtype, layout, device)
+    draw = _random_range_.uncounted if out is None else _random_range_
+    return finish(draw(made, low, high, generator=generator), requires_grad, pin_memory and out is None)
+
+
+def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Sort out the arguments of randint(), each of which may be given by name."""
+    if not names:
+        if len(given) == 2:
+            return 0, *given
+        if len(given) == 3:
+            return given
+    keys = ("low", "high", "size") if len(given) + len(names) == 3 else ("high", "size")
+    all_given = dict(zip([k for k in keys if k not in names], given))
+    if len(all_given) != len(given) or not set(names) <= {"low", "high", "size"} or not {"high", "size"} <= {*all_given, *names}:
+        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
+    all_given.update(names)
+    return all_given.get("low", 0), all_given["high"], all_given["size"]
+
+
+@function(method=False)
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return the numbers from 0 up to, not including, `n` in random order.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randperm(4).sort()[0]
+    tensor([0, 1, 2, 3])
+    """
+    check_layout(layout, "randperm")
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got {n}")
+    if out is not None:
+        return OPERATORS["randperm"](n, dtype=out.dtype, device=out.device, generator=generator, out=out)
+    return finish(
+        OPERATORS["randperm"](n, dtype=_C.int64 if dtype is None else dtype, device=device, generator=generator),
+        requires_grad,
+        pin_memory,
+    )
+
+
+@function(method=False)
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Draw uniformly from [0, 1) in the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.rand_like(candelabra.ones(2)).shape
+    candelabra.Size([2])
+    """
+    made = memory_like(input, dtype, layout, device, memory_format, "rand_like")
+    return finish(_new_uniform(made, generator), requires_grad, pin_memory)
+
+
+@function(method=False)
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Draw from the standard normal distribution in the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randn_like(candelabra.ones(2)).shape
+    candelabra.Size([2])
+    """
+    made = memory_like(input, dtype, layout, device, memory_format, "randn_like")
+    return finish(_new_normal(made, generator), requires_grad, pin_memory)
+
+
+@function(method=False)
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
+    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or (low, high).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randint_like(candelabra.ones(2), 1)
+    tensor([0., 0.])
+    """
+    if high is None:
+        low, high = 0, low
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    made = memory_like(input, dtype, layout, device, memory_format, "randint_like")
+    return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad, pin_memory)
+
+
+@function(method=False)
+def normal(
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Draw from normal distributions of given means and standard deviations.
+
+    Parameters
+    ----------
+    mean, std : float or Tensor
+        Broadcast to one shape where both are tensors.
+    size : sequence of int, optional
+        The sizes, where both are numbers.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.normal(candelabra.zeros(3), 0.0)
+    tensor([0., 0., 0.])
+    """
+    tensors = [x for x in (mean, std) if isinstance(x, _C.Tensor)]
+    if not tensors:
+        if size is None:
+            raise TypeError("normal() missing the argument 'size', which two numbers need")
+        made = memory_for(size, "normal", out, dtype, layout, device)
+        made = _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
+        return finish(made, requires_grad)
+    if size is not None:
+        raise TypeError("normal() takes 'size' only where mean and std are numbers")
+    if isinstance(std, _C.Tensor) and std.numel() and bool(all_values(std < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    shape = broadcast_shape(*(t.shape for t in tensors))
+    draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
+    result = OPERATORS["add"](draws * std, mean).detach()
+    for given in (mean, std):
+        if isinstance(given, _C.Tensor) and given.requires_grad and _C.is_grad_enabled():
+            # On the tape, as in PyTorch, with a gradient of zeros.
+            result = result + FUNCTIONS["fill"](given, 0)
+    return result if out is None else _C.give_to_out("normal", out, result)
+
+
+@fallback("bernoulli")
+def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
+    # bernoulli(input, p): a probability for all elements.
+    if arguments:
+        names["p"], *rest = arguments
+        if rest:
+            return NotImplemented
+    if not names.keys() <= {"p", "generator"} or "p" not in names:
+        return NotImplemented
+    made = bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
+    # On the tape, as in PyTorch, with a gradient of zeros.
+    return made + FUNCTIONS["fill"](self, 0) if self.requires_grad and _C.is_grad_enabled() else made
+
+
+@function(package=False)
+def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Draw zeros and ones in place.
+
+    Parameters
+    ----------
+    p : float or Tensor
+        The probability of one, for all elements or for each.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    """
+    if not isinstance(p, _C.Tensor):
+        return _bernoulli_(self, p, generator=generator)
+    return self.copy_(OPERATORS["bernoulli"](OPERATORS["expand"](p, self.shape), generator=generator))
+
+
+@function()
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Draw positions with probabilities in proportion to weights.
+
+    Parameters
+    ----------
+    input : Tensor
+        Weights, not negative: one row, or one row a distribution.
+    num_samples : int
+        How many positions of each row.
+    replacement : bool
+        Whether a position may be drawn again.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64, with `num_samples` columns.
+
+    Notes
+    -----
+    Without replacement: the largest of ``weight / exponential draw`` (Efraimidis and Spirakis 2006). With it: a search of
+    uniform draws in the running sums.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.multinomial(candelabra.tensor([0.0, 1.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {_C.Tensor.type(input)}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = input.detach().to(_C.float64)
+    if bool(all_values(OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)).any()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    possible = OPERATORS["sum"](weights > 0, -1)
+    if bool(all_values(possible <= 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement:
+        if bool(all_values(possible < num_samples).any()):
+            raise RuntimeError(
+                "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
+            )
+        draws = OPERATORS["exponential_"](_empty(weights.shape, dtype=_C.float64, device=weights.device), generator=generator)
+        result = OPERATORS["topk"](weights / draws, num_samples)[1]
+    else:
+        sums = OPERATORS["cumsum"](weights, -1)
+        total = OPERATORS["narrow"](sums, -1, sums.shape[-1] - 1, 1)
+        draws = _uniform_(_empty((*weights.shape[:-1], num_samples), dtype=_C.float64, device=weights.device), generator=generator)
+        # Of equals the first: positions of weight zero are never met, neither in front nor behind.
+        result = _C.Tensor.searchsorted(sums, draws * total, right=True)
+        result = OPERATORS["clamp"](result, max=weights.shape[-1] - 1)
+    return result if out is None else _C.give_to_out("multinomial", out, result)
+
+
+# ---- in place
+
+
+@function(package=False)
+def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **names: Any) -> Tensor:
+    """Draw whole numbers in place; called with nothing, (to) or (from, to).
+
+    Without bounds the numbers are all those that the dtype holds exactly from 0 on.
+    """
+    if len(bounds) == 2:
+        names["from"], names["to"] = bounds
+    elif len(bounds) == 1:
+        names["to"] = bounds[0]
+    low, high = names.pop("from", 0), names.pop("to", None)
+    if names or len(bounds) > 2:
+        raise TypeError("random_() is called as random_(), random_(to) or random_(from, to)")
+    if high is None:
+        high = _EXACT[self.dtype] + 1 if self.dtype in _EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
+        high = min(high, 2**63 - 1)
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return _random_range_(self, low, high, generator=generator)
+
+
+# Up to these, all whole numbers are numbers of the dtype.
+_EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
+
+
+@function(package=False)
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponentials of normally distributed numbers of given mean and standard deviation."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    return OPERATORS["exp"].inplace(_normal_(self, mean, std, generator=generator))
+
+
+@function(package=False)
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with draws from the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    u = _uniform_(self, generator=generator)
+    return OPERATORS["add"].inplace(OPERATORS["mul"].inplace(OPERATORS["tan"].inplace(u.sub_(0.5).mul_(math.pi)), sigma), median)
+
+
+@function(package=False)
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of trials up to the first success, of probability `p` each."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    draws = _uniform_(_empty(self.shape, dtype=_C.float64, device=self.device), generator=generator)
+    return self.copy_(OPERATORS["ceil"](OPERATORS["log1p"](-draws) / math.log1p(-p)).clamp(min=1))

@@ -1,0 +1,1 @@
+"""Methods and attributes of Tensor that are no operators."""

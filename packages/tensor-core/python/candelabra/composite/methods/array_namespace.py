@@ -1,0 +1,58 @@
+"""Tensor's part in the array API standard: where its functions are."""
+
+from __future__ import annotations
+
+from ..registration import function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+    from candelabra.types import Device
+
+
+@function(name="__array_namespace__", package=False)
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """Return the module of the array API standard's functions, `candelabra.array_api`.
+
+    Parameters
+    ----------
+    api_version : str, optional
+        A version of the standard: ``"2024.12"`` or one before it.
+
+    Raises
+    ------
+    ValueError
+        If that version is not served.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> xp = candelabra.ones(2).__array_namespace__()
+    >>> xp.concat([xp.zeros(1), candelabra.ones(2)])
+    Array([0., 1., 1.])
+    """
+    from ...array_api import array_object
+
+    return array_object.namespace(api_version)
+
+
+@function(package=False)
+def to_device(self: Tensor, device: Device, *, stream: Any = None) -> Tensor:
+    """Move the tensor to a device, as the array API standard has it; where it is there already, it is returned itself.
+
+    Raises
+    ------
+    ValueError
+        If a stream is given: work is ordered by the backend's current one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones(2).to_device("cpu")
+    tensor([1., 1.])
+    """
+    if stream is not None:
+        raise ValueError("to_device(): stream must be None: work is ordered by the backend's current stream")
+    return self.to(device)

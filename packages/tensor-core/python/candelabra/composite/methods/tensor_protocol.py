@@ -1,0 +1,561 @@
+"""What makes a Tensor a good Python object: copying, pickling, formatting, attributes, and questions about it."""
+
+from __future__ import annotations
+
+import copy
+import operator as python_operator
+import sys
+from importlib import import_module
+from math import prod
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+from candelabra.layout import strided
+from candelabra.settings import unset_memory
+
+from ..creation.creation import sizes_of
+from ..memory_formats import channels_last_of, contiguous_strides, strides_in
+from ..registration import PROPERTIES, function, tensor_property
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from candelabra._C import Storage, Tensor, dtype, memory_format
+    from candelabra.types import Device
+
+_Tensor = _C.Tensor
+_as_strided = OPERATORS["as_strided"]
+_view_dtype = OPERATORS["view_dtype"]
+
+
+# ---- the storage as one flat tensor of bytes
+
+
+def storage_bytes(tensor: Tensor) -> Tensor:
+    """Return a one-dimensional uint8 tensor on the whole storage of a tensor."""
+    count = tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
+    whole = _as_strided(tensor.detach(), (count,), (1,), 0)
+    return whole if whole.dtype is _C.uint8 else _view_dtype(whole, _C.uint8)
+
+
+def tensor_on(flat: Tensor, dtype: dtype, size: Any, stride: Sequence[int], offset: int) -> Tensor:
+    """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it to the tape."""
+    usable = flat.numel() // dtype.itemsize * dtype.itemsize
+    if usable != flat.numel():
+        flat = OPERATORS["narrow"](flat, 0, 0, usable)
+    typed = flat if dtype is _C.uint8 else _view_dtype(flat, dtype)
+    return _as_strided(typed, size, stride, offset).detach()
+
+
+def bytes_tensor(data: Any, device: Device) -> Tensor:
+    """Return a uint8 tensor with a copy of `data` (any buffer) on a device."""
+    count = memoryview(data).nbytes
+    try:
+        flat = OPERATORS["empty"]((count,), dtype=_C.uint8, device=device)
+        if count:
+            memoryview(flat).cast("B")[:] = memoryview(data).cast("B")
+        return flat
+    except BufferError:
+        # Memory that the host cannot write: by way of one that it can.
+        return OPERATORS["_to_copy"](bytes_tensor(data, "cpu"), device=device)
+
+
+# ---- copying
+
+
+@function(name="__copy__", package=False)
+def shallow_copy(self: Tensor) -> Any:
+    """Make another tensor on the same memory."""
+    made = as_class(type(self), self.detach(), self.requires_grad)
+    if self.is_leaf and self.grad is not None:
+        made.grad = self.grad
+    made.__dict__.update(self.__dict__)
+    return made
+
+
+@function(name="__deepcopy__", package=False)
+def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
+    """Copy the memory; tensors that share a storage share the copy of it."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "Copy x.detach() instead, or x.clone() to stay on the tape."
+        )
+    storage = self.untyped_storage()
+    key = ("candelabra storage", id(storage))
+    if key not in memo:
+        # The storage is kept in the memo too, so that its id is not given to another meanwhile.
+        memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
+    made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
+    made = as_class(type(self), made, self.requires_grad)
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    for name, value in self.__dict__.items():
+        made.__dict__[name] = copy.deepcopy(value, memo)
+    return made
+
+
+def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
+    """Return the tensor as an instance of a class, with requires_grad set."""
+    if cls is not _Tensor:
+        return _Tensor._make_subclass(cls, tensor, requires_grad)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+# ---- pickling
+
+
+def _reduce_storage(storage: Any, protocol: Any) -> Any:
+    return _restored_storage, (storage.tobytes(), str(storage.device))
+
+
+def _restored_storage(data: Any, device: Device) -> Any:
+    return bytes_tensor(data, device).untyped_storage()
+
+
+_C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assignment]
+
+
+@function(name="__reduce_ex__", package=False)
+def reduce_tensor(self: Tensor, protocol: Any) -> Any:
+    """Pickle by way of the storage, so that tensors that share memory still do when they are read.
+
+    The tape is not saved: what is read is a leaf.
+    """
+    geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
+    state = dict(self.__dict__) or None
+    grad = self.grad if self.is_leaf or self.retains_grad else None
+    return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, grad, state)
+
+
+def restored_tensor(
+    cls: type,
+    flat: Tensor | Storage,
+    dtype: dtype,
+    size: Any,
+    stride: Sequence[int],
+    offset: int,
+    requires_grad: bool,
+    grad: Tensor,
+    state: Any,
+) -> Any:
+    """Make a tensor out of what was pickled."""
+    if isinstance(flat, _C.Storage):
+        flat = _C.tensor_on_storage(flat, _C.uint8)
+    made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
+    if grad is not None:
+        made.grad = grad
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+# ---- Python
+
+
+@function(name="__format__", package=False)
+def format_tensor(self: Tensor, specification: str) -> str:
+    """Format the value of a tensor without dimensions as a Python number."""
+    if self.ndim == 0 and type(self) is _Tensor:
+        return format(self.item(), specification)
+    return object.__format__(self, specification)
+
+
+@function(name="__array_wrap__", package=False)
+def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """Return what a function of NumPy made of this tensor as a tensor."""
+    return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
+
+
+@function(name="__reversed__", package=False)
+def reversed_tensor(self: Tensor) -> Any:
+    """Return the tensor with its first dimension in reverse order."""
+    return OPERATORS["flip"](self, (0,)) if self.ndim else self
+
+
+@function(package=False)
+def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it; slow, for tensors in host memory."""
+    return _apply(self, lambda value: callable(value))
+
+
+@function(package=False)
+def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it and of that of another tensor; slow."""
+    return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
+
+
+@function(package=False)
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it and of those of two other tensors; slow."""
+    return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
+
+
+def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
+    if self.requires_grad:
+        raise TypeError("apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()")
+
+    def walk(*values: Any) -> Any:
+        return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
+
+    made = walk(self.tolist(), *(other.tolist() for other in others))
+    return self.copy_(_C.tensor_from_data(made, self.dtype, self.device).view(self.shape))
+
+
+@function(package=False)
+def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = None) -> Tensor:
+    """Change the sizes; the elements in memory stay, new ones are not set.
+
+    Parameters
+    ----------
+    *sizes : int or sequence of int
+        The new sizes.
+    memory_format : memory_format, optional
+        How the elements lie in memory afterwards; contiguous by default.
+
+    Raises
+    ------
+    RuntimeError
+        Where the tensor requires grad, or a size is negative.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([1, 2, 3, 4, 5]).resize_(2, 2)
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = tuple(python_operator.index(n) for n in sizes_of(sizes))
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
+    strides = strides_in(size, memory_format, "resize_")
+    needed = prod(size)
+    held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
+    if needed > held:
+        grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
+        if held > 0:
+            grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), self.storage_offset()))
+        unset_memory(grown[max(held, 0) :])
+        self.data = _as_strided(grown, size, strides, 0)
+    else:
+        self.data = _as_strided(self.detach(), size, strides, self.storage_offset())
+    return self
+
+
+@function(package=False)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+    """Change the sizes to those of another tensor; ``candelabra.preserve_format`` takes its memory format, too.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.arange(6).resize_as_(candelabra.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if memory_format is _C.preserve_format:
+        memory_format = channels_last_of(the_template)
+    return resize_(self, the_template.shape, memory_format=memory_format)
+
+
+@function(package=False)
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the memory to where other processes see it, under all tensors on it; candelabra-multiprocessing does this.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Where candelabra-multiprocessing is not installed.
+    candelabra.OutOfMemoryError
+        Where there is not so much shared memory.
+    """
+    self.untyped_storage().share_memory_()
+    return self
+
+
+@function(package=False)
+def is_shared(self: Tensor) -> bool:
+    """Tell whether the memory is shared between processes."""
+    return self.untyped_storage().is_shared()
+
+
+@function(package=False)
+def is_pinned(self: Tensor, device: Device = None) -> bool:
+    """Tell whether the memory is pinned, so that an accelerator copies it without waiting.
+
+    Parameters
+    ----------
+    device : device or str, optional
+        Of which accelerator; by default the one of `candelabra.accelerator`.
+    """
+    return self.untyped_storage().is_pinned(device)
+
+
+@function(package=False)
+def pin_memory(self: Tensor, device: Device = None) -> Tensor:
+    """Return the tensor in pinned host memory, which an accelerator copies from without waiting; itself where it is there already.
+
+    Parameters
+    ----------
+    device : device or str, optional
+        Of which accelerator; by default the one of `candelabra.accelerator`.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no accelerator, or the tensor is not in host memory.
+    NotImplementedError
+        When the accelerator's backend has no pinned memory.
+    """
+    return import_module("candelabra.accelerator").pinned_copy(self, device)
+
+
+# ---- questions
+
+
+@function(package=False)
+def nelement(self: Tensor) -> int:
+    """Return the number of elements."""
+    return self.numel()
+
+
+@function(package=False)
+def ndimension(self: Tensor) -> int:
+    """Return the number of dimensions."""
+    return self.ndim
+
+
+@function()
+def get_device(input: Tensor) -> int:
+    """Return the number of the device within its type; -1 for the host.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.get_device(candelabra.ones(1))
+    -1
+    """
+    index = input.device.index
+    return -1 if index is None else index
+
+
+@function(package=False)
+def storage(self: Tensor) -> Any:
+    """Return the memory that this tensor views, counted in elements of its dtype; deprecated, ``untyped_storage()`` is the memory itself."""
+    from candelabra.storage import typed_storage_of
+
+    return typed_storage_of(self)
+
+
+@function()
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether another tensor has the same sizes.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_same_size(candelabra.ones(2), candelabra.zeros(2))
+    True
+    """
+    return input.shape == other.shape
+
+
+def _grad_dtype(self: Tensor) -> dtype:
+    """The dtype that a gradient of this tensor has: its own. It can be set to that, and to no other."""
+    return self.dtype
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not self.dtype:
+        raise NotImplementedError(
+            f"grad_dtype: a gradient has the dtype of its tensor, {self.dtype}; it cannot be {value}. Convert the gradient where it is used"
+        )
+
+
+PROPERTIES["grad_dtype"] = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
+
+
+@function(package=False)
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Tell whether another tensor is the same view of the same memory."""
+    return (
+        self.untyped_storage() is tensor.untyped_storage()
+        and self.storage_offset() == tensor.storage_offset()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+@function(method=False)
+def is_tensor(obj: Any) -> bool:
+    """Tell whether an object is a Tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_tensor([1])
+    False
+    """
+    return isinstance(obj, _Tensor)
+
+
+@function(method=False)
+def is_storage(obj: Any) -> bool:
+    """Tell whether an object is a Storage.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_storage(candelabra.ones(1).untyped_storage())
+    True
+    """
+    if isinstance(obj, _C.Storage):
+        return True
+    typed = sys.modules.get("candelabra.storage")  # where nobody has imported it, there is none
+    return typed is not None and isinstance(obj, typed.TypedStorage)
+
+
+@function(method=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Tell whether the dtype is a real floating-point one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_floating_point(candelabra.tensor([1]))
+    False
+    """
+    return input.dtype.is_floating_point
+
+
+@function(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Tell whether the dtype is complex.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_complex(candelabra.tensor([1j]))
+    True
+    """
+    return input.dtype.is_complex
+
+
+@function(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Tell whether a tensor was made in inference mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_inference(candelabra.ones(1))
+    False
+    """
+    return input.is_inference()
+
+
+@function(method=False)
+def promote_types(type1: dtype, type2: dtype) -> Any:
+    """Return the smallest dtype that both dtypes can be converted to.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.promote_types(candelabra.int64, candelabra.float32)
+    candelabra.float32
+    """
+    return _C.promote_types(type1, type2)
+
+
+@function(method=False)
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Tell whether a result of one dtype may be stored as another.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.can_cast(candelabra.float32, candelabra.int64)
+    False
+    """
+    return _C.can_cast(from_, to)
+
+
+# ---- attributes
+
+
+@tensor_property
+def layout(self: Tensor) -> Any:
+    """How the elements are kept: ``candelabra.strided``."""
+    return strided
+
+
+@tensor_property
+def is_cpu(self: Tensor) -> bool:
+    """Whether the tensor is on the device type ``cpu``."""
+    return self.device.type == "cpu"
+
+
+@tensor_property
+def is_cuda(self: Tensor) -> bool:
+    """Whether the tensor is on the device type ``cuda``."""
+    return self.device.type == "cuda"
+
+
+@tensor_property
+def is_sparse(self: Tensor) -> bool:
+    """False: tensors are strided."""
+    return False
+
+
+@tensor_property
+def is_quantized(self: Tensor) -> bool:
+    """False: tensors are not quantized."""
+    return False
+
+
+@tensor_property
+def is_meta(self: Tensor) -> bool:
+    """Whether the tensor has no memory; always False."""
+    return False
+
+
+@function(package=False)
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """Return this tensor as an instance of a subclass of Tensor, on the same memory."""
+    if not (isinstance(cls, type) and issubclass(cls, _Tensor)):
+        raise TypeError(f"as_subclass(): expected a subclass of Tensor, but got {cls!r}")
+    return _Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+
+
+@function(package=False)
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make this tensor view the memory of another, or no memory where none is given."""
+    if self.requires_grad:
+        raise RuntimeError("set_() is not allowed on a tensor that requires grad")
+    if source is None:
+        self.data = OPERATORS["empty"]((0,), dtype=self.dtype, device=self.device)
+    elif not isinstance(source, _Tensor) and is_storage(source):
+        untyped = source if isinstance(source, _C.Storage) else source.untyped()
+        whole = _C.tensor_on_storage(untyped, self.dtype)
+        sizes = (whole.numel() - storage_offset,) if size is None else size
+        wanted = contiguous_strides(sizes) if stride is None else stride
+        self.data = _as_strided(whole, sizes, wanted, storage_offset)
+    elif not isinstance(source, _Tensor):
+        raise TypeError(f"set_(): expected a Tensor, but got {type(source).__name__}")
+    elif size is None:
+        self.data = source.detach()
+    else:
+        wanted = contiguous_strides(size) if stride is None else stride
+        self.data = _as_strided(source.detach(), size, wanted, storage_offset)
+    return self

@@ -1,0 +1,1 @@
+"""Elements moved, joined, indexed and sorted; views."""

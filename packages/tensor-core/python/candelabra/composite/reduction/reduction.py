@@ -1,0 +1,592 @@
+"""Reductions made of operators, and PyTorch's other spellings of the reductions that are operators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+
+from ..creation.creation import sizes_of
+from ..elementwise.elementwise import as_it_was, narrow_to, wide
+from ..registration import FUNCTIONS, decomposes, fallback, function
+from ..transformed import all_values
+from ..movement.views import reshape, wrap_dim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+    from candelabra.types import Number
+
+_Tensor = _C.Tensor
+_sum = OPERATORS["sum"]
+_where = OPERATORS["where"]
+
+
+# ---- other spellings
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def renamed(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords with NumPy's names replaced by PyTorch's."""
+    return {_NUMPY_NAMES.get(name, name): value for name, value in names.items()}
+
+
+def _unbiased_spelling(operator: Any) -> Any:
+    # var(unbiased), var(dim, unbiased, keepdim), with unbiased= in place of correction=.
+    def respelled(self: Tensor, *arguments: Any, **names: Any) -> Any:
+        names = renamed(names)
+        by_position = ("unbiased",) if arguments and isinstance(arguments[0], bool) else ("dim", "unbiased", "keepdim")
+        given = dict(zip(by_position, arguments))
+        if len(arguments) > len(by_position) or given.keys() & names.keys():
+            return NotImplemented
+        given.update(names)
+        if "unbiased" not in given or "correction" in given:
+            return NotImplemented
+        given["correction"] = int(bool(given.pop("unbiased")))
+        return operator(self, **given)
+
+    return respelled
+
+
+for _name in ("var", "std"):
+    fallback(_name)(_unbiased_spelling(OPERATORS[_name]))
+
+
+@decomposes("logsumexp")
+def logsumexp(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    x = wide(self)
+    if not x.dtype.is_floating_point:
+        x = narrow_to(x, _C.get_default_dtype())
+    if x.numel():
+        largest = OPERATORS["amax"](x, dim, True).detach()
+        largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
+        result = OPERATORS["log"](_sum(OPERATORS["exp"](x - largest), dim, True)) + largest
+        if not keepdim:
+            result = OPERATORS["squeeze"](result, dim) if _listed(dim) else reshape(result, ())
+    else:
+        result = OPERATORS["log"](_sum(OPERATORS["exp"](x), dim, keepdim))
+    return narrow_to(result, self.dtype if self.dtype.is_floating_point else x.dtype)
+
+
+def _listed(dim: int) -> bool:
+    return isinstance(dim, int) or len(dim) > 0
+
+
+# ---- extrema
+
+
+def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result_type: Any) -> Any:
+    def extremum(
+        input: Tensor,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        other: Tensor | Number | None = None,
+        out: Tensor | None = None,
+        **names: Any,
+    ) -> Any:
+        if names:
+            names = renamed(names)
+            dim, keepdim = names.pop("dim", dim), names.pop("keepdim", keepdim)
+            if names:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
+        if isinstance(dim, _Tensor) or other is not None:
+            other = dim if other is None else other
+            return elementwise(input, other) if out is None else elementwise(input, other, out=out)
+        if dim is None:
+            if input.numel() == 0:
+                raise RuntimeError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+                )
+            return whole(input) if out is None else whole(input, out=out)
+        result = with_indices(input, dim, keepdim)
+        if out is not None:
+            result = _C.give_to_outs(name, out, result, input)
+        return result_type(*result)
+
+    extremum.__name__ = extremum.__qualname__ = name
+    word = {"max": "largest", "min": "smallest"}[name]
+    shown = {"max": (5, 1), "min": (1, 0)}[name]
+    extremum.__doc__ = f"""Return the {word} element, the {word} along a dimension, or the {word} of two tensors.
+
+    Called as ``{name}(input)``, ``{name}(input, dim, keepdim=False)`` or ``{name}(input, other)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, optional
+        The dimension that is reduced.
+    keepdim : bool
+        Whether the reduced dimension stays, with size 1.
+    other : Tensor, optional
+        Compared elementwise with `input`, as {name}imum does.
+    out : Tensor or pair of Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor or (values, indices)
+        With `dim`: the values and their positions, the first among equals. NaN counts as the {word}.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.{name}(candelabra.tensor([1, 5, 3]))
+    tensor({shown[0]})
+    >>> candelabra.{name}(candelabra.tensor([1, 5, 3]), 0).indices
+    tensor({shown[1]})
+    """
+    return function()(extremum)
+
+
+max_ = _extremum("max", OPERATORS["maximum"], OPERATORS["amax"], OPERATORS["max_with_indices"], return_types.max)
+min_ = _extremum("min", OPERATORS["minimum"], OPERATORS["amin"], OPERATORS["min_with_indices"], return_types.min)
+
+
+@decomposes("_aminmax")
+def _aminmax(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return OPERATORS["amin"](self, dim, keepdim), OPERATORS["amax"](self, dim, keepdim)
+
+
+@function()
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Tensor | None = None) -> Any:
+    """Return the smallest and the largest element, of all or along a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> low, high = candelabra.aminmax(candelabra.tensor([3, 1, 2]))
+    >>> low, high
+    (tensor(1), tensor(3))
+    """
+    if dim is not None and not isinstance(dim, int):
+        raise TypeError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
+    if input.numel() == 0 and dim is None:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    _check_dims(dim, input.ndim)
+    dims = () if dim is None else dim
+    low, high = OPERATORS["_aminmax"](input, dims, keepdim)
+    if out is not None:
+        low, high = _C.give_to_outs("aminmax", out, (low, high), input)
+    return return_types.aminmax(low, high)
+
+
+# ---- sums and moments
+
+
+def _check_dims(dim: Any, ndim: int) -> None:
+    """Refuse dimensions that are not there, before anything else is refused."""
+    for one in () if dim is None else (dim,) if isinstance(dim, int) else dim:
+        wrap_dim(one, ndim)
+
+
+@function()
+def nansum(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Sum, with NaN as zero.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    keepdim : bool
+        Whether they stay, with size 1.
+    dtype : dtype, optional
+        In which is computed.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nansum(candelabra.tensor([1.0, float("nan")]))
+    tensor(1.)
+    """
+    _check_dims(dim, input.ndim)
+    if input.dtype.is_complex:
+        raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
+    if out is not None and input.dtype.is_floating_point and not out.dtype.is_floating_point:
+        raise NotImplementedError(f'"nansum_cpu" not implemented for {out.dtype}')
+    names: dict[str, Any] = {"dtype": dtype} if out is None else {"dtype": dtype, "out": out}
+    if not input.dtype.is_floating_point:  # a whole number is never NaN
+        return _sum(input, dim, keepdim, **names)
+    if dtype is not None and not dtype.is_floating_point:
+        return _sum(OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0), dim, keepdim, **names)
+    return OPERATORS["_nansum"](input, dim, keepdim, **names)
+
+
+@decomposes("_nansum")
+def _nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
+    return _sum(OPERATORS["masked_fill"](self, OPERATORS["isnan"](self), 0), dim, keepdim, dtype=dtype)
+
+
+@function()
+def nanmean(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Average the elements that are not NaN; the arguments are those of :func:`candelabra.nansum`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nanmean(candelabra.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}; convert with .to(candelabra.float32)"
+        )
+    _check_dims(dim, input.ndim)
+    if input.dtype.is_complex:
+        raise RuntimeError("nanmean does not support complex inputs; average the real and the imaginary parts instead")
+    missing = OPERATORS["isnan"](input)
+    count = _sum(OPERATORS["logical_not"](missing), dim, keepdim)
+    result = _sum(OPERATORS["masked_fill"](input, missing, 0), dim, keepdim, dtype=dtype) / count
+    return result if out is None else _C.give_to_out("nanmean", out, result)
+
+
+def _var_mean_arguments(arguments: Any, names: dict[str, Any]) -> Any:
+    """Return dim, correction and keepdim of PyTorch's spellings of var_mean and std_mean."""
+    given = dict(names)
+    if arguments and isinstance(arguments[0], bool):
+        given["unbiased"], arguments = arguments[0], arguments[1:]
+    given.update(zip(("dim", "unbiased", "keepdim"), arguments))
+    given = renamed(given)
+    dim, keepdim = given.pop("dim", None), given.pop("keepdim", False)
+    correction = given.pop("correction", None)
+    unbiased = given.pop("unbiased", None)
+    if given:
+        raise TypeError(f"got an unexpected keyword argument '{next(iter(given))}'")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return dim, correction, keepdim
+
+
+@function()
+def var_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
+    """Return variance and mean, of all elements or along dimensions.
+
+    Called as ``var_mean(input, dim=None, *, correction=1, keepdim=False)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    correction : number
+        Taken off the number of elements that the sum of squares is divided by.
+    keepdim : bool
+        Whether the dimensions stay, with size 1.
+
+    Returns
+    -------
+    (Tensor, Tensor)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.var_mean(candelabra.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dim, correction, keepdim = _var_mean_arguments(arguments, names)
+    return OPERATORS["var"](input, dim, correction=correction, keepdim=keepdim), OPERATORS["mean"](input, dim, keepdim)
+
+
+@function()
+def std_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
+    """Return standard deviation and mean; the arguments are those of :func:`candelabra.var_mean`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.std_mean(candelabra.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dim, correction, keepdim = _var_mean_arguments(arguments, names)
+    return OPERATORS["std"](input, dim, correction=correction, keepdim=keepdim), OPERATORS["mean"](input, dim, keepdim)
+
+
+@decomposes("count_nonzero")
+def count_nonzero(self: Tensor, dim: Any = None) -> Any:
+    return _sum(OPERATORS["ne"](self, 0), dim)
+
+
+# ---- norms, covariance
+
+
+@function()
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Compute a vector norm of all elements, or along dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point or complex.
+    p : number or str
+        The order; ``"fro"`` is 2.
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    keepdim : bool
+        Whether they stay, with size 1.
+    dtype : dtype, optional
+        In which is computed.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        ``(sum |x|^p)^(1/p)``, with infinity and 0 as limits.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.norm(candelabra.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p in ("fro", None):
+        p = 2
+    elif isinstance(p, str):
+        if p == "nuc":
+            from candelabra.linalg import matrix_norm
+
+            return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+        try:
+            p = float(p)
+        except ValueError:
+            raise ValueError(f"norm(): p must be a number, 'fro' or 'nuc', but got '{p}'") from None
+    vector_norm = OPERATORS["linalg_vector_norm"]
+    return (
+        vector_norm(input, p, dim, keepdim, dtype=dtype)
+        if out is None
+        else vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    )
+
+
+@function()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Compute the norm of the difference of two tensors.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.dist(candelabra.tensor([0.0, 0.0]), candelabra.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    return OPERATORS["linalg_vector_norm"](input - other, p)
+
+
+@function()
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+    """Scale the slices along a dimension whose norm is larger than `maxnorm` down to it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.renorm(candelabra.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    axis = wrap_dim(dim, input.ndim)
+    norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
+    # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
+    result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return result if out is None else _C.give_to_out("renorm", out, result, input)
+
+
+@function()
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """Estimate the covariance matrix of variables (rows) from observations (columns).
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (variables, observations), or (observations,).
+    correction : int
+        What is taken from the number of observations.
+    fweights : Tensor, optional
+        How often each observation was made: whole numbers, not negative.
+    aweights : Tensor, optional
+        How much each observation weighs: not negative.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cov(candelabra.tensor([[0.0, 2.0], [1.0, 3.0]]))
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions")
+    if input.dtype is _C.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input if input.ndim == 2 else reshape(input, 1, input.numel())
+    count = x.shape[1]
+    weights: Any = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        if given.ndim > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given.ndim} dimensions"
+            )
+        whole = not (given.dtype.is_floating_point or given.dtype.is_complex or given.dtype is _C.bool)
+        if name == "fweights" and not whole:
+            raise RuntimeError(f"cov(): expected fweights to have integral dtype but got fweights with {given.dtype} dtype")
+        if name == "aweights" and not given.dtype.is_floating_point:
+            raise RuntimeError(f"cov(): expected aweights to have floating point dtype but got aweights with {given.dtype} dtype")
+        if given.numel() != count:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
+            )
+        if count and all_values(given).amin().item() < 0:
+            raise RuntimeError(f"cov(): {name} cannot be negative")
+        weights = given if weights is None else weights * given
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
+    if weights is not None:
+        total = _sum(weights)
+        if count and bool((all_values(total) == 0).any()):
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = _sum(x * weights, 1, True) / total
+        if aweights is None or correction == 0:
+            freedom: Any = total - correction
+        else:
+            freedom = total - correction * _sum(weights * aweights) / total
+        freedom = OPERATORS["clamp"](freedom, min=0)
+    else:
+        mean = OPERATORS["mean"](x, 1, True)
+        freedom = max(count - correction, 0)
+        if freedom == 0:
+            warnings.warn(
+                "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+                stacklevel=2,
+            )
+    centered = x - mean
+    weighted = centered if weights is None else centered * weights
+    products = OPERATORS["mm"](weighted, OPERATORS["conj_physical"](OPERATORS["transpose"](centered, 0, 1))) / freedom
+    return OPERATORS["squeeze"](products)
+
+
+@decomposes("logcumsumexp")
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Double the length of the sums with each step, as Hillis and Steele 1986 do: a sum is added to the one that ends before it."""
+    axis = wrap_dim(dim, input.ndim)
+    if input.numel() == 0 or input.ndim == 0:
+        return OPERATORS["clone"](input)
+    add = _log_of_complex_sum if input.dtype.is_complex else OPERATORS["logaddexp"]
+    result, length, reach = input, input.shape[axis], 1
+    while reach < length:
+        first = OPERATORS["narrow"](result, axis, 0, reach)
+        later, before = (OPERATORS["narrow"](result, axis, start, length - reach) for start in (reach, 0))
+        result = OPERATORS["cat"]([first, add(later, before)], axis)
+        reach *= 2
+    if input.dtype.is_complex:
+        return result + _whole_turns(input.detach(), result.detach(), axis)
+    return OPERATORS["clone"](result) if result is input else result
+
+
+def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``log(exp(x) + exp(y))``: the number of larger real part, and a logarithm that does not overflow."""
+    larger = OPERATORS["ge"](x.real, y.real)
+    big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
+    return big + OPERATORS["log1p"](OPERATORS["exp"](small - big))
+
+
+def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
+    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ from their principal values.
+
+    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one and at most a quarter turn more
+    or less. It goes on from the sum so far, or begins anew with an element that outweighs that.
+    """
+    length = input.shape[axis]
+
+    def at(values: Tensor, start: int) -> Tensor:
+        return OPERATORS["narrow"](values, axis, start, length - 1)
+
+    def turned(angle: Tensor) -> Tensor:
+        return OPERATORS["round"](angle / (2 * math.pi))
+
+    angles, elements = sums.imag, input.imag
+    outweighs = OPERATORS["ge"](at(input.real, 1), at(sums.real, 0))
+    first = OPERATORS["isfinite"](OPERATORS["narrow"](angles, axis, 0, 1) * 0)
+    anew = OPERATORS["cat"]([first, outweighs], axis)
+    shape = [length if d == axis else 1 for d in range(input.ndim)]
+    places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device).view(shape)
+    start = FUNCTIONS["cummax"](OPERATORS["where"](anew, places, 0), axis)[0]
+    # Whole turns that the sum lost on its way, and those that the element had where it began.
+    lost = OPERATORS["cat"]([OPERATORS["narrow"](angles, axis, 0, 1) * 0, turned(at(angles, 0) - at(angles, 1))], axis)
+    passed = OPERATORS["cumsum"](lost, axis)
+    begun = turned(elements - angles) - passed
+    turns = OPERATORS["gather"](begun, axis, start) + passed
+    turns = OPERATORS["masked_fill"](turns, OPERATORS["logical_not"](OPERATORS["isfinite"](turns)), 0)
+    return OPERATORS["complex"](turns * 0, turns * (2 * math.pi))
+
+
+@function()
+def corrcoef(input: Tensor) -> Tensor:
+    """Estimate the matrix of correlation coefficients of variables (rows) from observations (columns).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.corrcoef(candelabra.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    covariance = cov(input)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    variance = OPERATORS["diagonal"](covariance)
+    deviation = OPERATORS["sqrt"](variance.real if variance.dtype.is_complex else variance)
+    result = covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
+    # Rounding must not bring a coefficient beyond 1.
+    if result.dtype.is_complex:
+        parts = [OPERATORS["clamp"](part, -1, 1) for part in (result.real, result.imag)]
+        return OPERATORS["complex"](parts[0], parts[1])
+    return OPERATORS["clamp"](result, -1, 1)
+
+
+@function(package=False)
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over dimensions so that the result has a size that broadcasts to that of this tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones(2, 3).sum_to_size(3)
+    tensor([2., 2., 2.])
+    """
+    wanted = tuple(sizes_of(size))
+    extra = self.ndim - len(wanted)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, self.shape[extra:])):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(self.shape)}}}.")
+    dims = [*range(extra), *(d for d, n in enumerate(wanted, extra) if n == 1 and self.shape[d] != 1)]
+    if not wanted:
+        return _sum(self)
+    return reshape(_sum(self, dims, True), wanted) if dims else self
+
+
+@function(package=False)
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Compute :func:`candelabra.renorm` in place."""
+    return self.copy_(renorm(as_it_was(self), p, dim, maxnorm))

@@ -1,0 +1,137 @@
+// Kernels that are Python callables: conversion of a call's arguments and outputs to Python
+// objects.
+#include "dispatch/python_kernel.hpp"
+
+#include <bit>
+
+#include "operators/operator.hpp"
+#include "device/random.hpp"
+
+namespace candelabra {
+
+namespace {
+
+// The view that a compiled kernel would get through the descriptor.
+Ref<> view_of(const Argument& argument) {
+  const cb_tensor& descriptor = *argument.descriptor;
+  TensorObject* tensor = argument.tensor;
+  int64_t bytes = static_cast<char*>(descriptor.data) - static_cast<char*>(tensor->storage->data);
+  auto ndim = static_cast<size_t>(descriptor.ndim);
+  TensorRef view =
+      make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(descriptor.sizes, ndim)),
+                  Dims(std::span(descriptor.strides, ndim)), descriptor.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
+  return Ref<>(view.release_object());
+}
+
+template <typename Element, typename Convert>
+Ref<> tuple_of(const Element* elements, int32_t count, Convert convert) {
+  Ref<> tuple = owned(PyTuple_New(count));
+  for (int32_t k = 0; k < count; ++k) PyTuple_SET_ITEM(tuple.get(), k, owned(convert(elements[k])).release());
+  return tuple;
+}
+
+Ref<> argument_object(const Argument& argument) {
+  switch (argument.kind) {
+    case ArgumentKind::Tensor:
+      return argument.descriptor ? view_of(argument) : Ref<>::borrow(as_object(argument.tensor));
+    case ArgumentKind::Number:
+      // The number after conversion to the computation's dtype.
+      return owned(scalar_object(load_scalar(static_cast<Dtype>(argument.descriptor->dtype), argument.descriptor->data)));
+    case ArgumentKind::Tensors:
+      return tuple_of(argument.tensors, argument.count,
+                      [](TensorObject* tensor) { return Py_NewRef(tensor ? as_object(tensor) : Py_None); });
+    case ArgumentKind::Scalar:
+      return owned(scalar_object(argument.scalar));
+    case ArgumentKind::Int:
+      return owned(PyLong_FromLongLong(argument.i));
+    case ArgumentKind::Bool:
+      return owned(PyBool_FromLong(argument.i != 0));
+    case ArgumentKind::Float:
+      return owned(PyFloat_FromDouble(argument.f));
+    case ArgumentKind::Ints:
+      return tuple_of(argument.ints, argument.count, [](int64_t value) { return PyLong_FromLongLong(value); });
+    case ArgumentKind::Floats:
+      return tuple_of(argument.floats, argument.count, [](double value) { return PyFloat_FromDouble(value); });
+    case ArgumentKind::String:
+      return owned(PyUnicode_FromString(argument.string));
+    case ArgumentKind::Dtype:
+      return Ref<>::borrow(dtype_object(argument.dtype));
+    default:
+      return Ref<>::borrow(Py_None);
+  }
+}
+
+// An output that includes the reduced dimensions.
+Ref<> output_object(const Output& output) {
+  TensorObject* tensor = output.tensor.get();
+  if (!output.inserted) return Ref<>::borrow(as_object(tensor));
+  Dims sizes = tensor->sizes, strides = tensor->strides;
+  for (int i = 0; i < max_dims; ++i) {
+    if (output.inserted >> i & 1) {
+      sizes.insert(i, 1);
+      strides.insert(i, 0);
+    }
+  }
+  return Ref<>(
+      make_tensor(retain(tensor->storage), tensor->dtype, std::move(sizes), std::move(strides), tensor->offset).release_object());
+}
+
+// allocate(*sizes), for kernels whose result shape depends on data.
+PyObject* allocate(PyObject* self, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    auto* call = static_cast<Call*>(PyCapsule_GetPointer(self, "candelabra.call"));
+    if (!call) return nullptr;
+    Output& output = call->outputs[0];
+    check(!output.tensor, PyExc_RuntimeError, call->name(), "(): allocate() was called twice");
+    output.sizes.resize(0);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+      long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(arguments, i));
+      if (size == -1 && PyErr_Occurred()) return nullptr;
+      output.sizes.push_back(size);
+    }
+    output.tensor = empty(output.sizes, output.dtype, call->device);
+    return Py_NewRef(as_object(output.tensor.get()));
+  });
+}
+
+PyMethodDef allocate_definition = {"allocate", allocate, METH_VARARGS,
+                                   "allocate(*sizes)\n\nAllocate the result with these sizes, and return it."};
+
+Ref<> first_argument(Call& call, Ref<>& capsule) {
+  if (call.op.tags & tag_data_dependent) {
+    capsule = owned(PyCapsule_New(&call, "candelabra.call", nullptr));
+    return owned(PyCFunction_New(&allocate_definition, capsule.get()));
+  }
+  if (call.output_count == 0) return Ref<>::borrow(Py_None);
+  if (call.output_count == 1) return output_object(call.outputs[0]);
+  Ref<> outputs = owned(PyTuple_New(call.output_count));
+  for (int k = 0; k < call.output_count; ++k) PyTuple_SET_ITEM(outputs.get(), k, output_object(call.outputs[k]).release());
+  return outputs;
+}
+
+}  // namespace
+
+void call_python_kernel(Call& call, PyObject* function) {
+  Ref<> capsule;
+  Ref<> arguments = owned(PyTuple_New(call.argument_count + 1));
+  PyTuple_SET_ITEM(arguments.get(), 0, first_argument(call, capsule).release());
+  for (int i = 0; i < call.argument_count; ++i) PyTuple_SET_ITEM(arguments.get(), i + 1, argument_object(call[i]).release());
+  Ref<> keywords;
+  if (call.op.tags & tag_random) {
+    GeneratorState taken = take_random_numbers(call);
+    keywords = owned(Py_BuildValue("{s:K,s:K}", "seed", static_cast<unsigned long long>(taken.seed), "offset",
+                                   static_cast<unsigned long long>(taken.offset)));
+  }
+  // Operations inside a kernel are not recorded.
+  bool enabled = std::exchange(grad_mode.enabled, false);
+  PyObject* result = PyObject_Call(function, arguments.get(), keywords.get());
+  grad_mode.enabled = enabled;
+  // a kernel that kept allocate() gets an error when it calls it later
+  if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
+  owned(result);
+  if (call.op.tags & tag_data_dependent) {
+    check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(), "(): the kernel did not call allocate()");
+  }
+}
+
+}  // namespace candelabra

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "dispatch/call.hpp"
+#include "device/random.hpp"
+
+namespace candelabra {
+
+// Calls a Python kernel. docs/architecture.md, "Python kernels", describes the protocol.
+void call_python_kernel(Call& call, PyObject* function);
+
+// Reserves random numbers for a call of an operator tagged random. Returns the generator's state
+// before the call, and advances the generator by what the call may use.
+GeneratorState take_random_numbers(Call& call);
+
+}  // namespace candelabra

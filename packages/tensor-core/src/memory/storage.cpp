@@ -1,0 +1,223 @@
+#include "memory/storage.hpp"
+
+#include "device/streams.hpp"
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "python/errors.hpp"
+#include "interop/interop.hpp"
+#include "tensor/tensor.hpp"
+
+namespace candelabra {
+
+namespace {
+
+// A free list of Storage structs: every operator result needs one.
+constexpr int free_limit = 512;
+Storage* free_list[free_limit];
+int free_count = 0;
+
+Storage* new_struct() {
+  if (free_count > 0) return new (free_list[--free_count]) Storage();
+  return std::make_unique<Storage>().release();
+}
+
+void delete_struct(Storage* storage) {
+  if (free_count < free_limit) {
+    free_list[free_count++] = storage;
+  } else {
+    std::unique_ptr<Storage> owner(storage);
+  }
+}
+
+struct StorageObject {
+  PyObject_HEAD Storage* storage;
+};
+
+PyTypeObject* storage_type = nullptr;
+Storage& of(PyObject* self) {
+  return *reinterpret_cast<StorageObject*>(self)->storage;
+}
+
+void storage_dealloc(PyObject* self) {
+  Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
+  storage->wrapper = nullptr;
+  release(storage);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* storage_repr(PyObject* self) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    return PyUnicode_FromFormat("<candelabra.Storage of %zd bytes on %s>", static_cast<Py_ssize_t>(of(self).bytes),
+                                to_text(of(self).device).c_str());
+  });
+}
+
+PyObject* storage_bytes(PyObject* self, PyObject*) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    Storage& storage = of(self);
+    Ref<> bytes = owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes)));
+    copy_bytes_to_host(storage.device, PyBytes_AS_STRING(bytes.get()), storage.data, storage.bytes);
+    return bytes.release();
+  });
+}
+
+// tensor_on_storage(storage, dtype): a 1-D tensor on the whole memory.
+PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *dtype_argument;
+    if (!PyArg_ParseTuple(arguments, "O!O:tensor_on_storage", storage_type, &object, &dtype_argument)) return nullptr;
+    const Dtype dtype = dtype_from_object(dtype_argument);
+    const int64_t count = static_cast<int64_t>(of(object).bytes) / itemsize(dtype);
+    Storage* storage = reinterpret_cast<StorageObject*>(object)->storage;
+    return make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object();
+  });
+}
+
+PyMethodDef storage_functions[] = {
+    {"tensor_on_storage", tensor_on_storage, METH_VARARGS,
+     "tensor_on_storage(storage, dtype) -> Tensor\n\nA 1-D tensor on the whole memory of a storage."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMethodDef storage_methods[] = {
+    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
+    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
+    {"data_ptr",
+     [](PyObject* self, PyObject*) {
+       root_storage(&of(self))->is_address_known = true;
+       return PyLong_FromVoidPtr(of(self).data);
+     },
+     METH_NOARGS, "The address of the memory on its device."},
+    {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
+    {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyGetSetDef storage_getset[] = {
+    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr, "The device of the memory.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyType_Slot storage_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+    {Py_tp_methods, storage_methods},
+    {Py_tp_getset, storage_getset},
+    {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
+    {0, nullptr},
+};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            storage_slots};
+
+}  // namespace
+
+Storage* make_storage(Device device, size_t bytes) {
+  void* data = nullptr;
+  if (bytes > 0) {
+    const DeviceType& type = device_type(device);
+    int32_t status = type.table->allocate(device.index, bytes, current_stream(device), &data);
+    if (status != CB_OK) [[unlikely]]
+      raise_backend_failure(type, "allocate", status);
+  }
+  Storage* storage = new_struct();
+  storage->data = data;
+  storage->bytes = bytes;
+  storage->device = device;
+  return storage;
+}
+
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner) {
+  Storage* storage = new_struct();
+  storage->data = data;
+  storage->bytes = bytes;
+  storage->device = device;
+  storage->release = release;
+  storage->owner = owner;
+  return storage;
+}
+
+void release(Storage* storage) {
+  if (--storage->references > 0) return;
+  if (storage->release) {
+    storage->release(*storage);
+  } else if (storage->data) {
+    device_type(storage->device).table->deallocate(storage->device.index, storage->data, storage->bytes, nullptr);
+  }
+  delete_struct(storage);
+}
+
+namespace {
+
+void release_alias(Storage& alias) {
+  Storage* root = static_cast<Storage*>(alias.owner);
+  Storage** place = &root->aliases;
+  while (*place != &alias) place = &(*place)->next_alias;
+  *place = alias.next_alias;
+  root->past_changes += alias.version;
+  release(root);
+}
+
+}  // namespace
+
+Storage* root_storage(Storage* storage) {
+  return storage->release == release_alias ? static_cast<Storage*>(storage->owner) : storage;
+}
+
+Storage* alias_storage(Storage* storage) {
+  Storage* root = retain(root_storage(storage));
+  Storage* alias = adopt_storage(root->device, root->data, root->bytes, release_alias, root);
+  alias->next_alias = std::exchange(root->aliases, alias);
+  return alias;
+}
+
+Storage* begin_export(Storage* storage) {
+  Storage* root = retain(root_storage(storage));
+  ++root->exports;
+  return root;
+}
+
+void end_export(Storage* storage) {
+  --storage->exports;
+  ++storage->past_changes;  // the exported memory may have been written to, unseen
+  release(storage);
+}
+
+uint64_t contents_of(Storage* storage) {
+  Storage* root = root_storage(storage);
+  if (root->release || root->exports > 0 || root->is_address_known) return 0;
+  uint64_t changes = uint64_t{root->version} + root->past_changes;
+  for (const Storage* alias = root->aliases; alias; alias = alias->next_alias) changes += alias->version;
+  if (root->contents == 0 || root->contents_changes != changes) {
+    static uint64_t last = 0;
+    root->contents = ++last;
+    root->contents_changes = changes;
+  }
+  return root->contents;
+}
+
+Storage* storage_from_object(PyObject* object) {
+  check(Py_TYPE(object) == storage_type, PyExc_TypeError, "expected a Storage, but got ", Py_TYPE(object)->tp_name);
+  return &of(object);
+}
+
+PyObject* storage_object(Storage* storage) {
+  if (storage->wrapper) return Py_NewRef(storage->wrapper);
+  StorageObject* object = PyObject_New(StorageObject, storage_type);
+  if (!object) return nullptr;
+  object->storage = retain(storage);
+  storage->wrapper = reinterpret_cast<PyObject*>(object);
+  return storage->wrapper;
+}
+
+bool init_storage(PyObject* module) {
+  storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
+  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0 &&
+         PyModule_AddFunctions(module, storage_functions) == 0;
+}
+
+}  // namespace candelabra

@@ -1,0 +1,603 @@
+// The operator object: a call is parsed (arguments.cpp), dispatched (dispatch.cpp) and recorded.
+#include "operators/operator.hpp"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "operators/arguments.hpp"
+#include "operators/fast_path.hpp"
+#include "dispatch/dispatch_hook.hpp"
+#include "device/random.hpp"
+#include "tensor/tensor_type.hpp"
+
+namespace candelabra {
+
+PyTypeObject* operator_type = nullptr;
+
+namespace {
+
+PyObject* const failure = nullptr;
+
+std::map<std::string, Operator*, std::less<>>& by_name() {
+  static std::map<std::string, Operator*, std::less<>> operators;
+  return operators;
+}
+std::vector<Operator*>& declared() {
+  static std::vector<Operator*> operators;
+  return operators;
+}
+
+// Whether any operator has an autograd function: without one, nothing is recorded.
+bool has_tape = false;
+
+void take_out(Call& call, PyObject* out) {
+  size_t results = call.op.schema.result_names.size();
+  auto take = [&](size_t k, PyObject* tensor) {
+    check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+          results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(tensor)->tp_name);
+    check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+    call.outputs[k].given = as_tensor(tensor);
+  };
+  if (results == 1 && is_tensor(out)) return take(0, out);
+  check(PyTuple_Check(out) || PyList_Check(out), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+        results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(out)->tp_name);
+  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.name(),
+        "(): argument 'out' must hold ", results, " tensors, not ", PySequence_Fast_GET_SIZE(out));
+  for (size_t k = 0; k < results; ++k) take(k, PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(k)));
+}
+
+Ref<> results_object(Call& call) {
+  Operator& op = call.op;
+  if (call.result) return std::move(call.result);
+  if (op.schema.returns_nothing) return Ref<>::borrow(Py_None);
+  if (call.output_count == 1 || call.first_alone) return Ref<>(call.outputs[0].tensor.release_object());
+  Ref<> results = owned(op.result_type ? PyStructSequence_New(reinterpret_cast<PyTypeObject*>(op.result_type))
+                                       : PyTuple_New(call.output_count));
+  for (int k = 0; k < call.output_count; ++k) {
+    PyObject* tensor = call.outputs[k].tensor.release_object();
+    if (op.result_type) {
+      PyStructSequence_SetItem(results.get(), k, tensor);
+    } else {
+      PyTuple_SET_ITEM(results.get(), k, tensor);
+    }
+  }
+  return results;
+}
+
+// Calls the decomposition with positional and keyword-only arguments as the schema orders them, and
+// copies its result to out=.
+Ref<> call_composite(Operator& op, Given& given) {
+  const Schema& schema = op.schema;
+  PyObject* function = op.composite;
+  check(function, PyExc_NotImplementedError, schema.name, "(): the operator has no decomposition, and no kernel on this device");
+  PyObject* arguments[max_arguments + 1];
+  size_t count = schema.parameters.size();
+  std::copy_n(given.values, count, arguments);
+  const size_t keywords = count - schema.positional_count + (given.generator ? 1 : 0);
+  Ref<> names;
+  if (keywords > 0) {
+    names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
+    for (size_t i = schema.positional_count; i < count; ++i) {
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i) - schema.positional_count, Py_NewRef(schema.parameters[i].interned));
+    }
+    if (given.generator) {
+      arguments[count] = given.generator;
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(keywords) - 1, owned(PyUnicode_FromString("generator")).release());
+    }
+  }
+  Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
+  if (!given.out) return result;
+  if (is_tensor(given.out)) {
+    for (size_t i = 0; i < count; ++i) {
+      if (is_tensor(given.values[i]))
+        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
+    }
+  }
+  if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
+  const Ref<> written = give_to_outs(schema.name.c_str(), given.out, result.get());
+  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+}
+
+Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
+  PyObject* arguments[max_arguments + 2];
+  PyObject** end = arguments;
+  *end++ = first;
+  end = std::copy_n(given.values, count, end);
+  if (!given.generator) return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
+  static constinit LookedUpOnce names;
+  PyObject* const keywords = names.get([] {
+    const Ref<> generator = owned(PyUnicode_InternFromString("generator"));
+    return owned(PyTuple_Pack(1, generator.get()));
+  });
+  *end = given.generator;
+  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, keywords));
+}
+
+void refuse_inference_tensors(const Call& call) {
+  for (int i = 0; i < call.argument_count; ++i) {
+    const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
+    check(
+        !changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
+        "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor "
+        "before doing inplace update.");
+  }
+}
+
+void bump_versions(Call& call, const Given& given) {
+  const Schema& schema = call.op.schema;
+  if (given.out) {
+    for (int k = 0; k < call.output_count; ++k) {
+      if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
+    }
+  }
+  if (!call.op.changes_arguments) return;
+  for (int i = 0; i < call.argument_count; ++i) {
+    if (!schema.parameters[i].mutated) continue;
+    if (is_tensor(given.values[i])) {
+      ++as_tensor(given.values[i])->storage->version;
+    } else if (call[i].kind == ArgumentKind::Tensors) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k) {
+        ++as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage->version;
+      }
+    }
+  }
+}
+
+// The base's gradient is not defined after such a change.
+void refuse_unrecorded_view(const Call& call, bool requires_grad) {
+  const TensorObject& self = call.tensor(Operator::self_position);
+  if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
+  raise(PyExc_RuntimeError, call.name(),
+        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the view and the "
+        "inplace "
+        "operation either inside the no_grad block (if it is not to be tracked) or outside (if it is).");
+}
+
+PyObject* tuple_of(const Given& given, size_t count) {
+  PyObject* values = owned(PyTuple_New(static_cast<Py_ssize_t>(count))).release();
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(values, static_cast<Py_ssize_t>(i), Py_NewRef(given.values[i]));
+  return values;
+}
+
+Ref<> call_interposer(PyObject* function, Operator& op, const Given& given, bool record) {
+  const Ref<> kept = Ref<>::borrow(function);
+  const Ref<> values(tuple_of(given, op.schema.parameters.size()));
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.out ? given.out : Py_None,
+                           given.generator ? given.generator : Py_None, record ? Py_True : Py_False};
+  return owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
+}
+
+}  // namespace
+
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, Manner manner) {
+  const bool record = manner.record;
+  Given given;
+  collect(op, given, arguments, count, names);
+  Call call(op);
+  call.in_place = op.functional != nullptr;
+  call.generator = given.generator;
+  bool requires_grad = parse(call, given);
+  if (manner.front) manner.front->check(call);
+  if (PyObject* function = interposer()) [[unlikely]] {
+    Ref<> result = call_interposer(function, op, given, record);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
+  if (op.returns_self && record && grad_mode.enabled) refuse_unrecorded_view(call, requires_grad);
+  const bool recording = has_tape && record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
+  size_t parameters = op.schema.parameters.size();
+  if (recording) {
+    if (op.inplace_recorder) return call_recorder(op.inplace_recorder, reinterpret_cast<PyObject*>(&op), given, parameters);
+    check(!given.out, PyExc_RuntimeError, op.schema.name,
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  }
+  if (op.tags & tag_composite) {
+    const Operator& base = op.functional ? *op.functional : op;
+    resolve_device(call);
+    // The core computes an operator tagged core itself only where nothing is recorded.
+    const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
+    if (!computed || (recording && !op.recorder)) {
+      if (op.functional) {  // computed out of place, then copied
+        Ref<> result = call_composite(*op.functional, given);
+        TensorObject* self = call[Operator::self_position].tensor;
+        copy_into(self, as_tensor(result.get()));
+        ++self->storage->version;
+        return Ref<>::borrow(given.values[Operator::self_position]);
+      }
+      if (!recording || !op.recorder) return call_composite(op, given);
+      // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
+      // what the tape loses (the padding row of an embedding).
+      grad_mode.enabled = false;
+      Ref<> result;
+      try {
+        result = call_composite(op, given);
+      } catch (...) {
+        grad_mode.enabled = true;
+        throw;
+      }
+      grad_mode.enabled = true;
+      const bool handed_through = std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
+      return handed_through ? call_composite(op, given) : call_recorder(op.recorder, result.get(), given, parameters);
+    }
+  }
+  if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
+  if (given.out) take_out(call, given.out = given.freeze(given.out));
+  call.first_alone = manner.front && !recording;
+  try {
+    run(call);
+  } catch (const Declined&) {
+    return call_composite(op, given);  // the operators of the decomposition are recorded
+  }
+  if (manner.counted) bump_versions(call, given);
+  Ref<> result = results_object(call);
+  if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);
+  return result;
+}
+
+namespace {
+
+PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record,
+                 bool counted = true) noexcept {
+  Operator& op = *reinterpret_cast<Operator*>(self);
+  try {
+    return call_operator(op, arguments, count, names, Manner{.record = record, .counted = counted}).release();
+  } catch (const SchemaMismatch&) {
+    if (op.fallback) {
+      PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
+      if (result != Py_NotImplemented) return result;
+      Py_DECREF(result);  // no other spelling fits: the error of the schema stands
+    }
+    set_python_error();
+  } catch (...) {
+    set_python_error();
+  }
+  return nullptr;
+}
+
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+}
+
+// Without recording, in a decomposition too.
+PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  bool enabled = std::exchange(grad_mode.enabled, false);
+  PyObject* result = invoke(self, arguments, count, names, false);
+  grad_mode.enabled = enabled;
+  return result;
+}
+
+// For filling a new tensor: no tape holds it yet, so its version stays 0.
+PyObject* operator_uncounted(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return invoke(self, arguments, count, names, true, false);
+}
+
+// With the arguments as a dispatch hook gets them: one tuple of all, then out and generator.
+PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    enum { all_position, out_position, generator_position, expected_count };
+    const size_t parameters = op.schema.parameters.size();
+    PyObject* const all = count == expected_count ? arguments[all_position] : nullptr;
+    check(all && PyTuple_Check(all) && static_cast<size_t>(PyTuple_GET_SIZE(all)) == parameters, PyExc_TypeError,
+          "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ", op.schema.name);
+    PyObject* values[max_arguments + 2];
+    for (size_t i = 0; i < parameters; ++i) values[i] = PyTuple_GET_ITEM(all, static_cast<Py_ssize_t>(i));
+    const size_t positional = op.schema.positional_count;
+    PyObject *const out = arguments[out_position], *const generator = arguments[generator_position];
+    const bool has_out = out != Py_None, has_generator = generator != Py_None;
+    Ref<> names;
+    if (const size_t keywords = parameters - positional + has_out + has_generator) {
+      names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
+      Py_ssize_t at = 0;
+      for (size_t i = positional; i < parameters; ++i) {
+        PyTuple_SET_ITEM(names.get(), at++, Py_NewRef(op.schema.parameters[i].interned));
+      }
+      size_t end = parameters;
+      if (has_out) {
+        values[end++] = out;
+        PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("out")).release());
+      }
+      if (has_generator) {
+        values[end++] = generator;
+        PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("generator")).release());
+      }
+    }
+    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(), true);
+  });
+}
+
+// Runs the shape rule alone, so that a decomposition raises the errors of the operator. Nothing is
+// computed.
+PyObject* operator_check(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    Given given;
+    collect(op, given, arguments, count, nullptr);
+    Call call(op);
+    parse(call, given);
+    resolve_device(call);
+    op.shape(call);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* operator_has_kernel(PyObject* self, PyObject* device) {
+  return guarded<>(failure, [&] {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    return PyBool_FromLong(op.kernel_table()[device_from_object(device).type].there());
+  });
+}
+
+// As a method: tensor.add(other). The type is a method descriptor, so a plain call makes no bound
+// object.
+PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
+  return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+PyObject* operator_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<operator %s>", reinterpret_cast<Operator*>(self)->schema.text.c_str());
+}
+
+PyObject* parameters(PyObject* self, void*) {
+  return guarded<>(failure, [&] {
+    const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
+    Ref<> result = owned(PyTuple_New(static_cast<Py_ssize_t>(schema.parameters.size())));
+    for (size_t i = 0; i < schema.parameters.size(); ++i) {
+      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].interned));
+    }
+    return result.release();
+  });
+}
+
+template <PyObject* Operator::* slot>
+PyObject* get_slot(PyObject* self, void*) {
+  PyObject* value = reinterpret_cast<Operator*>(self)->*slot;
+  return Py_NewRef(value ? value : Py_None);
+}
+
+template <PyObject* Operator::* slot>
+int set_slot(PyObject* self, PyObject* value, void*) {
+  PyObject*& target = reinterpret_cast<Operator*>(self)->*slot;
+  if (value && value != Py_None && !PyCallable_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "expected a callable or None, not %s", Py_TYPE(value)->tp_name);
+    return -1;
+  }
+  Py_XSETREF(target, value && value != Py_None ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+
+int set_recorder(PyObject* self, PyObject* value, void* closure) {
+  if (set_slot<&Operator::recorder>(self, value, closure) < 0) return -1;
+  has_tape |= reinterpret_cast<Operator*>(self)->recorder != nullptr;
+  return 0;
+}
+
+// A custom operator is composite while it has a decomposition; in the catalogue a tag says so.
+int set_composite(PyObject* self, PyObject* value, void* closure) {
+  if (set_slot<&Operator::composite>(self, value, closure) < 0) return -1;
+  Operator& op = *reinterpret_cast<Operator*>(self);
+  if (op.schema.custom) op.tags = op.composite ? op.tags | tag_composite : op.tags & ~static_cast<uint32_t>(tag_composite);
+  return 0;
+}
+
+int set_doc(PyObject* self, PyObject* value, void*) {
+  Py_XSETREF(reinterpret_cast<Operator*>(self)->doc, value ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+
+PyObject* related(Operator* other) {
+  return Py_NewRef(other ? reinterpret_cast<PyObject*>(other) : Py_None);
+}
+
+PyGetSetDef operator_attributes[] = {
+    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, "The operator's name.", nullptr},
+    {"__name__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, nullptr, nullptr},
+    {"__qualname__",
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); }, nullptr,
+     nullptr, nullptr},
+    {"schema", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.text.c_str()); },
+     nullptr, "The text it was declared with.", nullptr},
+    {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); }, nullptr,
+     "The tags it was declared with.", nullptr},
+    {"parameters", parameters, nullptr, "The names of its parameters, in order.", nullptr},
+    {"elementwise", [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
+     "Whether an element of the result depends on the same element of the inputs only.", nullptr},
+    {"result_count",
+     [](PyObject* self, void*) { return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size()); },
+     nullptr, "How many tensors it returns.", nullptr},
+    {"inplace", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->inplace); }, nullptr,
+     "The in-place variant, or None.", nullptr},
+    {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); }, nullptr,
+     "Of an in-place variant: the operator it belongs to; else None.", nullptr},
+    {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
+    {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
+     nullptr},
+    {"recorder", get_slot<&Operator::recorder>, set_recorder, "recorder(result, *arguments) -> result", nullptr},
+    {"inplace_recorder", get_slot<&Operator::inplace_recorder>, set_slot<&Operator::inplace_recorder>,
+     "inplace_recorder(operator, *arguments) -> result", nullptr},
+    {"implementation", get_slot<&Operator::implementation>, set_slot<&Operator::implementation>,
+     "Of a custom operator: implementation(device, *arguments) -> result", nullptr},
+    {"allocator", get_slot<&Operator::allocator>, set_slot<&Operator::allocator>,
+     "Of a custom operator: allocator(*arguments) -> results that a compiled kernel is to write", nullptr},
+    {"result_type", get_slot<&Operator::result_type>, nullptr, "The type of several named results, or None.", nullptr},
+    {"__doc__", get_slot<&Operator::doc>, set_doc, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+// Pickled by name: an operator of the catalogue is an attribute of the package.
+PyObject* operator_reduce(PyObject* self, PyObject*) {
+  const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
+  if (!schema.custom) return PyUnicode_FromString(schema.name.c_str());
+  const Ref<> library(PyImport_ImportModule("candelabra.library"));
+  const Ref<> lookup(library ? PyObject_GetAttrString(library.get(), "operator_named") : nullptr);
+  return lookup ? Py_BuildValue("O(s)", lookup.get(), schema.name.c_str()) : nullptr;
+}
+
+PyMethodDef operator_methods[] = {
+    {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
+     "Call without recording on the tape."},
+    {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)), METH_FASTCALL | METH_KEYWORDS,
+     "Call without counting the change of a tensor that nobody else has seen yet."},
+    {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
+     "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
+    {"check", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_check)), METH_FASTCALL,
+     "Raise what a call with these arguments, given by position, would raise before it computes."},
+    {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Operator, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyObject* make_result_type(const Schema& schema) {
+  if (schema.result_names.size() < 2 || schema.result_names[0].empty()) return nullptr;
+  // The texts must outlive the type. A deque does not move them.
+  struct Texts {
+    std::string type_name;
+    std::vector<PyStructSequence_Field> fields;
+  };
+  static std::deque<Texts> kept;
+  Texts& texts = kept.emplace_back(Texts{"candelabra.return_types." + schema.name, {}});
+  for (const std::string& name : schema.result_names) {
+    texts.fields.push_back({PyUnicode_AsUTF8(owned(PyUnicode_InternFromString(name.c_str())).release()), nullptr});
+  }
+  texts.fields.push_back({nullptr, nullptr});
+  PyStructSequence_Desc description = {texts.type_name.c_str(), nullptr, texts.fields.data(),
+                                       static_cast<int>(schema.result_names.size())};
+  return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
+}
+
+Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise, const shapes::ElementwiseTraits* traits,
+                        PyObject* doc) {
+  Operator* op = PyObject_New(Operator, operator_type);
+  if (!op) throw PythonError();
+  op->vectorcall = operator_vectorcall;
+  new (&op->schema) Schema(std::move(schema));
+  new (&op->kernels) std::array<Kernel, max_device_types>{};
+  op->tags = tags;
+  op->shape = shape;
+  op->traits = traits;
+  op->composite = op->fallback = op->recorder = op->inplace_recorder = op->dict = nullptr;
+  op->implementation = op->allocator = nullptr;
+  op->doc = Py_NewRef(doc);
+  op->inplace = op->functional = nullptr;
+  op->result_type = make_result_type(op->schema);
+  op->elementwise = elementwise;
+  op->exact_out = needs_exact_out(op->schema.name);
+  op->out_memory = elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
+  op->changes_arguments = false;
+  for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
+  op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
+                     op->schema.parameters[Operator::self_position].mutated &&
+                     op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
+  by_name()[op->schema.name] = op;
+  return op;
+}
+
+// Shape rules of operators whose kernels compute element i of the result from element i of the
+// inputs.
+bool is_elementwise_rule(std::string_view rule) {
+  static const std::set<std::string_view> rules = {
+      "unary",         "unary_float", "unary_real",   "unary_angle",    "unary_bool",  "complex", "binary_alpha",
+      "binary",        "divide",      "binary_float", "binary_integer", "compare",     "where",   "clamp",
+      "ternary_float", "ternary",     "activation",   "masked_fill",    "mutate_self", "formula", "formula_float"};
+  return rules.contains(rule);
+}
+
+PyObject* declare_operator(PyObject*, PyObject* arguments) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    const char* text;
+    const char* rule;
+    unsigned int tags;
+    PyObject* doc;
+    if (!PyArg_ParseTuple(arguments, "ssIO:declare_operator", &text, &rule, &tags, &doc)) return nullptr;
+    Schema schema = parse_schema(text);
+    check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments, " parameters");
+    check(!find_operator(schema.name), PyExc_ValueError, "the operator ", schema.name, " is declared already");
+    ShapeRule shape = find_shape_rule(rule);
+    check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
+    bool elementwise = is_elementwise_rule(rule);
+    const shapes::ElementwiseTraits* traits = find_elementwise_traits(schema.name);
+    Operator* op = make_operator(schema, tags, shape, elementwise, traits, doc);
+    if (!op->schema.custom) declared().push_back(op);
+    if (tags & tag_inplace) {
+      schema.name += "_";
+      schema.parameters[Operator::self_position].mutated = true;
+      size_t paren = schema.text.find('(');
+      schema.text.replace(0, paren, schema.name);
+      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, traits, doc);
+      op->inplace->functional = op;
+    }
+    return Py_NewRef(reinterpret_cast<PyObject*>(op));
+  });
+}
+
+// The object lives on for its holders; another operator may be declared under its name.
+PyObject* forget_operator(PyObject*, PyObject* name) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text) return nullptr;
+    const Operator* op = find_operator(text);
+    check(!op || op->schema.custom, PyExc_ValueError, "forget_operator(): ", text, " belongs to the catalogue");
+    if (op && op->inplace) by_name().erase(op->inplace->schema.name);
+    by_name().erase(text);
+    return Py_NewRef(op ? Py_True : Py_False);
+  });
+}
+
+PyMethodDef operator_functions[] = {
+    {"forget_operator", forget_operator, METH_O, "forget_operator(name)\n\nTake a custom operator out of the registry."},
+    {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+const char* Call::name() const {
+  return op.schema.name.c_str();
+}
+
+Operator* find_operator(std::string_view name) {
+  auto found = by_name().find(name);
+  return found == by_name().end() ? nullptr : found->second;
+}
+
+const std::vector<Operator*>& all_operators() {
+  return declared();
+}
+
+Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
+  return owned(op.vectorcall(reinterpret_cast<PyObject*>(&op), arguments.begin(), arguments.size(), nullptr));
+}
+
+bool init_operator(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_descr_get, reinterpret_cast<void*>(operator_bind)},
+      {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+      {Py_tp_getset, operator_attributes},
+      {Py_tp_methods, operator_methods},
+      {Py_tp_members, operator_members},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {
+      "candelabra.Operator", sizeof(Operator), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return operator_type && PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)) == 0 &&
+         PyModule_AddFunctions(module, operator_functions) == 0;
+}
+
+}  // namespace candelabra

@@ -1,0 +1,94 @@
+// The operator object: a Python callable that parses its arguments by its schema and runs the
+// kernel.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "dispatch/call.hpp"
+#include "operators/out_arguments.hpp"
+#include "operators/schema.hpp"
+
+namespace candelabra {
+
+struct Kernel {
+  cb_kernel compiled = nullptr;
+  PyObject* python = nullptr;  // a callable
+  const cb_backend* backend = nullptr;
+  bool reads_contents = false;  // the kernel reads cb_call.contents
+  bool converts = false;        // accepts inputs of any dtype in place of the result's dtype
+  bool channels_last = false;   // accepts channels-last tensors
+  bool there() const { return compiled || python; }
+};
+
+namespace shapes {
+struct ElementwiseTraits;
+}
+// The special cases of the elementwise shape rules for this operator (shapes/elementwise.cpp).
+// Never null.
+const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
+
+struct Operator {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Schema schema;
+  uint32_t tags;
+  ShapeRule shape;
+  // never null; an in-place variant has those of its operator
+  const shapes::ElementwiseTraits* traits;
+  std::array<Kernel, max_device_types> kernels;
+  PyObject* composite;  // the decomposition of operators tagged composite
+  PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
+  // the autograd function, set by candelabra.autograd and called after the kernel: recorder(result,
+  // *arguments) -> result
+  PyObject* recorder;
+  // the autograd function of in-place operators, called instead of the kernel:
+  // inplace_recorder(operator, *arguments) -> result
+  PyObject* inplace_recorder;
+  // for custom operators without a compiled kernel: implementation(device, *arguments) -> result
+  PyObject* implementation;
+  // for custom operators with a compiled kernel: allocator(*arguments) -> the results to write
+  PyObject* allocator;
+  PyObject* doc;
+  PyObject* dict;
+  Operator* inplace;       // the in-place variant of this operator
+  Operator* functional;    // on an in-place variant: the operator it belongs to
+  PyObject* result_type;   // a structseq type if results are named, else null
+  bool changes_arguments;  // has any Tensor(a!), in-place variants included
+  // in-place variants, and operators such as fill_ that return their first Tensor(a!)
+  bool returns_self;
+  // element i of the result depends only on element i of the inputs, so they may share memory
+  bool elementwise;
+  bool exact_out;  // out= must have the dtype of the result
+  OutMemory out_memory;
+
+  // Operators with `returns_self` change and return this argument.
+  static constexpr int self_position = 0;
+
+  const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
+};
+
+extern PyTypeObject* operator_type;
+
+// Borrowed; null if there is no such operator.
+Operator* find_operator(std::string_view name);
+// All operators of the catalogue, without in-place variants, in declaration order.
+const std::vector<Operator*>& all_operators();
+
+struct Front;
+
+// Options of a call.
+struct Manner {
+  bool record = true;
+  bool counted = true;           // whether to bump the version of modified arguments
+  const Front* front = nullptr;  // the fast path that made the call, if any
+};
+// Calls an operator like a call from Python. New reference. Throws SchemaMismatch (arguments.hpp)
+// if the arguments do not match.
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, Manner manner);
+// Calls an operator with these Python arguments; autograd records it if enabled. New reference;
+// throws.
+Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
+
+bool init_operator(PyObject* module);
+
+}  // namespace candelabra

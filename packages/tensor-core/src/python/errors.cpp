@@ -1,0 +1,107 @@
+#include "python/errors.hpp"
+
+#include <new>
+#include <string_view>
+
+#include "candelabra/accelerator.h"
+
+namespace candelabra {
+
+PyObject* out_of_memory_error = nullptr;
+PyObject* backend_error = nullptr;
+PyObject* backend_version_error = nullptr;
+
+namespace {
+
+PyObject* accelerator_error = nullptr;
+
+// The stack level, for warnings, of the innermost Python frame outside this package.
+Py_ssize_t user_stack_level() {
+  Py_ssize_t level = 1;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame) {
+    PyObject* globals = PyFrame_GetGlobals(frame);
+    PyObject* name = PyDict_GetItemString(globals, "__name__");
+    const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    const std::string_view module = text ? text : "";
+    const bool ours = module == "candelabra" || module.starts_with("candelabra.");
+    Py_DECREF(globals);
+    PyFrameObject* caller = ours ? PyFrame_GetBack(frame) : nullptr;
+    Py_DECREF(frame);
+    frame = caller;
+    level += ours;
+  }
+  return level;
+}
+
+PyObject* warn_function(PyObject*, PyObject* message) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const char* text = PyUnicode_AsUTF8(message);
+    if (!text) return nullptr;
+    warn(text);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef warning_functions[] = {
+    {"warn", warn_function, METH_O, "warn(message)\n\nIssue a UserWarning at the line of the program that called Candelabra."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void warn(const std::string& message) {
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), user_stack_level()) < 0) throw PythonError();
+}
+
+bool init_errors(PyObject* module) {
+  if (PyModule_AddFunctions(module, warning_functions) < 0) return false;
+  auto add = [&](const char* name, const char* doc, PyObject* base, PyObject*& slot) {
+    slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
+    return slot && PyModule_AddObjectRef(module, name, slot) == 0;
+  };
+  return add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError, out_of_memory_error) &&
+         add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error) &&
+         add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
+             backend_error) &&
+         add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error,
+             backend_version_error);
+}
+
+PyObject* exception_of_status(int32_t status) {
+  switch (status) {
+    case CB_OUT_OF_MEMORY:
+      return out_of_memory_error;
+    case CB_ACCELERATOR_ERROR:
+      return accelerator_error;
+    case CB_VALUE_ERROR:
+      return PyExc_ValueError;
+    case CB_INDEX_ERROR:
+      return PyExc_IndexError;
+    case CB_TYPE_ERROR:
+      return PyExc_TypeError;
+    case CB_NOT_IMPLEMENTED:
+      return PyExc_NotImplementedError;
+    default:
+      return PyExc_RuntimeError;
+  }
+}
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a call failed without saying why");
+  } catch (const Error& error) {
+    PyErr_SetString(error.type, error.message.c_str());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "an unknown C++ exception");
+  }
+}
+
+}  // namespace candelabra

@@ -1,0 +1,66 @@
+// The parts of the Tensor type that are in files of their own.
+#pragma once
+
+#include <structmember.h>
+
+#include "tensor/tensor.hpp"
+
+namespace candelabra {
+
+extern PyGetSetDef tensor_attributes[];  // tensor_attributes.cpp
+// tensor_attributes.cpp: its own methods and those of interop.hpp
+extern PyMethodDef tensor_methods[];
+void init_tensor_methods();  // fills tensor_methods; call before the type is created
+
+// Call when a tensor starts to refer to other Python objects, so that the garbage collector finds
+// cycles.
+void track(TensorObject* tensor);
+// Creates an instance of a subclass on the memory of `data`.
+TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
+
+// Called the first time that requires_grad becomes true: loads candelabra.autograd, if it is
+// installed.
+void load_autograd();
+// tensor.requires_grad = True
+void ask_for_gradients(TensorObject* tensor);
+extern PyMethodDef grad_functions[];
+// The edge along which a tensor's gradient flows (Tensor._edge): new reference.
+PyObject* tensor_edge(PyObject* self);
+extern PyMethodDef tape_functions[];      // tape_nodes.cpp
+extern PyMethodDef gradient_functions[];  // gradient_walk.cpp
+bool init_grad_switch(PyObject* module);  // grad_switch.cpp
+
+PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);
+
+// The operators behind Python's number slots (tensor_numbers.cpp).
+namespace number_slots {
+PyObject* add(PyObject*, PyObject*);
+PyObject* subtract(PyObject*, PyObject*);
+PyObject* multiply(PyObject*, PyObject*);
+PyObject* true_divide(PyObject*, PyObject*);
+PyObject* floor_divide(PyObject*, PyObject*);
+PyObject* remainder(PyObject*, PyObject*);
+PyObject* power(PyObject*, PyObject*, PyObject*);
+PyObject* matrix_multiply(PyObject*, PyObject*);
+PyObject* bitwise_and(PyObject*, PyObject*);
+PyObject* bitwise_or(PyObject*, PyObject*);
+PyObject* bitwise_xor(PyObject*, PyObject*);
+PyObject* left_shift(PyObject*, PyObject*);
+PyObject* right_shift(PyObject*, PyObject*);
+PyObject* negative(PyObject*);
+PyObject* positive(PyObject*);
+PyObject* absolute(PyObject*);
+PyObject* invert(PyObject*);
+PyObject* inplace_add(PyObject*, PyObject*);
+PyObject* inplace_subtract(PyObject*, PyObject*);
+PyObject* inplace_multiply(PyObject*, PyObject*);
+PyObject* inplace_true_divide(PyObject*, PyObject*);
+PyObject* inplace_floor_divide(PyObject*, PyObject*);
+PyObject* inplace_remainder(PyObject*, PyObject*);
+PyObject* inplace_power(PyObject*, PyObject*, PyObject*);
+PyObject* inplace_and(PyObject*, PyObject*);
+PyObject* inplace_or(PyObject*, PyObject*);
+PyObject* inplace_xor(PyObject*, PyObject*);
+}  // namespace number_slots
+
+}  // namespace candelabra
