@@ -220,13 +220,13 @@ SCENARIOS = {
         for found in results:
             for name in names:
                 assert candelabra.equal(found[name], expected[name]), name
-        # With the last one out, nothing is around the recorders any more.
+        # With the last one out, nothing is around the autograd_functions any more.
         assert not autograd.recording._modes
         x = candelabra.ones(2, requires_grad=True)
         assert len({type(one) for one in at_once(lambda number: x.asinh().grad_fn)}) == 1
     """,
-    # The hooks are entered after a thread has read the modes, before it has installed the recorder.
-    "hooks that come in while a recorder is written": """
+    # The hooks are entered after a thread has read the modes, before it has installed the autograd function.
+    "hooks that come in while an autograd function is written": """
         from candelabra import autograd
 
         reading, entered = threading.Event(), threading.Event()

@@ -230,10 +230,10 @@ def test_recorders_are_plain_again_after_the_block():
     from candelabra.catalogue import OPERATORS
 
     (leaf(1.0) * 2).sum()
-    before = OPERATORS["mul"].recorder
+    before = OPERATORS["mul"].autograd_function
     with graph.save_on_cpu():
-        assert OPERATORS["mul"].recorder is not before
-    assert OPERATORS["mul"].recorder is before
+        assert OPERATORS["mul"].autograd_function is not before
+    assert OPERATORS["mul"].autograd_function is before
 
 
 def test_gradient_edge():

@@ -80,16 +80,16 @@ int32_t initialize(const cb_host*) {
     // the others.
     static const int registered = pthread_atfork(
         [] {
-          kept_weights_before_fork();
+          packed_weights_before_fork();
           allocator_before_fork();
         },
         [] {
           allocator_after_fork();
-          kept_weights_after_fork();
+          packed_weights_after_fork();
         },
         [] {
           allocator_after_fork();
-          kept_weights_after_fork();
+          packed_weights_after_fork();
           forked();
         });
     (void)registered;
@@ -114,7 +114,7 @@ int32_t allocate_memory(int32_t, size_t bytes, void*, void** result) {
 }
 
 void deallocate_memory(int32_t, void* memory, size_t bytes, void*) {
-  forget_weights(memory, bytes);
+  drop_packed_weights(memory, bytes);
   deallocate(memory, bytes);
 }
 
@@ -191,7 +191,7 @@ cb_backend make_table() {
   table.memory_statistics = statistics;
   table.reset_peak_statistics = [](int32_t) { reset_peak_statistics(); };
   table.empty_cache = [](int32_t) {
-    forget_all_weights();
+    drop_all_packed_weights();
     empty_cache();
   };
   table.set_memory_limit = limit_memory;

@@ -20,16 +20,16 @@ constexpr int64_t light = 1, moderate = 8, heavy = 40;
 template <typename Op, typename T>
 concept OnVectors = (std::is_same_v<T, float> || std::is_same_v<T, double>) && requires { Op::on_vectors; };
 // Such a formula may have a limited domain. Then `outside(x…)` is the mask of lanes outside it, and
-// `slowly(x…)` is the slow path for those.
+// `slow_path(x…)` is the slow path for those.
 template <typename Op, typename... V>
 concept Limited = requires(const Op op, V... x) { op.outside(x...); };
 
 // A formula on numbers may have a limited domain as well, given by `in_range(x…)`. If any number of
-// a block is outside, the whole block uses the slow path `slowly(x…)`.
+// a block is outside, the whole block uses the slow path `slow_path(x…)`.
 template <typename Op, typename... A>
 concept Ranged = requires(const Op op, A... x) {
   op.in_range(x...);
-  op.slowly(x...);
+  op.slow_path(x...);
 };
 
 template <typename Op, typename T, typename... V>
@@ -42,7 +42,7 @@ template <typename Op, typename T, typename... V>
   for (int lane = 0; lane < size; ++lane)
     if (outside.at(lane))
       result[lane] = [&]<size_t... K>(std::index_sequence<K...>) {
-        return op.slowly(values[K][lane]...);
+        return op.slow_path(values[K][lane]...);
       }(std::index_sequence_for<V...>{});
 }
 
@@ -64,7 +64,7 @@ template <typename Op, typename... V>
 // Registers per iteration. A cheap formula may set `at_once`, so that loads from L2 are issued
 // earlier. AVX2 has too few registers for that.
 template <typename Op, typename V>
-constexpr int registers_at_once() {
+constexpr int unroll_factor() {
   if constexpr (requires { Op::at_once; })
     return sizeof(V) == 64 ? Op::at_once : 1;
   else
@@ -77,7 +77,7 @@ template <typename Op, typename T, typename... A>
 [[gnu::always_inline]] inline void vector_loop(const Op& op, T* out, int64_t n, const A*... in) {
   using V = math::Vec<T>;
   int64_t i = 0;
-  constexpr int at_once = registers_at_once<Op, V>();
+  constexpr int at_once = unroll_factor<Op, V>();
   if constexpr (at_once > 1) {
     for (; i + at_once * V::size <= n; i += at_once * V::size) {
       V results[at_once];
@@ -102,7 +102,7 @@ void loop1(void* out, const void* const* in, int64_t n, const void* context) {
 #pragma omp simd reduction(| : outside)
       for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i));
       if (outside) {
-        for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i));
+        for (int64_t i = 0; i < n; ++i) o[i] = op.slow_path(load(a + i));
         return;
       }
     }
@@ -125,7 +125,7 @@ void loop2(void* out, const void* const* in, int64_t n, const void* context) {
 #pragma omp simd reduction(| : outside)
       for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i), load(b + i));
       if (outside) {
-        for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i), load(b + i));
+        for (int64_t i = 0; i < n; ++i) o[i] = op.slow_path(load(a + i), load(b + i));
         return;
       }
     }

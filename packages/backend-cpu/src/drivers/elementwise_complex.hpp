@@ -1,5 +1,5 @@
 // Elementwise functions of complex numbers on registers (vec_complex.hpp), each with its domain.
-// Numbers outside it use the slow path `slowly`, element by element.
+// Numbers outside it use the slow path `slow_path`, element by element.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ struct ModerateSquares {
   static Inside inside(VecComplex z) { return math::parts::moderate_squares(z); }
 };
 struct GrowsWithReal {
-  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real); }
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real); }
 };
 struct GrowsWithImag {
-  static Inside inside(VecComplex z) { return math::turns_and_grows(z.real, z.imag); }
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag); }
 };
 struct Arcs {
   static Inside inside(VecComplex z) { return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag); }
@@ -37,7 +37,7 @@ struct Arcs {
 struct Exp : GrowsWithReal {
   static VecComplex of(VecComplex z) { return exp(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::exp(z);
   }
 };
@@ -45,29 +45,29 @@ struct Exp2 : GrowsWithReal {
   static constexpr double ln2 = 0.693147180559945309417;
   static VecComplex of(VecComplex z) { return exp(VecComplex{z.real * ln2, z.imag * ln2}); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return complex_math::exp2(z);
   }
 };
 struct Expm1 : GrowsWithReal {
   static VecComplex of(VecComplex z) { return expm1(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return complex_math::expm1(z);
   }
 };
 struct Sigmoid {  // squares e^-z
-  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real, 300); }
   static VecComplex of(VecComplex z) { return sigmoid(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return T(1) / (T(1) + std::exp(-z));
   }
 };
 struct Log : ModerateSquares {
   static VecComplex of(VecComplex z) { return log(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::log(z);
   }
 };
@@ -78,7 +78,7 @@ struct Log2 : ModerateSquares {
     return {natural.real * by, natural.imag * by};
   }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return complex_math::log2(z);
   }
 };
@@ -89,7 +89,7 @@ struct Log10 : ModerateSquares {
     return {natural.real * by, natural.imag * by};
   }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::log10(z);
   }
 };
@@ -97,107 +97,107 @@ struct Log1p {
   static Inside inside(VecComplex z) { return Arcs::inside(z) & ((z.real != Real(-1.0)) | (z.imag != Real(0.0))); }
   static VecComplex of(VecComplex z) { return log1p(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return complex_math::log1p(z);
   }
 };
 struct Sqrt : ModerateSquares {
   static VecComplex of(VecComplex z) { return sqrt(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::sqrt(z);
   }
 };
 struct Rsqrt : ModerateSquares {
   static VecComplex of(VecComplex z) { return rsqrt(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return T(1) / std::sqrt(z);
   }
 };
 struct Sgn : ModerateSquares {
   static VecComplex of(VecComplex z) { return sgn(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return complex_math::sgn(z);
   }
 };
 struct Reciprocal : ModerateSquares {
   static VecComplex of(VecComplex z) { return reciprocal(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return T(1) / z;
   }
 };
 struct Sinh : GrowsWithReal {
   static VecComplex of(VecComplex z) { return sinh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::sinh(z);
   }
 };
 struct Cosh : GrowsWithReal {
   static VecComplex of(VecComplex z) { return cosh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::cosh(z);
   }
 };
 struct Tanh {  // squares sinh
-  static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real, 300); }
   static VecComplex of(VecComplex z) { return tanh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::tanh(z);
   }
 };
 struct Sin : GrowsWithImag {
   static VecComplex of(VecComplex z) { return sin(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::sin(z);
   }
 };
 struct Cos : GrowsWithImag {
   static VecComplex of(VecComplex z) { return cos(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::cos(z);
   }
 };
 struct Tan {
-  static Inside inside(VecComplex z) { return math::turns_and_grows(z.real, z.imag, 300); }
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag, 300); }
   static VecComplex of(VecComplex z) { return tan(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::tan(z);
   }
 };
 struct Asin : Arcs {
   static VecComplex of(VecComplex z) { return asin(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::asin(z);
   }
 };
 struct Acos : Arcs {
   static VecComplex of(VecComplex z) { return acos(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::acos(z);
   }
 };
 struct Asinh : Arcs {
   static VecComplex of(VecComplex z) { return asinh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::asinh(z);
   }
 };
 struct Acosh : Arcs {
   static VecComplex of(VecComplex z) { return acosh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::acosh(z);
   }
 };
@@ -205,7 +205,7 @@ struct Atanh {  // excludes the poles
   static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.real) != Real(1.0)) | (z.imag != Real(0.0))); }
   static VecComplex of(VecComplex z) { return atanh(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::atanh(z);
   }
 };
@@ -213,14 +213,14 @@ struct Atan {
   static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.imag) != Real(1.0)) | (z.real != Real(0.0))); }
   static VecComplex of(VecComplex z) { return atan(z); }
   template <typename T>
-  static T slowly(T z) {
+  static T slow_path(T z) {
     return std::atan(z);
   }
 };
 struct Abs : ModerateSquares {
   static Real of(VecComplex z) { return math::parts::magnitude(z); }
   template <typename T>
-  static auto slowly(T z) {
+  static auto slow_path(T z) {
     return std::abs(z);
   }
 };
@@ -228,7 +228,7 @@ struct Angle {
   static Inside inside(VecComplex z) { return (z.real == z.real) & (z.imag == z.imag); }
   static Real of(VecComplex z) { return atan2(z.imag, z.real); }
   template <typename T>
-  static auto slowly(T z) {
+  static auto slow_path(T z) {
     return std::arg(z);
   }
 };
@@ -236,11 +236,11 @@ struct Power {
   // Inside where e^(w log z) is neither 0 nor infinite.
   static VecComplex checked(Inside& inside, VecComplex z, VecComplex w) {
     const VecComplex t = log(z), power{fnma(w.imag, t.imag, w.real * t.real), fma(w.imag, t.real, w.real * t.imag)};
-    inside = math::parts::moderate_squares(z) & math::turns_and_grows(power.imag, power.real);
+    inside = math::parts::moderate_squares(z) & math::is_in_sincos_exp_range(power.imag, power.real);
     return exp(power);
   }
   template <typename T>
-  static T slowly(T z, T w) {
+  static T slow_path(T z, T w) {
     return complex_math::pow(z, w);
   }
 };
@@ -261,7 +261,7 @@ template <typename Op, typename R, typename... C>
   for (int lane = 0; lane < VecComplex::size; ++lane) {
     // Lanes of `inside` are in register order, not in memory order.
     const int offset = lane / 2 + lane % 2 * static_cast<int>(VecComplex::size / 2);
-    if (!inside.at(lane)) out[offset] = Op::slowly(in[offset]...);
+    if (!inside.at(lane)) out[offset] = Op::slow_path(in[offset]...);
   }
 }
 template <typename Op, typename R, typename... C>

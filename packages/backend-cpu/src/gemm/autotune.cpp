@@ -54,7 +54,7 @@ bool is_intel() {
 }
 
 GemmLibrary expected(ShapeClass shape) {
-  if (shape == ShapeClass::heavy && has_split_gemm()) return GemmLibrary::tiles;
+  if (shape == ShapeClass::heavy && has_amx_gemm()) return GemmLibrary::tiles;
   if (shape == ShapeClass::compact) return GemmLibrary::panels;
   return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
@@ -74,7 +74,7 @@ int forced() {
     if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
     if (value == "panels") return 1 + static_cast<int>(GemmLibrary::panels);
     if (value == "tiles") {
-      if (has_split_gemm()) return 1 + static_cast<int>(GemmLibrary::tiles);
+      if (has_amx_gemm()) return 1 + static_cast<int>(GemmLibrary::tiles);
       throw failure(CB_VALUE_ERROR,
                     "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
                     "for bfloat16, or the system does not let us use them");
@@ -118,10 +118,10 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   }
   decision.time_of(GemmLibrary::mkl) = mkl;
   decision.time_of(GemmLibrary::onednn) = onednn;
-  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
+  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_amx_gemm()) {
     // Timed alone: AMX does not reach its clock right after other work.
     float tiles = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { split_gemm(problem); }));
+    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { amx_gemm(problem); }));
     decision.time_of(GemmLibrary::tiles) = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
@@ -150,7 +150,7 @@ ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
     return ShapeClass::small;
   if (std::min(m, n) <= short_side) return ShapeClass::narrow;
   if (n <= few_columns) return ShapeClass::slender;
-  return suits_split_gemm(m, n, k) ? ShapeClass::heavy : ShapeClass::large;
+  return suits_amx_gemm(m, n, k) ? ShapeClass::heavy : ShapeClass::large;
 }
 
 GemmLibrary choose_gemm_library(ShapeClass shape) {
@@ -184,7 +184,7 @@ bool chooses_panels(const Gemm<double>& p) {
 }
 
 bool may_use_tiles() {
-  return has_split_gemm() && may_use(GemmLibrary::tiles);
+  return has_amx_gemm() && may_use(GemmLibrary::tiles);
 }
 
 std::string describe_gemm_choices() {

@@ -50,7 +50,7 @@ bool chooses_panels(const Gemm<double>& problem);
 // CANDELABRA_CPU_GEMM names no other library.
 bool may_use_tiles();
 
-// The candidates besides split_gemm() and panel_gemm(). All fulfil gemm()'s contract.
+// The candidates besides amx_gemm() and panel_gemm(). All fulfil gemm()'s contract.
 void gemm_by_mkl(const Gemm<float>& problem);
 void gemm_by_onednn(const Gemm<float>& problem);
 

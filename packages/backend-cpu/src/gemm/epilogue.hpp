@@ -32,7 +32,7 @@ template <typename V>
 
 // For one number of any dtype. Integers have no gelu, and complex numbers no activation.
 template <typename C>
-C activated_number(Activation activation, C x) {
+C apply_activation_number(Activation activation, C x) {
   if constexpr (std::is_integral_v<C>) {
     return activation == Activation::relu && x < C(0) ? C(0) : x;
   } else if constexpr (std::is_floating_point_v<C>) {
@@ -45,7 +45,7 @@ C activated_number(Activation activation, C x) {
 
 // to = activation(to + factor * added) for n contiguous numbers. `added` may be null.
 template <Activation activation, typename C>
-[[gnu::noinline]] void finish_row(const C* added, C factor, C* to, int64_t n) {
+[[gnu::noinline]] void apply_epilogue_row(const C* added, C factor, C* to, int64_t n) {
   using V = math::Vec<C>;
   const V by(factor);
   const auto step = [&](V sum, auto load, auto store) {
@@ -61,25 +61,25 @@ template <Activation activation, typename C>
         [&](V value) { value.store(to + i, n - i); });
 }
 template <typename C>
-void finish_row(Activation activation, const C* added, C factor, C* to, int64_t n) {
+void apply_epilogue_row(Activation activation, const C* added, C factor, C* to, int64_t n) {
   switch (activation) {
     case Activation::relu:
-      return finish_row<Activation::relu>(added, factor, to, n);
+      return apply_epilogue_row<Activation::relu>(added, factor, to, n);
     case Activation::gelu:
-      return finish_row<Activation::gelu>(added, factor, to, n);
+      return apply_epilogue_row<Activation::gelu>(added, factor, to, n);
     case Activation::none:
-      return finish_row<Activation::none>(added, factor, to, n);
+      return apply_epilogue_row<Activation::none>(added, factor, to, n);
   }
 }
 
 // Applies the epilogue to the rows of a whole product in memory.
 template <typename C>
-void finish_rows(const Finish<C>& finish, C* c, int64_t ldc, int64_t rows, int64_t columns) {
+void apply_epilogue_rows(const Epilogue<C>& finish, C* c, int64_t ldc, int64_t rows, int64_t columns) {
   // The cost that elementwise operators assume for gelu.
   const int64_t work = finish.activation == Activation::gelu ? 8 : 1;
   parallel_for(rows, grain_for(columns * work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      finish_row(finish.activation, finish.added ? finish.added + i * finish.added_step : nullptr, finish.factor, c + i * ldc,
+      apply_epilogue_row(finish.activation, finish.added ? finish.added + i * finish.added_step : nullptr, finish.factor, c + i * ldc,
                  columns);
   });
 }

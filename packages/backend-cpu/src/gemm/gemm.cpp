@@ -184,27 +184,27 @@ namespace {
 
 // Returns whether our own panels computed the product.
 template <typename T>
-bool try_panels(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
+bool try_panels(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr) {
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
   Gemm<T> part = p;
   part.k = p.k / cuts.deep;
   if (!chooses_panels(part)) return false;
-  multiply_in_parts(p, cuts, panel_gemm, finish, finish_block, false);
+  multiply_in_parts(p, cuts, panel_gemm, finish, epilogue_block, false);
   return true;
 }
 
 template <typename T>
-void multiply_by_mkl_in_parts(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
-  multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, finish_block);
+void multiply_by_mkl_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr) {
+  multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, epilogue_block);
 }
 
-void multiply_autotuned(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
-  if (try_panels(p, finish, finish_block)) return;
+void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, EpilogueBlock<float> epilogue_block) {
+  if (try_panels(p, finish, epilogue_block)) return;
   // A product cut along k is multiplied in parts, none of which uses AMX.
   const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
-  if (library == GemmLibrary::tiles) return finish ? split_gemm(p, *finish) : split_gemm(p);
+  if (library == GemmLibrary::tiles) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
-  multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, finish_block);
+  multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
 }
 
 }  // namespace
@@ -212,14 +212,14 @@ void multiply_autotuned(const Gemm<float>& p, const Finish<float>* finish, Finis
 void gemm(const Gemm<float>& problem) {
   multiply_autotuned(problem, nullptr, nullptr);
 }
-void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block) {
-  multiply_autotuned(problem, &finish, finish_block);
+void gemm(const Gemm<float>& problem, const Epilogue<float>& finish, EpilogueBlock<float> epilogue_block) {
+  multiply_autotuned(problem, &finish, epilogue_block);
 }
 void gemm(const Gemm<double>& problem) {
   if (!try_panels(problem)) multiply_by_mkl_in_parts(problem);
 }
-void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block) {
-  if (!try_panels(problem, &finish, finish_block)) multiply_by_mkl_in_parts(problem, &finish, finish_block);
+void gemm(const Gemm<double>& problem, const Epilogue<double>& finish, EpilogueBlock<double> epilogue_block) {
+  if (!try_panels(problem, &finish, epilogue_block)) multiply_by_mkl_in_parts(problem, &finish, epilogue_block);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
   multiply_by_mkl_in_parts(problem);

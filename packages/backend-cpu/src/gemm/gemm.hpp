@@ -34,7 +34,7 @@ enum class Activation : int32_t { none, relu, gelu };
 
 // The epilogue of a product: c = activation(c + factor * added) (matmul/finish.hpp).
 template <typename T>
-struct Finish {
+struct Epilogue {
   const T* added;      // n elements per row, or null
   int64_t added_step;  // elements between rows: 0 for a bias
   T factor;
@@ -43,9 +43,9 @@ struct Finish {
 // Applies the epilogue to a block of the product. The caller passes it, because its loops are
 // compiled per instruction set (matmul/finish.hpp).
 template <typename T>
-using FinishBlock = void (*)(const Finish<T>& finish, T* c, int64_t ldc, int64_t rows, int64_t columns);
-void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block);
-void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block);
+using EpilogueBlock = void (*)(const Epilogue<T>& finish, T* c, int64_t ldc, int64_t rows, int64_t columns);
+void gemm(const Gemm<float>& problem, const Epilogue<float>& finish, EpilogueBlock<float> epilogue_block);
+void gemm(const Gemm<double>& problem, const Epilogue<double>& finish, EpilogueBlock<double> epilogue_block);
 
 // Products of the same sizes, whose matrices lie a_step, b_step and c_step elements apart.
 template <typename T>

@@ -56,7 +56,7 @@ bool onednn_matmul(const MatmulProblem& p) {
   return with_onednn("matrix product", [&] {
     PrimitiveKey key;
     int32_t limit = p.batches > 1 ? threads_for_batch(p.m * p.n * p.k * p.batches) : threads_for(shape_class(p.m, p.n, p.k));
-    limit = wants_same_bits() ? 1 : std::min(limit, p.most_threads);
+    limit = is_deterministic() ? 1 : std::min(limit, p.most_threads);
     const LibraryThreads of_library(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
     key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,

@@ -60,7 +60,7 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
 template <typename T>
 void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
   if (activation == Activation::none) return;
-  for (int64_t j = 0; j < n; ++j) numbers[j * step] = T(activated_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
+  for (int64_t j = 0; j < n; ++j) numbers[j * step] = T(apply_activation_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
 }
 
 // sum + factor * added. The fused operations are spelled out: left to the compiler, loops over
@@ -185,7 +185,7 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
         if (beta != 0) sums[j] += beta * static_cast<float>(added[j]);
         if (bias) sums[j] += static_cast<float>(bias[j]);
       }
-      if (activation != Activation::none) finish_row<float>(activation, nullptr, 0, sums, n);
+      if (activation != Activation::none) apply_epilogue_row<float>(activation, nullptr, 0, sums, n);
       from_float(sums, row, n);
     }
   });
@@ -195,7 +195,7 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
 // numbers add nothing; the half precisions add either a matrix or c.
 template <typename T>
 void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
-                        const Finish<T>& finish) {
+                        const Epilogue<T>& finish) {
   if constexpr (is_half_v<T>) {
     const bool adds = finish.added != nullptr;
     multiply_half<T>(a, b, alpha, adds ? finish.factor : beta, adds ? finish.added : c.data,
@@ -233,8 +233,8 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
       gemm(problem);
     } else {
       if (!finish.added && finish.activation == Activation::none) return gemm(problem);
-      gemm(problem, finish, [](const Finish<T>& block, T* to, int64_t ldc, int64_t rows, int64_t columns) {
-        finish_rows(block, to, ldc, rows, columns);
+      gemm(problem, finish, [](const Epilogue<T>& block, T* to, int64_t ldc, int64_t rows, int64_t columns) {
+        apply_epilogue_rows(block, to, ldc, rows, columns);
       });
     }
   }
@@ -262,7 +262,7 @@ void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T bet
     }
     return;
   }
-  const Finish<T> finish{nullptr, 0, T(0), activation};
+  const Epilogue<T> finish{nullptr, 0, T(0), activation};
   if (c.has_plain_rows()) return multiply_into_rows<T>(a, b, alpha, beta, c, finish);
   if (c.transposed().has_plain_rows())
     return multiply_into_rows<T>(b.transposed(), a.transposed(), alpha, beta, c.transposed(), finish);

@@ -112,7 +112,7 @@ void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t colu
 }  // namespace
 
 template <typename T>
-void multiply_by_panels(const Gemm<T>& p) {
+void panel_gemm_loop(const Gemm<T>& p) {
   constexpr int64_t lanes = math::Vec<T>::size;
   // Rows that are read often are packed, so that those of a panel are contiguous.
   constexpr int64_t many_columns = 64, many_rows = 128, deep = 128;
@@ -146,8 +146,8 @@ void multiply_by_panels(const Gemm<T>& p) {
     }
   }
 }
-template void multiply_by_panels(const Gemm<float>&);
-template void multiply_by_panels(const Gemm<double>&);
+template void panel_gemm_loop(const Gemm<float>&);
+template void panel_gemm_loop(const Gemm<double>&);
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

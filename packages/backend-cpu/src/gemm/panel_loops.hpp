@@ -7,7 +7,7 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
-void multiply_by_panels(const Gemm<T>& problem);
+void panel_gemm_loop(const Gemm<T>& problem);
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

@@ -75,7 +75,7 @@ Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
 }
 
 bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts) {
-  if (wants_same_bits()) return false;
+  if (is_deterministic()) return false;
   constexpr int64_t long_side = 512;  // measured with two threads: parts take 1.04 to 1.09 of the library's time
   const int64_t threads = in_parallel() ? 1 : thread_count(), rounds = (cuts.count() + threads - 1) / threads;
   const bool shares_badly = 5 * cuts.count() < 4 * rounds * threads;  // a fifth of the threads' time is spent waiting

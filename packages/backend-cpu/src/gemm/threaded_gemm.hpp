@@ -41,18 +41,18 @@ inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
 
 // Applies the epilogue to the block of rows x columns of p's result at (row, column).
 template <typename T>
-void finish_at(const Gemm<T>& p, const Finish<T>* finish, FinishBlock<T> finish_block, int64_t row, int64_t column, int64_t rows,
+void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBlock<T> epilogue_block, int64_t row, int64_t column, int64_t rows,
                int64_t columns) {
   if (!finish) return;
-  Finish<T> block = *finish;
+  Epilogue<T> block = *finish;
   if (block.added) block.added += row * block.added_step + column;
-  finish_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
+  epilogue_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
 }
 
 // By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
 // are large enough to amortize packing the other factor again for each.
 template <typename T>
-void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Finish<T>* finish, FinishBlock<T> finish_block) {
+void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish, EpilogueBlock<T> epilogue_block) {
   constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
   const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -63,26 +63,26 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
     block.c += row * p.ldc;
     const LibraryThreads all;
     multiply(block);
-    finish_at(p, finish, finish_block, row, 0, block.m, p.n);
+    apply_epilogue_at(p, finish, epilogue_block, row, 0, block.m, p.n);
   }
 }
 
 }  // namespace parts_detail
 
 // Calls multiply(part) for each part, on one thread of the library each, then applies the epilogue.
-// `finish` and `finish_block` may be null. `has_threads`: multiply() can divide a product among
+// `finish` and `epilogue_block` may be null. `has_threads`: multiply() can divide a product among
 // threads itself.
 template <typename T>
-void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Finish<T>* finish = nullptr,
-                       FinishBlock<T> finish_block = nullptr, bool has_threads = true) {
+void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish = nullptr,
+                       EpilogueBlock<T> epilogue_block = nullptr, bool has_threads = true) {
   if (cuts.count() == 1) {
     const LibraryThreads one(1);
     multiply(p);
-    return parts_detail::finish_at(p, finish, finish_block, 0, 0, p.m, p.n);
+    return parts_detail::apply_epilogue_at(p, finish, epilogue_block, 0, 0, p.m, p.n);
   }
   if (has_threads && is_left_to_library(p.m, p.n, cuts))
-    return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
-  using parts_detail::finish_at;
+    return parts_detail::multiply_by_library(p, multiply, finish, epilogue_block);
+  using parts_detail::apply_epilogue_at;
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
   Scratch<T> sums((cuts.deep - 1) * results);  // of the parts along k, without the first
@@ -107,7 +107,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
         part.ldc = p.n;
       }
       multiply(part);
-      if (cuts.deep == 1) finish_at(p, finish, finish_block, row, column, part.m, part.n);
+      if (cuts.deep == 1) apply_epilogue_at(p, finish, epilogue_block, row, column, part.m, part.n);
     }
   });
   if (cuts.deep == 1) return;
@@ -115,7 +115,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
     for (int64_t i = begin; i < end; ++i)
       for (int64_t part = 0; part + 1 < cuts.deep; ++part)
         for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
-    finish_at(p, finish, finish_block, begin, 0, end - begin, p.n);
+    apply_epilogue_at(p, finish, epilogue_block, begin, 0, end - begin, p.n);
   });
 }
 

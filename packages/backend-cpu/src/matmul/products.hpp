@@ -69,7 +69,7 @@ void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b,
         for (int64_t j = 0; j < c.columns; ++j) row[j] = self.data[j * self.column_stride];
         return multiply_half<T>(a, b, 1, 0, nullptr, 0, row.data(), c, activation);
       }
-    Finish<T> finish{self.data, self.row_stride, beta, activation};
+    Epilogue<T> finish{self.data, self.row_stride, beta, activation};
     std::unique_ptr<Scratch<T>> packed;
     if (self.column_stride != 1 && c.columns != 1) {
       const int64_t rows = one_row ? 1 : c.rows;

@@ -371,7 +371,7 @@ inline bool count_allocated(Cache& all, int64_t bytes) {
   all.slow_calls.fetch_add(1, std::memory_order_relaxed);
   bool hit = false;
   void* block = all.take(size, hit);
-  if (!block && forget_all_weights()) block = all.take(size, hit);
+  if (!block && drop_all_packed_weights()) block = all.take(size, hit);
   if (!block) {
     all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
     out_of_memory(bytes);
@@ -388,7 +388,7 @@ void* allocate(size_t bytes) {
     out_of_memory(bytes);
   SizeClass size = size_class(bytes);
   const auto counted = [&] { return count_allocated(all, static_cast<int64_t>(size.bytes)); };
-  if (!counted() && !(forget_all_weights() && counted())) out_of_memory(bytes);
+  if (!counted() && !(drop_all_packed_weights() && counted())) out_of_memory(bytes);
   if (size.index < magazine_classes) {
     Magazine* mine = magazine();
     if (mine && mine->counts[size.index]) {

@@ -52,7 +52,7 @@ inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
 // Copies four rows of `bytes` bytes with ordinary stores, one cache line of each in turn. The
 // hardware prefetcher works within one page, so four rows give it four streams. Rows of the
 // destination are 64-byte aligned.
-inline void copy_in_turn(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t bytes) {
+inline void copy_interleaved(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t bytes) {
   const int64_t lines = bytes & ~int64_t{63};
   for (int64_t i = 0; i < lines; i += 64)
     for (int64_t row = 0; row < 4; ++row) {
@@ -70,13 +70,13 @@ inline void copy_pages(std::byte* out, const std::byte* in, int64_t bytes) {
   constexpr int64_t page = 4096, step = 4 * page;
   int64_t at = std::min<int64_t>(bytes, static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63));
   std::memcpy(out, in, at);
-  for (; at + step <= bytes; at += step) copy_in_turn(out + at, page, in + at, page, page);
+  for (; at + step <= bytes; at += step) copy_interleaved(out + at, page, in + at, page, page);
   std::memcpy(out + at, in + at, bytes - at);
 }
 
 // Fills with non-temporal stores. The caller issues the fence.
 template <typename U>
-void fill_past_caches(U* out, U value, int64_t n) {
+void fill_non_temporal(U* out, U value, int64_t n) {
   int64_t i = 0;
   alignas(64) U line[64 / sizeof(U)];
   for (U& each : line) each = value;
@@ -89,7 +89,7 @@ void fill_past_caches(U* out, U value, int64_t n) {
 template <typename U>
 void fill_bytes(U* out, U value, int64_t n) {
   if (n * static_cast<int64_t>(sizeof(U)) >= streaming_threshold()) {
-    fill_past_caches(out, value, n);
+    fill_non_temporal(out, value, n);
     _mm_sfence();
   } else {
     std::fill_n(out, n, value);

@@ -34,12 +34,12 @@ void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in
 
 // How long rows are stored: by memcpy; four rows interleaved, for moves between memory and memory;
 // or by non-temporal stores, which leave the fence to the caller.
-enum class RowStores { Ordinary, InTurn, PastCaches };
+enum class RowStores { Ordinary, Interleaved, NonTemporal };
 
 // For a move that reads as many bytes as it writes.
 inline RowStores row_stores(int64_t written) {
-  if (written >= streaming_threshold()) return RowStores::PastCaches;
-  return 2 * written > memory_move_bytes() ? RowStores::InTurn : RowStores::Ordinary;
+  if (written >= streaming_threshold()) return RowStores::NonTemporal;
+  return 2 * written > memory_move_bytes() ? RowStores::Interleaved : RowStores::Ordinary;
 }
 
 // Steps are in bytes.
@@ -69,13 +69,13 @@ inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int
   if (bytes > 16 && bytes < 32) return move_overlapping_rows<32>(out, out_step, in, in_step, rows, bytes);
   if (bytes > 32 && bytes < 64) return move_overlapping_rows<64>(out, out_step, in, in_step, rows, bytes);
   if (bytes < long_row) stores = RowStores::Ordinary;
-  if (stores == RowStores::PastCaches) {
+  if (stores == RowStores::NonTemporal) {
     for (int64_t i = 0; i < rows; ++i) stream_unfenced(out + i * out_step, in + i * in_step, bytes);
     return;
   }
   int64_t i = 0;
-  if (stores == RowStores::InTurn && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
-    for (; i + 4 <= rows; i += 4) copy_in_turn(out + i * out_step, out_step, in + i * in_step, in_step, bytes);
+  if (stores == RowStores::Interleaved && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
+    for (; i + 4 <= rows; i += 4) copy_interleaved(out + i * out_step, out_step, in + i * in_step, in_step, bytes);
   for (; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
 }
 

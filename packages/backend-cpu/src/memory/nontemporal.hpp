@@ -33,7 +33,7 @@ class LargeMove {
   ~LargeMove();
   LargeMove(const LargeMove&) = delete;
   LargeMove& operator=(const LargeMove&) = delete;
-  bool past_caches() const { return past_caches_; }
+  bool non_temporal() const { return past_caches_; }
 
  private:
   int64_t moved_;

@@ -16,7 +16,7 @@ template <typename Op, typename T, size_t... K>
 void loop_of(const Op& op, T* to, const void* const* in, int64_t n, std::index_sequence<K...>) {
   const auto from = [in](size_t k) { return static_cast<const T*>(in[k]); };
   int64_t i = 0;
-  constexpr int at_once = std::max(2, registers_at_once<Op, Floats>());
+  constexpr int at_once = std::max(2, unroll_factor<Op, Floats>());
   static_assert(at_once % 2 == 0);
   for (; i + at_once * Floats::size <= n; i += at_once * Floats::size) {
     Floats results[at_once];
@@ -58,11 +58,11 @@ void of_registers(Call& call) {
   dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Op{}, Work); });
 }
 template <typename Op, typename List, int64_t Work>
-void unary_of_registers(Call& call) {
+void unary_simd(Call& call) {
   of_registers<Op, List, Work, 1>(call);
 }
 template <typename Op, typename List, int64_t Work>
-void binary_of_registers(Call& call) {
+void binary_simd(Call& call) {
   of_registers<Op, List, Work, 2>(call);
 }
 

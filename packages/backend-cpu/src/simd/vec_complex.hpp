@@ -120,7 +120,7 @@ CANDELABRA_FORMULA Mask<double> zero_or_moderate(Vec<double> x) {
 }  // namespace parts
 
 // Domain of functions that need sine and cosine of `turn` and the exponential of `grow`.
-CANDELABRA_FORMULA Mask<double> turns_and_grows(Vec<double> turn, Vec<double> grow, double most = 700) {
+CANDELABRA_FORMULA Mask<double> is_in_sincos_exp_range(Vec<double> turn, Vec<double> grow, double most = 700) {
   return (abs(turn) < Vec<double>(vec_trigonometric_limit<double>)) & (abs(grow) < Vec<double>(most));
 }
 

@@ -18,7 +18,7 @@ extern "C" CB_EXPORT void candelabra_cpu_want_same_bits(int32_t wanted) {
 
 namespace candelabra::cpu {
 
-bool wants_same_bits() {
+bool is_deterministic() {
   return deterministic.load(std::memory_order_relaxed);
 }
 

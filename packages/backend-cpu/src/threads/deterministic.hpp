@@ -4,6 +4,6 @@
 namespace candelabra::cpu {
 
 // candelabra.use_deterministic_algorithms(True): such routines run on one thread.
-bool wants_same_bits();
+bool is_deterministic();
 
 }  // namespace candelabra::cpu

@@ -243,7 +243,7 @@ void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f
 // use_deterministic_algorithms() asks for it. Up to so much work, by which matrices of 256 rows are meant, one thread is as quick.
 inline int32_t threads_of_library(int64_t multiplications) {
   constexpr int64_t small = int64_t{1} << 24;
-  return multiplications <= small || wants_same_bits() ? 1 : INT32_MAX;
+  return multiplications <= small || is_deterministic() ? 1 : INT32_MAX;
 }
 
 // Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured with two).

@@ -45,7 +45,7 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
   constexpr int one_part = 512, block = 128, part = 256;
   int info = 0;
   const LibraryThreads threads(n <= one_part ? 1 : INT32_MAX);
-  if (n <= one_part || !wants_same_bits()) {
+  if (n <= one_part || !is_deterministic()) {
     Lapack<T>::potrf(upper ? "U" : "L", &n, a, &leading, &info);
     return info;
   }
@@ -150,7 +150,7 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   if (std::max(m, n) <= tiny) return factor_tiny_lu(m, n, a, leading, pivots);
   int info = 0;
   const LibraryThreads threads(std::min(m, n) <= one_part ? 1 : INT32_MAX);
-  if (std::min(m, n) <= one_part || !wants_same_bits()) {
+  if (std::min(m, n) <= one_part || !is_deterministic()) {
     Lapack<T>::getrf(&m, &n, a, &leading, pivots, &info);
     return info;
   }
@@ -197,7 +197,7 @@ void solve_lu(const char* transpose, int n, int columns, const T* a, int leading
 template <typename T>
 void invert_lu(int n, T* a, int leading, const int* pivots) {
   constexpr int one_part = 400, part = 64;
-  if (n <= one_part || !wants_same_bits()) {
+  if (n <= one_part || !is_deterministic()) {
     const LibraryThreads threads(n <= one_part ? 1 : INT32_MAX);
     int info = 0;
     with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots, work, size, &info); });

@@ -22,13 +22,13 @@ struct Entry {
   uintptr_t address;
   dnnl::memory::desc given, wanted;
   uint64_t contents;
-  KeptWeight room;  // null: seen only once
+  PackedWeight room;  // null: seen only once
 };
 
-class KeptWeights {
+class PackedWeights {
  public:
-  KeptWeight find(const WantedWeight& weight, bool& keep) {
-    KeptWeight unused;  // released after the lock
+  PackedWeight find(const WantedWeight& weight, bool& keep) {
+    PackedWeight unused;  // released after the lock
     const std::lock_guard lock(mutex_);
     const auto entry = entry_of(weight);
     if (entry == entries_.end()) {
@@ -45,7 +45,7 @@ class KeptWeights {
     return nullptr;
   }
 
-  void keep(const WantedWeight& weight, KeptWeight room) {
+  void keep(const WantedWeight& weight, PackedWeight room) {
     std::list<Entry> unused;
     const std::lock_guard lock(mutex_);
     const auto entry = entry_of(weight);
@@ -85,7 +85,7 @@ class KeptWeights {
     return entries_.end();
   }
 
-  void add(const WantedWeight& weight, KeptWeight& unused) {
+  void add(const WantedWeight& weight, PackedWeight& unused) {
     if (entries_.size() >= most_entries) {
       std::list<Entry> last;
       drop(std::prev(entries_.end()), last);
@@ -97,7 +97,7 @@ class KeptWeights {
     count_.store(entries_.size(), std::memory_order_relaxed);
   }
 
-  KeptWeight take_room(Entry& entry) {
+  PackedWeight take_room(Entry& entry) {
     if (entry.room) bytes_ -= size_of(entry);
     return std::exchange(entry.room, nullptr);
   }
@@ -118,8 +118,8 @@ class KeptWeights {
 };
 
 // Never destroyed: tensors may be freed during process exit.
-KeptWeights& kept() {
-  static KeptWeights* const instance = std::construct_at(static_cast<KeptWeights*>(std::malloc(sizeof(KeptWeights))));
+PackedWeights& kept() {
+  static PackedWeights* const instance = std::construct_at(static_cast<PackedWeights*>(std::malloc(sizeof(PackedWeights))));
   return *instance;
 }
 
@@ -130,13 +130,13 @@ int64_t kept_bytes_allowed() {
   return bytes;
 }
 
-KeptWeight find_weight(const WantedWeight& weight, bool& keep) {
+PackedWeight find_packed_weight(const WantedWeight& weight, bool& keep) {
   keep = false;
   if (weight.given.get_size() < smallest || kept_bytes_allowed() <= 0) return nullptr;
   return kept().find(weight, keep);
 }
 
-KeptWeight room_for_weight(size_t bytes) {
+PackedWeight room_for_weight(size_t bytes) {
   if (static_cast<int64_t>(bytes) > kept_bytes_allowed()) return nullptr;
   try {
     return std::make_shared<Scratch<char>>(static_cast<int64_t>(bytes));
@@ -146,24 +146,24 @@ KeptWeight room_for_weight(size_t bytes) {
   }
 }
 
-void keep_weight(const WantedWeight& weight, KeptWeight room) {
+void cache_packed_weight(const WantedWeight& weight, PackedWeight room) {
   kept().keep(weight, std::move(room));
 }
 
-void forget_weights(const void* memory, size_t bytes) noexcept {
+void drop_packed_weights(const void* memory, size_t bytes) noexcept {
   if (bytes < smallest) return;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   kept().forget(begin, begin + bytes);
 }
 
-bool forget_all_weights() noexcept {
+bool drop_all_packed_weights() noexcept {
   return kept().forget_all();
 }
 
-void kept_weights_before_fork() {
+void packed_weights_before_fork() {
   kept().mutex().lock();
 }
-void kept_weights_after_fork() {
+void packed_weights_after_fork() {
   kept().mutex().unlock();
 }
 

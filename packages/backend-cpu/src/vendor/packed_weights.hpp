@@ -20,26 +20,26 @@ struct WantedWeight {
   const dnnl::memory::desc &given, &wanted;
 };
 
-using KeptWeight = std::shared_ptr<Scratch<char>>;
+using PackedWeight = std::shared_ptr<Scratch<char>>;
 
 // Returns the packed weight, or null if it is not cached. From the second call with unchanged
 // contents on, a miss sets `keep`: the caller reorders the weight anyway, and passes it to
-// keep_weight().
-KeptWeight find_weight(const WantedWeight& weight, bool& keep);
+// cache_packed_weight().
+PackedWeight find_packed_weight(const WantedWeight& weight, bool& keep);
 // Memory for a weight to be cached, or null if it does not fit.
-KeptWeight room_for_weight(size_t bytes);
-void keep_weight(const WantedWeight& weight, KeptWeight room);
+PackedWeight room_for_weight(size_t bytes);
+void cache_packed_weight(const WantedWeight& weight, PackedWeight room);
 
 // Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an
 // eighth of the machine's memory.
 int64_t kept_bytes_allowed();
 
 // Drops the packed forms of weights in this memory, which is being freed.
-void forget_weights(const void* memory, size_t bytes) noexcept;
+void drop_packed_weights(const void* memory, size_t bytes) noexcept;
 // Drops all packed weights. Returns whether memory became free.
-bool forget_all_weights() noexcept;
+bool drop_all_packed_weights() noexcept;
 
-void kept_weights_before_fork();
-void kept_weights_after_fork();
+void packed_weights_before_fork();
+void packed_weights_after_fork();
 
 }  // namespace candelabra::cpu

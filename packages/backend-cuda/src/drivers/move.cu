@@ -47,7 +47,7 @@ void move_elements(const Call& call, const cb_tensor& out, const cb_tensor& in) 
   });
 }
 
-void begin_as(const Call& call, const cb_tensor& out, const cb_tensor& self) {
+void initialize_from(const Call& call, const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) move_elements(call, out, self);
 }
 

@@ -13,7 +13,7 @@ namespace candelabra::cuda {
 // be read by the same move.
 void move_elements(const Call& call, const cb_tensor& out, const cb_tensor& in);
 // The output of an operator that changes a part of self begins as a copy of it; in place it is there already.
-void begin_as(const Call& call, const cb_tensor& out, const cb_tensor& self);
+void initialize_from(const Call& call, const cb_tensor& out, const cb_tensor& self);
 
 // Zeros in all elements.
 void clear(const Call& call, const cb_tensor& out);

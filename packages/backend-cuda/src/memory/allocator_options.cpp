@@ -25,20 +25,20 @@ AllocatorOptions AllocatorOptions::parse(const char* text) {
       throw failure(CB_VALUE_ERROR, "CANDELABRA_CUDA_ALLOC_CONF: cannot make sense of '%s'", item.c_str());
     };
     if (name == "expandable_segments" || name == "caching") {
-      if (value != "True" && value != "False" && value != "true" && value != "false") refuse();
+      if (value != "True" && value != "False" && value != "true" && value != "false") raise_out_of_bounds();
       (name == "caching" ? options.caching : options.expandable_segments) = value[0] == 'T' || value[0] == 't';
     } else if (name == "max_split_size_mb") {
-      if (!is_number || !(number > 20 && number < 1e9)) refuse();
+      if (!is_number || !(number > 20 && number < 1e9)) raise_out_of_bounds();
       options.max_split_bytes = index_from_float<int64_t>(number, 0, most) << 20;
     } else if (name == "garbage_collection_threshold") {
-      if (!is_number || !(number > 0 && number < 1)) refuse();
+      if (!is_number || !(number > 0 && number < 1)) raise_out_of_bounds();
       options.collect_threshold = number;
     } else if (name == "roundup_power2_divisions") {
       const auto divisions = index_from_float<int64_t>(number, 0, most);
-      if (!is_number || !(number >= 1 && number < 1e9) || (divisions & (divisions - 1)) != 0) refuse();
+      if (!is_number || !(number >= 1 && number < 1e9) || (divisions & (divisions - 1)) != 0) raise_out_of_bounds();
       options.rounding_divisions = divisions;
     } else if (!name.empty()) {
-      refuse();
+      raise_out_of_bounds();
     }
   }
   return options;

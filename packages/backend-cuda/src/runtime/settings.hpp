@@ -21,7 +21,7 @@ struct Settings {
   std::atomic<int> cufft_plans{4096};          // how many a thread keeps
   std::atomic<int> told_of_waiting{0};         // calls that wait for the device: 1: a warning, 2: refused
 
-  bool wants_same_bits() const { return deterministic || cudnn_deterministic; }
+  bool is_deterministic() const { return deterministic || cudnn_deterministic; }
 };
 
 inline Settings& settings() {

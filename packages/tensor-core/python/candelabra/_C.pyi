@@ -79,8 +79,8 @@ class Operator:
     functional: Any
     composite: Any
     fallback: Any
-    recorder: Any
-    inplace_recorder: Any
+    autograd_function: Any
+    inplace_autograd_function: Any
     implementation: Any
     allocator: Any
     result_type: Any

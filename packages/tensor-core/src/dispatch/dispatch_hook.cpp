@@ -8,7 +8,7 @@
 
 namespace candelabra {
 
-std::atomic<int> interposers{0};
+std::atomic<int> dispatch_hooks{0};
 
 namespace {
 
@@ -18,7 +18,7 @@ struct Slot {
   Ref<> callable;
   // A thread that ends with a hook set must decrement the count.
   ~Slot() {
-    if (callable.release()) --interposers;
+    if (callable.release()) --dispatch_hooks;
   }
 };
 thread_local Slot slot;
@@ -35,7 +35,7 @@ PyObject* set_interposer(PyObject*, PyObject* callable) {
     return nullptr;
   }
   Ref<> before = std::exchange(slot.callable, callable == Py_None ? Ref<>() : Ref<>::borrow(callable));
-  interposers += (slot.callable ? 1 : 0) - (before ? 1 : 0);
+  dispatch_hooks += (slot.callable ? 1 : 0) - (before ? 1 : 0);
   return before ? before.release() : Py_NewRef(Py_None);
 }
 

@@ -9,12 +9,12 @@
 namespace candelabra {
 
 // How many threads have a hook. Without any, a call pays for one comparison.
-extern std::atomic<int> interposers;
+extern std::atomic<int> dispatch_hooks;
 // This thread's hook, or null. Borrowed.
 PyObject* thread_interposer();
 
-inline PyObject* interposer() {
-  return interposers.load(std::memory_order_relaxed) == 0 ? nullptr : thread_interposer();
+inline PyObject* dispatch_hook() {
+  return dispatch_hooks.load(std::memory_order_relaxed) == 0 ? nullptr : thread_interposer();
 }
 
 // Whether an object was made by make_wrapper. Its memory may not be its whole value, so callers ask

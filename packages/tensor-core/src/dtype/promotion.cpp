@@ -37,11 +37,11 @@ constexpr int promoted_integers(int a, int b) {
   return without == CB_UINT64 ? none : CB_INT8 + width(without) + 1;
 }
 
-constexpr int promoted(int a, int b) {
+constexpr int promote_dtypes(int a, int b) {
   if (a == b) return a;
-  if (category(a) > category(b)) return promoted(b, a);
+  if (category(a) > category(b)) return promote_dtypes(b, a);
   if (category(a) == integer && category(b) == integer) return promoted_integers(a, b);
-  if (category(a) == category(b) && a > b) return promoted(b, a);
+  if (category(a) == category(b) && a > b) return promote_dtypes(b, a);
   if (category(b) == complex_number) return a == CB_FLOAT64 ? CB_COMPLEX128 : b;
   if (category(b) != category(a)) return b;
   // neither represents all values of the other
@@ -54,7 +54,7 @@ using Table = std::array<std::array<uint8_t, dtype_count>, dtype_count>;
 constexpr Table make_table() {
   Table table{};
   for (int a = 0; a < dtype_count; ++a) {
-    for (int b = 0; b < dtype_count; ++b) table[a][b] = static_cast<uint8_t>(promoted(a, b));
+    for (int b = 0; b < dtype_count; ++b) table[a][b] = static_cast<uint8_t>(promote_dtypes(a, b));
   }
   return table;
 }

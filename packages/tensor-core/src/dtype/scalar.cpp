@@ -223,7 +223,7 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
 
 cb_scalar item(TensorObject* self) {
   check(self->numel == 1, PyExc_RuntimeError, "a Tensor with ", self->numel, " elements cannot be converted to Scalar");
-  if (interposer() && is_wrapper(as_object(self))) {
+  if (dispatch_hook() && is_wrapper(as_object(self))) {
     return scalar_from_object(owned(PyObject_CallMethod(as_object(self), "item", nullptr)).get());
   }
   const DeviceType& type = device_type(self->device());

@@ -12,12 +12,12 @@ namespace {
 
 PyTypeObject* front_type = nullptr;
 
-Front& as_front(PyObject* object) {
-  return *reinterpret_cast<Front*>(object);
+FastPath& as_front(PyObject* object) {
+  return *reinterpret_cast<FastPath*>(object);
 }
 
 // A check before parsing: a mismatch that is found later costs an exception.
-bool may_fit(const Front& front, PyObject* const* arguments, Py_ssize_t count) {
+bool may_fit(const FastPath& front, PyObject* const* arguments, Py_ssize_t count) {
   if (count > 0 && is_tensor(arguments[0]) && !front.is_for(*as_tensor(arguments[0]))) return false;
   const int seen = static_cast<int>(std::min<Py_ssize_t>(front.count, count));
   for (int i = 0; i < seen; ++i) {
@@ -27,7 +27,7 @@ bool may_fit(const Front& front, PyObject* const* arguments, Py_ssize_t count) {
 }
 
 PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  const Front& front = as_front(self);
+  const FastPath& front = as_front(self);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   PyObject* const* given = arguments;
   Py_ssize_t given_count = count;
@@ -56,15 +56,15 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
 PyObject* front_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *op, *function, *dimensions, *appended;
-    if (!PyArg_ParseTuple(arguments, "O!OO!O!:Front", operator_type, &op, &function, &PyTuple_Type, &dimensions, &PyTuple_Type,
+    if (!PyArg_ParseTuple(arguments, "O!OO!O!:FastPath", operator_type, &op, &function, &PyTuple_Type, &dimensions, &PyTuple_Type,
                           &appended)) {
       return nullptr;
     }
     const Py_ssize_t count = PyTuple_GET_SIZE(dimensions);
-    check(count <= static_cast<Py_ssize_t>(std::size(Front{}.dimensions)), PyExc_ValueError, "Front(): too many dimensions");
-    check(PyTuple_GET_SIZE(appended) < max_arguments, PyExc_ValueError, "Front(): too many arguments");
+    check(count <= static_cast<Py_ssize_t>(std::size(FastPath{}.dimensions)), PyExc_ValueError, "FastPath(): too many dimensions");
+    check(PyTuple_GET_SIZE(appended) < max_arguments, PyExc_ValueError, "FastPath(): too many arguments");
     const Ref<> made = owned(type->tp_alloc(type, 0));
-    Front& front = as_front(made.get());
+    FastPath& front = as_front(made.get());
     for (Py_ssize_t i = 0; i < count; ++i) {
       const long wanted = PyLong_AsLong(PyTuple_GET_ITEM(dimensions, i));
       if (wanted == -1 && PyErr_Occurred()) return nullptr;
@@ -94,7 +94,7 @@ int front_clear(PyObject* self) {
 void front_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  Front& front = as_front(self);
+  FastPath& front = as_front(self);
   if (front.weakrefs) PyObject_ClearWeakRefs(self);
   Py_XDECREF(reinterpret_cast<PyObject*>(front.op));
   Py_XDECREF(front.function);
@@ -124,9 +124,9 @@ PyMethodDef front_methods[] = {
 };
 
 PyMemberDef front_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Front, vectorcall), READONLY, nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(Front, dict), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Front, weakrefs), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FastPath, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(FastPath, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(FastPath, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -137,7 +137,7 @@ PyGetSetDef front_attributes[] = {
 
 }  // namespace
 
-void Front::check(const Call& call) const {
+void FastPath::check(const Call& call) const {
   if (call.arguments[0].is_tensor() && !is_for(*call.arguments[0].tensor)) mismatch(call.name(), "(): without a kernel");
   for (int i = 0; i < count; ++i) {
     if (!call.arguments[i].is_tensor() || !fits(i, *call.arguments[i].tensor)) {
@@ -158,14 +158,14 @@ bool init_front(PyObject* module) {
       {Py_tp_methods, front_methods},
       {Py_tp_members, front_members},
       {Py_tp_getset, front_attributes},
-      {Py_tp_doc, const_cast<char*>("Front(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
+      {Py_tp_doc, const_cast<char*>("FastPath(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
                                     "that fit the operator go to it directly.")},
       {0, nullptr},
   };
-  PyType_Spec spec = {"candelabra.Front", sizeof(Front), 0,
+  PyType_Spec spec = {"candelabra.FastPath", sizeof(FastPath), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
   front_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return front_type && PyModule_AddObjectRef(module, "Front", reinterpret_cast<PyObject*>(front_type)) == 0;
+  return front_type && PyModule_AddObjectRef(module, "FastPath", reinterpret_cast<PyObject*>(front_type)) == 0;
 }
 
 }  // namespace candelabra

@@ -9,7 +9,7 @@ namespace candelabra {
 // Replaces a Python function. A call goes to the operator if it matches the schema, its arguments
 // have the required numbers of dimensions, and the device has a kernel. It returns the operator's
 // first result only. All other calls go to the Python function.
-struct Front {
+struct FastPath {
   PyObject_HEAD vectorcallfunc vectorcall;
   Operator* op;
   PyObject* function;

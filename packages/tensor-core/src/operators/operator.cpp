@@ -103,19 +103,19 @@ Ref<> call_composite(Operator& op, Given& given) {
   return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
 }
 
-Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
+Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given& given, size_t count) {
   PyObject* arguments[max_arguments + 2];
   PyObject** end = arguments;
   *end++ = first;
   end = std::copy_n(given.values, count, end);
-  if (!given.generator) return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
+  if (!given.generator) return owned(PyObject_Vectorcall(autograd_function, arguments, count + 1, nullptr));
   static constinit LookedUpOnce names;
   PyObject* const keywords = names.get([] {
     const Ref<> generator = owned(PyUnicode_InternFromString("generator"));
     return owned(PyTuple_Pack(1, generator.get()));
   });
   *end = given.generator;
-  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, keywords));
+  return owned(PyObject_Vectorcall(autograd_function, arguments, count + 1, keywords));
 }
 
 void refuse_inference_tensors(const Call& call) {
@@ -164,7 +164,7 @@ PyObject* tuple_of(const Given& given, size_t count) {
   return values;
 }
 
-Ref<> call_interposer(PyObject* function, Operator& op, const Given& given, bool record) {
+Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
   PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.out ? given.out : Py_None,
@@ -183,8 +183,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
   if (manner.front) manner.front->check(call);
-  if (PyObject* function = interposer()) [[unlikely]] {
-    Ref<> result = call_interposer(function, op, given, record);
+  if (PyObject* function = dispatch_hook()) [[unlikely]] {
+    Ref<> result = call_dispatch_hook(function, op, given, record);
     if (result.get() != Py_NotImplemented) return result;
   }
   if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
@@ -192,7 +192,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool recording = has_tape && record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
   if (recording) {
-    if (op.inplace_recorder) return call_recorder(op.inplace_recorder, reinterpret_cast<PyObject*>(&op), given, parameters);
+    if (op.inplace_autograd_function) return call_autograd_function(op.inplace_autograd_function, reinterpret_cast<PyObject*>(&op), given, parameters);
     check(!given.out, PyExc_RuntimeError, op.schema.name,
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   }
@@ -201,7 +201,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     resolve_device(call);
     // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
-    if (!computed || (recording && !op.recorder)) {
+    if (!computed || (recording && !op.autograd_function)) {
       if (op.functional) {  // computed out of place, then copied
         Ref<> result = call_composite(*op.functional, given);
         TensorObject* self = call[Operator::self_position].tensor;
@@ -209,7 +209,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
         ++self->storage->version;
         return Ref<>::borrow(given.values[Operator::self_position]);
       }
-      if (!recording || !op.recorder) return call_composite(op, given);
+      if (!recording || !op.autograd_function) return call_composite(op, given);
       // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
       // what the tape loses (the padding row of an embedding).
       grad_mode.enabled = false;
@@ -222,7 +222,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
       }
       grad_mode.enabled = true;
       const bool handed_through = std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
-      return handed_through ? call_composite(op, given) : call_recorder(op.recorder, result.get(), given, parameters);
+      return handed_through ? call_composite(op, given) : call_autograd_function(op.autograd_function, result.get(), given, parameters);
     }
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
@@ -235,7 +235,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
-  if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);
+  if (recording && op.autograd_function) return call_autograd_function(op.autograd_function, result.get(), given, parameters);
   return result;
 }
 
@@ -372,8 +372,8 @@ int set_slot(PyObject* self, PyObject* value, void*) {
 }
 
 int set_recorder(PyObject* self, PyObject* value, void* closure) {
-  if (set_slot<&Operator::recorder>(self, value, closure) < 0) return -1;
-  has_tape |= reinterpret_cast<Operator*>(self)->recorder != nullptr;
+  if (set_slot<&Operator::autograd_function>(self, value, closure) < 0) return -1;
+  has_tape |= reinterpret_cast<Operator*>(self)->autograd_function != nullptr;
   return 0;
 }
 
@@ -419,9 +419,9 @@ PyGetSetDef operator_attributes[] = {
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
      nullptr},
-    {"recorder", get_slot<&Operator::recorder>, set_recorder, "recorder(result, *arguments) -> result", nullptr},
-    {"inplace_recorder", get_slot<&Operator::inplace_recorder>, set_slot<&Operator::inplace_recorder>,
-     "inplace_recorder(operator, *arguments) -> result", nullptr},
+    {"autograd_function", get_slot<&Operator::autograd_function>, set_recorder, "autograd_function(result, *arguments) -> result", nullptr},
+    {"inplace_autograd_function", get_slot<&Operator::inplace_autograd_function>, set_slot<&Operator::inplace_autograd_function>,
+     "inplace_autograd_function(operator, *arguments) -> result", nullptr},
     {"implementation", get_slot<&Operator::implementation>, set_slot<&Operator::implementation>,
      "Of a custom operator: implementation(device, *arguments) -> result", nullptr},
     {"allocator", get_slot<&Operator::allocator>, set_slot<&Operator::allocator>,
@@ -447,7 +447,7 @@ PyMethodDef operator_methods[] = {
     {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)), METH_FASTCALL | METH_KEYWORDS,
      "Call without counting the change of a tensor that nobody else has seen yet."},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
-     "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
+     "again(arguments, out, generator)\n\nCall with the arguments that an dispatch hook was given."},
     {"check", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_check)), METH_FASTCALL,
      "Raise what a call with these arguments, given by position, would raise before it computes."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
@@ -489,7 +489,7 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->tags = tags;
   op->shape = shape;
   op->traits = traits;
-  op->composite = op->fallback = op->recorder = op->inplace_recorder = op->dict = nullptr;
+  op->composite = op->fallback = op->autograd_function = op->inplace_autograd_function = op->dict = nullptr;
   op->implementation = op->allocator = nullptr;
   op->doc = Py_NewRef(doc);
   op->inplace = op->functional = nullptr;

@@ -38,12 +38,12 @@ struct Operator {
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
-  // the autograd function, set by candelabra.autograd and called after the kernel: recorder(result,
+  // the autograd function, set by candelabra.autograd and called after the kernel: autograd_function(result,
   // *arguments) -> result
-  PyObject* recorder;
+  PyObject* autograd_function;
   // the autograd function of in-place operators, called instead of the kernel:
-  // inplace_recorder(operator, *arguments) -> result
-  PyObject* inplace_recorder;
+  // inplace_autograd_function(operator, *arguments) -> result
+  PyObject* inplace_autograd_function;
   // for custom operators without a compiled kernel: implementation(device, *arguments) -> result
   PyObject* implementation;
   // for custom operators with a compiled kernel: allocator(*arguments) -> the results to write
@@ -74,13 +74,13 @@ Operator* find_operator(std::string_view name);
 // All operators of the catalogue, without in-place variants, in declaration order.
 const std::vector<Operator*>& all_operators();
 
-struct Front;
+struct FastPath;
 
 // Options of a call.
 struct Manner {
   bool record = true;
   bool counted = true;           // whether to bump the version of modified arguments
-  const Front* front = nullptr;  // the fast path that made the call, if any
+  const FastPath* front = nullptr;  // the fast path that made the call, if any
 };
 // Calls an operator like a call from Python. New reference. Throws SchemaMismatch (arguments.hpp)
 // if the arguments do not match.

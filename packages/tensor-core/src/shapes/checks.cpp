@@ -50,7 +50,7 @@ std::string_view base_name(const Call& call) {
   return call.op.functional ? call.op.functional->schema.name : call.op.schema.name;
 }
 
-const char* c_name(Dtype dtype) {
+const char* cpp_type_name(Dtype dtype) {
   static constexpr const char* names[dtype_count] = {"bool",
                                                      "unsigned char",
                                                      "signed char",
@@ -126,13 +126,13 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
                      : dtype == Dtype::Int8  ? "int8_t"
                      : dtype == Dtype::Int16 ? "int16_t"
                      : dtype == Dtype::Int64 ? "int64_t"
-                                             : c_name(dtype);
+                                             : cpp_type_name(dtype);
   check(fits, PyExc_RuntimeError, "value cannot be converted to type ", type, " without overflow");
 }
 
 void check_factor(const Call& call, const char* factor_name, const cb_scalar& factor, Dtype dtype) {
   check(!(factor.flags & CB_SCALAR_UNSIGNED) || !is_integral(dtype) || dtype == Dtype::UInt64, PyExc_RuntimeError,
-        "value cannot be converted to type ", c_name(dtype), " without overflow");
+        "value cannot be converted to type ", cpp_type_name(dtype), " without overflow");
   if (factor.kind == CB_SCALAR_INT || is_complex(dtype)) return;
   check(factor.kind != CB_SCALAR_BOOL || dtype == Dtype::Bool, PyExc_RuntimeError, "Boolean ", factor_name,
         " only supported for Boolean results.");
@@ -152,7 +152,7 @@ uint64_t dim_set(std::span<const int64_t> dims, int ndim) {
   return ndim == 0 ? 0 : set;
 }
 
-Dtype promoted(Call& call, std::span<const int> operands) {
+Dtype promote_dtypes(Call& call, std::span<const int> operands) {
   Promotion promotion;
   for (int i : operands) {
     const Argument& argument = call[i];
@@ -193,7 +193,7 @@ Output& combine(Call& call, std::span<const int> operands, Dtype result) {
   return output;
 }
 
-void see_dimension(Call& call, int i) {
+void unsqueeze_scalar(Call& call, int i) {
   static constexpr int64_t one = 1;
   const Argument& argument = call[i];
   if (argument.kind == ArgumentKind::Number || (argument.is_tensor() && argument.tensor->ndim() == 0)) {
@@ -215,7 +215,7 @@ void set_layout(Output& output, bool channels_last) {
   if (channels_last) output.strides = channels_last_strides(output.sizes);
 }
 
-void spread_list(Call& call, int i, int spatial, const char* list_name, const char* what) {
+void expand_list(Call& call, int i, int spatial, const char* list_name, const char* what) {
   const auto values = call.ints(i);
   if (static_cast<int>(values.size()) == spatial) return;
   check(values.size() == 1, PyExc_RuntimeError, base_name(call), "(): expected ", list_name,

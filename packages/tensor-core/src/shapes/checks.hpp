@@ -11,7 +11,7 @@ namespace candelabra::shapes {
 std::string_view base_name(const Call& call);
 
 // The C++ name of the dtype, which some of PyTorch's messages use: "float", "long".
-const char* c_name(Dtype dtype);
+const char* cpp_type_name(Dtype dtype);
 
 // Throws NotImplementedError: "lerp" not implemented for 'Long'.
 [[noreturn]] void not_implemented(const Call& call, Dtype dtype);
@@ -33,9 +33,9 @@ void check_factor(const Call& call, const char* factor_name, const cb_scalar& fa
 uint64_t dim_set(std::span<const int64_t> dims, int ndim);
 
 // The promoted dtype of these arguments, tensors or numbers. Missing ones are skipped.
-Dtype promoted(Call& call, std::span<const int> operands);
-inline Dtype promoted(Call& call, std::initializer_list<int> operands) {
-  return promoted(call, std::span<const int>(operands.begin(), operands.size()));
+Dtype promote_dtypes(Call& call, std::span<const int> operands);
+inline Dtype promote_dtypes(Call& call, std::initializer_list<int> operands) {
+  return promote_dtypes(call, std::span<const int>(operands.begin(), operands.size()));
 }
 
 // Broadcasts the operands, already converted, of an elementwise operator and adds its output.
@@ -45,14 +45,14 @@ inline Output& combine(Call& call, std::initializer_list<int> operands, Dtype re
 }
 
 // Makes the kernel see an argument without dimensions as one of shape (1).
-void see_dimension(Call& call, int i);
+void unsqueeze_scalar(Call& call, int i);
 // Output::inserted for a result whose sizes are those of this tensor.
-inline uint64_t inserted_dimension(const TensorObject& tensor) {
+inline uint64_t scalar_inserted_dims(const TensorObject& tensor) {
   return tensor.ndim() == 0 ? 1 : 0;
 }
 
 // Whether this batch of images or volumes is channels-last; results then are, too.
-inline bool prefers_channels_last(const TensorObject& tensor) {
+inline bool is_channels_last_batch(const TensorObject& tensor) {
   if (tensor.contiguous) return false;
   return tensor.ndim() == 4 ? is_channels_last(tensor) : tensor.ndim() == 5 && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
 }
@@ -61,7 +61,7 @@ void make_layout(Call& call, int i, bool channels_last);
 void set_layout(Output& output, bool channels_last);
 
 // Expands a list of one entry to all spatial dimensions; throws on other lengths.
-void spread_list(Call& call, int i, int spatial, const char* list_name, const char* what);
+void expand_list(Call& call, int i, int spatial, const char* list_name, const char* what);
 
 // Throws if an entry does not fit in int32: larger ones would overflow in the computation of sizes
 // and in kernels.

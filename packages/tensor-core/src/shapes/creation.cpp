@@ -254,7 +254,7 @@ void arange(Call& call) {
   }
   for (int i : {at::start, at::end, at::step}) {
     check(!(call[i].scalar.flags & CB_SCALAR_UNSIGNED) || (i != at::step && (dtype == Dtype::UInt64 || !is_integral(dtype))),
-          PyExc_RuntimeError, "value cannot be converted to type ", c_name(dtype), " without overflow");
+          PyExc_RuntimeError, "value cannot be converted to type ", cpp_type_name(dtype), " without overflow");
   }
   call.add_output(dtype, Dims{range_length(start, end, step)});
 }

@@ -192,12 +192,12 @@ void custom(Call& call) {
 
 void formula(Call& call) {
   const std::vector<int> operands = find_operands(call);
-  compute_in(call, operands, promoted(call, operands));
+  compute_in(call, operands, promote_dtypes(call, operands));
 }
 
 void formula_float(Call& call) {
   const std::vector<int> operands = find_operands(call);
-  const Dtype dtype = promoted(call, operands);
+  const Dtype dtype = promote_dtypes(call, operands);
   compute_in(call, operands, is_integral(dtype) ? default_dtype() : dtype);
 }
 

@@ -279,7 +279,7 @@ void binary(Call& call) {
     call.add_output(like->dtype, like->sizes);
     return;
   }
-  const Dtype dtype = promoted(call, both_operands);
+  const Dtype dtype = promote_dtypes(call, both_operands);
   check_binary(call, dtype);
   combine_pair(call, dtype, dtype);
 }
@@ -294,7 +294,7 @@ void binary_alpha(Call& call) {
     call.add_output(like->dtype, like->sizes);
     return;
   }
-  const Dtype dtype = promoted(call, both_operands);
+  const Dtype dtype = promote_dtypes(call, both_operands);
   check_alpha(call, dtype);
   combine_pair(call, dtype, dtype);
 }
@@ -305,14 +305,14 @@ void binary_float(Call& call) {
     call.add_output(like->dtype, like->sizes);
     return;
   }
-  const Dtype dtype = promoted(call, both_operands);
+  const Dtype dtype = promote_dtypes(call, both_operands);
   check_dtype(call, dtype);
   combine_pair(call, floating_or_default(dtype), floating_or_default(dtype));
 }
 
 void binary_integer(Call& call) {
   const TensorObject* like = fast_pair(call);
-  const Dtype dtype = like ? like->dtype : promoted(call, both_operands);
+  const Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
   if (!is_integral(dtype)) not_implemented(call, dtype);
   check_dtype(call, dtype);
   if (like) {
@@ -334,7 +334,7 @@ void divide(Call& call) {
     call.add_output(like->dtype, like->sizes);
     return;
   }
-  Dtype dtype = like ? like->dtype : promoted(call, both_operands);
+  Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
   if (!rounding.given()) {
     dtype = floating_or_default(dtype);
   } else if (is_complex(dtype) || dtype == Dtype::Bool) {
@@ -349,7 +349,7 @@ void compare(Call& call) {
     call.add_output(Dtype::Bool, like->sizes);
     return;
   }
-  const Dtype dtype = promoted(call, both_operands);
+  const Dtype dtype = promote_dtypes(call, both_operands);
   if (is_complex(dtype)) check_comparison(call, dtype);
   combine_pair(call, dtype, Dtype::Bool);
 }
@@ -359,7 +359,7 @@ void compare(Call& call) {
 void where(Call& call) {
   namespace at = positions::where;
   check_condition(call[at::condition]);
-  const Dtype dtype = promoted(call, {at::input, at::other});
+  const Dtype dtype = promote_dtypes(call, {at::input, at::other});
   // A half-precision result takes a number beyond its range as infinity.
   const bool exactly = is_integral(dtype) || itemsize(dtype) > 2;
   for (int i : {at::input, at::other}) {
@@ -375,7 +375,7 @@ void clamp(Call& call) {
   namespace at = positions::clamp;
   check(call[at::min].given() || call[at::max].given(), PyExc_RuntimeError,
         "clamp(): At least one of 'min' or 'max' must not be None");
-  const Dtype dtype = promoted(call, {at::self, at::min, at::max});
+  const Dtype dtype = promote_dtypes(call, {at::self, at::min, at::max});
   check(!is_complex(dtype), PyExc_NotImplementedError, "clamp is not supported for complex types");
   if (dtype == Dtype::Bool) not_implemented(call, dtype);
   for (int i : {at::self, at::min, at::max}) {
@@ -388,7 +388,7 @@ void clamp(Call& call) {
 // addcmul, addcdiv: the same positions.
 void ternary(Call& call) {
   namespace at = positions::addcdiv;
-  const Dtype dtype = promoted(call, {at::self, at::tensor1, at::tensor2});
+  const Dtype dtype = promote_dtypes(call, {at::self, at::tensor1, at::tensor2});
   if (is_special(call, Special::RefusesIntegerDivision) && is_integral(call.tensor(at::tensor1).dtype) &&
       is_integral(call.tensor(at::tensor2).dtype)) {
     raise(PyExc_RuntimeError,
@@ -404,12 +404,12 @@ void ternary(Call& call) {
 void ternary_float(Call& call) {
   namespace at = positions::lerp;
   static constexpr std::array<int, 3> operands{at::self, at::end, at::weight};
-  const Dtype dtype = call[at::self].is_tensor() ? call.tensor(at::self).dtype : promoted(call, operands);
+  const Dtype dtype = call[at::self].is_tensor() ? call.tensor(at::self).dtype : promote_dtypes(call, operands);
   for (int i : operands) {
     if (call[i].is_tensor()) {
       const Dtype other = call.tensor(i).dtype;
-      check(other == dtype, PyExc_RuntimeError, "lerp(): expected dtype ", c_name(dtype), " for `",
-            call.op.schema.parameters[static_cast<size_t>(i)].name, "` but got dtype ", c_name(other),
+      check(other == dtype, PyExc_RuntimeError, "lerp(): expected dtype ", cpp_type_name(dtype), " for `",
+            call.op.schema.parameters[static_cast<size_t>(i)].name, "` but got dtype ", cpp_type_name(other),
             "; convert it with .to(candelabra.", name(dtype), ")");
     } else {
       check_number_fits(call[i].scalar, dtype, false);
@@ -440,7 +440,7 @@ void activation_backward(Call& call) {
     call.add_output(like->dtype, like->sizes);
     return;
   }
-  const Dtype dtype = promoted(call, both_operands);
+  const Dtype dtype = promote_dtypes(call, both_operands);
   combine_pair(call, dtype, dtype);
 }
 
@@ -448,7 +448,7 @@ void activation_backward(Call& call) {
 // target, of one floating dtype.
 void loss_backward(Call& call) {
   namespace at = positions::squared_error_backward;
-  const Dtype dtype = promoted(call, {at::grad, at::self, at::target});
+  const Dtype dtype = promote_dtypes(call, {at::grad, at::self, at::target});
   if (is_integral(dtype) || is_complex(dtype)) not_implemented(call, dtype);
   for (int i : {at::grad, at::self, at::target}) call.convert(i, dtype);
   combine(call, {at::grad, at::self, at::target}, dtype);

@@ -68,7 +68,7 @@ Dims broadcast_batches(const Call& call, int i, int j) {
   return broadcast_sizes(linalg_title(call).c_str(), batch_of(call.tensor(i)), batch_of(call.tensor(j)));
 }
 
-void expand_batch(Call& call, int i, const Dims& batch, int inner) {
+void broadcast_batch(Call& call, int i, const Dims& batch, int inner) {
   const TensorObject& tensor = call.tensor(i);
   Dims sizes = batch;
   for (int d = tensor.ndim() - inner; d < tensor.ndim(); ++d) sizes.push_back(tensor.sizes[d]);

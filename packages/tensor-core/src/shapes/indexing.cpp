@@ -36,7 +36,7 @@ void see_empty(Call& call, int i, int ndim) {
 
 Output& output_like(Call& call, const TensorObject& self) {
   Output& output = call.add_output(self.dtype, self.sizes);
-  output.inserted = inserted_dimension(self);
+  output.inserted = scalar_inserted_dims(self);
   return output;
 }
 
@@ -57,9 +57,9 @@ void gather(Call& call) {
             dim);
     }
   }
-  call.add_output(self.dtype, index.sizes).inserted = inserted_dimension(index);
-  see_dimension(call, at::self);
-  see_dimension(call, at::index);
+  call.add_output(self.dtype, index.sizes).inserted = scalar_inserted_dims(index);
+  unsqueeze_scalar(call, at::self);
+  unsqueeze_scalar(call, at::index);
 }
 
 // scatter, scatter_add, scatter_reduce: the same positions.
@@ -79,7 +79,7 @@ void scatter(Call& call) {
     call.convert(at::src, self.dtype);
   }
   output_like(call, self);
-  see_dimension(call, at::self);
+  unsqueeze_scalar(call, at::self);
   if (index.numel == 0) {
     see_empty(call, at::index, ndim);
     see_empty(call, at::src, ndim);
@@ -101,9 +101,9 @@ void scatter(Call& call) {
             src ? " and to be no larger size than src " + to_text(src->sizes) : std::string());
     }
   }
-  see_dimension(call, at::index);
+  unsqueeze_scalar(call, at::index);
   if (src) {
-    see_dimension(call, at::src);
+    unsqueeze_scalar(call, at::src);
   } else {
     const cb_tensor* seen = call[at::index].descriptor;  // set where the index has no dimensions
     call.broadcast(at::src, seen ? std::span<const int64_t>(seen->sizes, 1) : std::span<const int64_t>(index.sizes));
@@ -124,9 +124,9 @@ void index_select(Call& call) {
   } else {
     sizes[dim] = index.numel;
   }
-  call.add_output(self.dtype, std::move(sizes)).inserted = inserted_dimension(self);
-  see_dimension(call, at::self);
-  see_dimension(call, at::index);
+  call.add_output(self.dtype, std::move(sizes)).inserted = scalar_inserted_dims(self);
+  unsqueeze_scalar(call, at::self);
+  unsqueeze_scalar(call, at::index);
 }
 
 // index_add, index_copy: the same positions, but that index_copy has no alpha.
@@ -157,7 +157,7 @@ void index_add(Call& call) {
   }
   if (!copies && self.dtype != Dtype::Bool) check_number_fits(call[at::alpha].scalar, self.dtype, false);
   output_like(call, self);
-  for (int i : {at::self, at::index, at::source}) see_dimension(call, i);
+  for (int i : {at::self, at::index, at::source}) unsqueeze_scalar(call, i);
 }
 
 void index_fill(Call& call) {
@@ -173,8 +173,8 @@ void index_fill(Call& call) {
   Output& output = output_like(call, self);
   if (!self.contiguous) output.strides = preserved_strides(self);
   if (write_overlapping(call, "index_select", {at::dim, at::index}, at::value)) return;
-  see_dimension(call, at::self);
-  see_dimension(call, at::index);
+  unsqueeze_scalar(call, at::self);
+  unsqueeze_scalar(call, at::index);
 }
 
 void take(Call& call) {

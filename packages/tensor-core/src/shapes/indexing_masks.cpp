@@ -198,7 +198,7 @@ void masked_fill(Call& call) {
     check(value.tensor->ndim() == 0, PyExc_RuntimeError,
           "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.tensor->ndim(), " dimension(s).");
     check(!is_complex(value.tensor->dtype) || is_complex(self.dtype), PyExc_RuntimeError,
-          "masked_fill_: value cannot be converted to type ", c_name(self.dtype), " without overflow");
+          "masked_fill_: value cannot be converted to type ", cpp_type_name(self.dtype), " without overflow");
   } else {
     check_number_fits(value.scalar, self.dtype, true);
   }

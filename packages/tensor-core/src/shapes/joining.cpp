@@ -33,7 +33,7 @@ bool is_legacy_empty(const TensorObject& tensor) {
 // Whether a batch of images is in channels-last order, with gaps or without: a part of such a batch
 // has gaps, and parts are joined in that order.
 bool orders_channels_last(const TensorObject& tensor) {
-  if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0) return prefers_channels_last(tensor);
+  if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0) return is_channels_last_batch(tensor);
   int64_t least = 0;
   for (int dim : {1, 3, 2, 0}) {
     if (tensor.strides[dim] < least) return false;
@@ -148,7 +148,7 @@ namespace {
 
 // Adds an output of these sizes, in channels-last order where self is.
 void add_rearranged(Call& call, const TensorObject& self, Dims sizes) {
-  set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
+  set_layout(call.add_output(self.dtype, std::move(sizes)), is_channels_last_batch(self));
 }
 
 int64_t product(const Call& call, int64_t a, int64_t b) {

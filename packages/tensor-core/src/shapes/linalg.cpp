@@ -9,8 +9,8 @@ namespace {
 
 void check_dtypes(const Call& call, int first, int second) {
   const Dtype a = call.tensor(first).dtype, b = call.tensor(second).dtype;
-  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", c_name(a),
-        " != ", c_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
+  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a),
+        " != ", cpp_type_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
 }
 
 void check_product(const Call& call, const TensorObject& a, const TensorObject& b) {

@@ -24,6 +24,6 @@ Dims joined(Dims batch, std::initializer_list<int64_t> inner);
 // The batch that those of arguments i and j broadcast to.
 Dims broadcast_batches(const Call& call, int i, int j);
 // Broadcasts argument i to this batch; its last `inner` dimensions stay.
-void expand_batch(Call& call, int i, const Dims& batch, int inner = 2);
+void broadcast_batch(Call& call, int i, const Dims& batch, int inner = 2);
 
 }  // namespace candelabra::shapes

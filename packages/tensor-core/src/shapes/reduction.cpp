@@ -150,7 +150,7 @@ void extremum_indices(Call& call) {
   check_real(call, self.dtype);
   reduce_one(call, dim, call.boolean(at::keepdim), self.dtype);
   reduce_one(call, dim, call.boolean(at::keepdim), Dtype::Int64);
-  see_dimension(call, at::self);
+  unsqueeze_scalar(call, at::self);
 }
 
 // argmax, argmin: the same positions.
@@ -165,7 +165,7 @@ void arg_extremum(Call& call) {
     const int dim = call.dim(at::dim, ndim);
     check_not_empty(call, uint64_t{1} << dim);
     reduce_one(call, dim, keepdim, Dtype::Int64);
-    see_dimension(call, at::self);
+    unsqueeze_scalar(call, at::self);
     return;
   }
   check(self.numel != 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim to be specified for input.numel() == 0.");

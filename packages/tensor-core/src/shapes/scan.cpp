@@ -14,10 +14,10 @@ void scan(Call& call) {
   const Dtype natural = is_integral(self.dtype) ? Dtype::Int64 : self.dtype;
   const Dtype dtype = call.dtype_or(at::dtype, call.outputs[0].given ? call.outputs[0].given->dtype : natural);
   Output& output = call.add_output(dtype, self.sizes);
-  output.inserted = inserted_dimension(self);
+  output.inserted = scalar_inserted_dims(self);
   call.convert(at::self, dtype);
   call.set_dtype(at::dtype, dtype);
-  see_dimension(call, at::self);
+  unsqueeze_scalar(call, at::self);
 }
 
 void logcumsumexp(Call& call) {
@@ -25,8 +25,8 @@ void logcumsumexp(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   if (!is_floating(self.dtype) && !is_complex(self.dtype)) not_implemented(call, self.dtype);
   call.dim(at::dim, self.ndim());
-  call.add_output(self.dtype, self.sizes).inserted = inserted_dimension(self);
-  see_dimension(call, at::self);
+  call.add_output(self.dtype, self.sizes).inserted = scalar_inserted_dims(self);
+  unsqueeze_scalar(call, at::self);
 }
 
 // _cummax_cummin, _lu_pivots_to_permutation: self and dim at the same positions. The results are indices.
@@ -35,8 +35,8 @@ void cummax_cummin(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   call.dim(at::dim, self.ndim());
-  call.add_output(Dtype::Int64, self.sizes).inserted = inserted_dimension(self);
-  see_dimension(call, at::self);
+  call.add_output(Dtype::Int64, self.sizes).inserted = scalar_inserted_dims(self);
+  unsqueeze_scalar(call, at::self);
 }
 
 }  // namespace candelabra::shapes

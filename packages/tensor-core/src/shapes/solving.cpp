@@ -21,8 +21,8 @@ Dims broadcast_right_hand_side(Call& call, int a_argument, int b_argument) {
   const Dims batch = broadcast_batches(call, a_argument, b_argument);
   const TensorObject& b = call.tensor(b_argument);
   const Dims sizes = joined(batch, {b.sizes[b.ndim() - 2], b.sizes[b.ndim() - 1]});
-  expand_batch(call, a_argument, batch);
-  expand_batch(call, b_argument, batch);
+  broadcast_batch(call, a_argument, batch);
+  broadcast_batch(call, b_argument, batch);
   return sizes;
 }
 
@@ -77,7 +77,7 @@ void factored_solve(Call& call) {
   const Dims sizes = broadcast_right_hand_side(call, at::LU, at::B);
   Dims batch = sizes;
   batch.resize(batch.size() - 2);
-  expand_batch(call, at::pivots, batch, 1);
+  broadcast_batch(call, at::pivots, batch, 1);
   call.add_output(call.tensor(at::LU).dtype, sizes);
 }
 
@@ -105,8 +105,8 @@ void lstsq(Call& call) {
         m, " and ", b.sizes[b.ndim() - 2]);
   const Dims batch = broadcast_batches(call, at::A, at::B);
   const int64_t columns = b.sizes[b.ndim() - 1];
-  expand_batch(call, at::A, batch);
-  expand_batch(call, at::B, batch);
+  broadcast_batch(call, at::A, batch);
+  broadcast_batch(call, at::B, batch);
   const std::string_view driver = call[at::driver].string;
   call.add_output(a.dtype, joined(batch, {std::max(m, n), columns}));
   call.add_output(Dtype::Int64, batch);

@@ -16,8 +16,8 @@ void add_sorted(Call& call, int self_argument, const Dims& sizes) {
   const TensorObject& self = call.tensor(self_argument);
   check(!is_complex(self.dtype), PyExc_RuntimeError, base_name(call), "(): complex dtypes have no order, but got ",
         info(self.dtype).type_name, "; sort by real part or abs() instead");
-  for (Dtype dtype : {self.dtype, Dtype::Int64}) call.add_output(dtype, sizes).inserted = inserted_dimension(self);
-  see_dimension(call, self_argument);
+  for (Dtype dtype : {self.dtype, Dtype::Int64}) call.add_output(dtype, sizes).inserted = scalar_inserted_dims(self);
+  unsqueeze_scalar(call, self_argument);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ void histc(Call& call) {
 // searchsorted.
 void searchsorted(Call& call) {
   namespace at = positions::searchsorted;
-  const Dtype dtype = promoted(call, {at::sorted_sequence, at::values});
+  const Dtype dtype = promote_dtypes(call, {at::sorted_sequence, at::values});
   if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
   const TensorObject &sequence = call.tensor(at::sorted_sequence), &values = call.tensor(at::values);
   const auto rows = [](const TensorObject& tensor) {

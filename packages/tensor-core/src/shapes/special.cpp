@@ -8,7 +8,7 @@ namespace candelabra::shapes {
 // gcd, lcm: the same positions.
 void divisor(Call& call) {
   namespace at = positions::gcd;
-  const Dtype dtype = promoted(call, {at::self, at::other});
+  const Dtype dtype = promote_dtypes(call, {at::self, at::other});
   if (!is_integral(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
   call.convert(at::self, dtype);
   call.convert(at::other, dtype);

@@ -446,7 +446,7 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)
 }  // namespace
 
 TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::optional<Device> device) {
-  if (is_tensor(data) && interposer() && is_wrapper(data)) {
+  if (is_tensor(data) && dispatch_hook() && is_wrapper(data)) {
     const Ref<> detached = owned(PyObject_CallMethod(data, "detach", nullptr));
     Ref<> made = owned(PyObject_CallMethod(detached.get(), "clone", nullptr));
     if (dtype) made = owned(PyObject_CallMethod(made.get(), "to", "O", dtype_object(*dtype)));
@@ -477,7 +477,7 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
 }
 
 PyObject* nested_list(TensorObject* self) {
-  if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(interposer() && is_wrapper(as_object(self)))) {
+  if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(dispatch_hook() && is_wrapper(as_object(self)))) {
     wait_for(self->device());
     // Making lists may collect garbage, which may run any code and replace the tensor's memory. So
     // keep the storage and copy the geometry.
@@ -490,7 +490,7 @@ PyObject* nested_list(TensorObject* self) {
 }
 
 HostBlock block_of_tensor(TensorObject* tensor) {
-  if (interposer() && is_wrapper(as_object(tensor))) {
+  if (dispatch_hook() && is_wrapper(as_object(tensor))) {
     const Ref<> value = owned(PyObject_CallMethod(as_object(tensor), "_readable", "s", "item"));
     return block_of_tensor(as_tensor(value.get()));
   }

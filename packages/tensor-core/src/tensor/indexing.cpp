@@ -26,11 +26,11 @@ Operator& named_operator(const char* name) {
 // Whether a dispatch hook sees this tensor of a subclass. Its memory may not tell the whole value,
 // so everything must go through operators.
 bool seen_by_interposer(const TensorObject* tensor) {
-  return interposer() && Py_TYPE(tensor) != tensor_type;
+  return dispatch_hook() && Py_TYPE(tensor) != tensor_type;
 }
 
 bool uses_operators(TensorObject* tensor) {
-  return (grad_mode.enabled && requires_grad(tensor)) || interposer();
+  return (grad_mode.enabled && requires_grad(tensor)) || dispatch_hook();
 }
 
 // ---- basic indexing

@@ -442,7 +442,7 @@ def test_autocasting():
 
 
 def test_interposers_see_custom_operators():
-    from candelabra import interposing
+    from candelabra import dispatch_hooks
 
     operator = define("seen", numpy_scaled)
     names = []
@@ -451,11 +451,11 @@ def test_interposers_see_custom_operators():
         names.append((op.name, len(arguments)))
         return NotImplemented
 
-    interposing.set_inner(watch)
+    dispatch_hooks.set_inner(watch)
     try:
         operator(candelabra.ones(1))
     finally:
-        interposing.set_inner(None)
+        dispatch_hooks.set_inner(None)
     assert ("testlib::seen", 3) in names
 
 

@@ -49,7 +49,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def _switch(enabled: bool, check_nan: bool) -> None:
-    """Turn detection on or off in this thread; recorders note traces as long as any thread wants them."""
+    """Turn detection on or off in this thread; autograd functions note traces as long as any thread wants them."""
     global _users
     from .recording import enter_mode, leave_mode
 
@@ -66,7 +66,7 @@ def _switch(enabled: bool, check_nan: bool) -> None:
 
 
 def _tracing(record: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a recorder: the node it makes notes where it was made."""
+    """Wrap an autograd function: the node it makes notes where it was made."""
 
     def traced(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)

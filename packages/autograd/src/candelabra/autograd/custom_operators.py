@@ -1,6 +1,6 @@
-"""Gradients and batches of custom operators (:mod:`candelabra.library`): their recorders and their rules for vmap.
+"""Gradients and batches of custom operators (:mod:`candelabra.library`): their autograd functions and their rules for vmap.
 
-A recorder is made of what :class:`~.function.Function` is made of, except that the result is there already: the core has called the
+An autograd function is made of what :class:`~.function.Function` is made of, except that the result is there already: the core has called the
 kernel. So custom operators are recorded on every tape, inside of transformations as well.
 """
 
@@ -52,7 +52,7 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
 
 
 def recorder_of(operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Make the recorder of a custom operator: ``recorder(result, *arguments) -> result``.
+    """Make the autograd function of a custom operator: ``autograd_function(result, *arguments) -> result``.
 
     Without a formula, results require grad, and walking back through them is an error that says so.
     """

@@ -98,7 +98,7 @@ def unpack(packed: _Packed) -> Tensor:
 
 
 def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a recorder: what its node keeps goes through the hooks, and back when the node is walked over."""
+    """Wrap an autograd function: what its node keeps goes through the hooks, and back when the node is walked over."""
 
     def packing(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)

@@ -17,7 +17,7 @@ from candelabra import Tensor, ops
 
 from .hooks import keep_retaining
 from .node import MultiNode, SingleNode, next_sequence
-from .recording import RECORDERS, inputs_that_need_self, signature
+from .recording import AUTOGRAD_FUNCTIONS, inputs_that_need_self, signature
 from .table import ROWS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Geometry = tuple[tuple[int, ...], tuple[int, ...], int, str]
 
 
-def inplace_recorder(name: str) -> Callable[..., Any]:
+def inplace_autograd_function(name: str) -> Callable[..., Any]:
     """Make what the core calls in the place of the in-place operation of operator `name`."""
     positions: tuple[int, ...] | None = None
     keyword_only: tuple[str, ...] = ()
@@ -61,13 +61,13 @@ def inplace_recorder(name: str) -> Callable[..., Any]:
             recorded[position] = old if arguments[position] is self else arguments[position].clone()
         operator.raw(self, *given, **keywords)
         if base is None:
-            RECORDERS[name](self, old, *recorded)
+            AUTOGRAD_FUNCTIONS[name](self, old, *recorded)
             self._bump_history()
             if self.retains_grad and before is not None:
                 keep_retaining(self, before, number)
         else:
             value = self._detached()
-            RECORDERS[name](value, old, *recorded)
+            AUTOGRAD_FUNCTIONS[name](value, old, *recorded)
             rebase(base, self, value)
         return self
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Edge = Any
 
-#: The number of the next node. Called as it is by the recorders.
+#: The number of the next node. Called as it is by the autograd functions.
 next_sequence: Callable[[], int] = _C.next_sequence
 
 FREED = (

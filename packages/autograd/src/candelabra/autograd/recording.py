@@ -1,4 +1,4 @@
-"""Recorders: what the core calls after an operation that has to be on the tape.
+"""Autograd functions: what the core calls after an operation that has to be on the tape.
 
 Each row of the table becomes one flat function and one to three node classes, written out as Python source the first time the operator
 is recorded (``linecache`` shows it in tracebacks). Nothing is looped over or looked up when they run: which inputs exist, what is
@@ -24,7 +24,7 @@ from .table import ROWS, WRITTEN, Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Recorder = Callable[..., Any]
+    AutogradFunction = Callable[..., Any]
 
 _NUMBERS = 16  # the tag NUMBERS of the catalogue
 _SUFFIXES = {
@@ -35,11 +35,11 @@ _SUFFIXES = {
     "_like": "like({})",
 }
 
-#: Recorders in use, by operator: with the modes (anomaly detection, hooks on saved tensors) around them.
-RECORDERS: dict[str, Recorder] = {}
-_plain: dict[str, Recorder] = {}
-_modes: list[Callable[[Recorder], Recorder]] = []
-# Held while recorders are replaced: one written while another thread enters a mode must get the mode.
+#: Autograd functions in use, by operator: with the modes (anomaly detection, hooks on saved tensors) around them.
+AUTOGRAD_FUNCTIONS: dict[str, AutogradFunction] = {}
+_plain: dict[str, AutogradFunction] = {}
+_modes: list[Callable[[AutogradFunction], AutogradFunction]] = []
+# Held while autograd functions are replaced: one written while another thread enters a mode must get the mode.
 _changing = threading.RLock()
 os.register_at_fork(after_in_child=_changing._at_fork_reinit)  # type: ignore[attr-defined]
 
@@ -52,7 +52,7 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a recorder has to know of an operator's schema."""
+    """What an autograd function has to know of an operator's schema."""
 
     parameters: tuple[Parameter, ...]
     keyword_only: tuple[str, ...]
@@ -95,7 +95,7 @@ class _Kept(NamedTuple):
 
 
 class _Writer:
-    """Writes the source of one operator's recorder and node classes."""
+    """Writes the source of one operator's autograd function and node classes."""
 
     def __init__(self, row: Row, operator_signature: Signature, numbers: bool) -> None:
         self.row = row
@@ -238,7 +238,7 @@ class _Writer:
                 write(f"            grad_{name} = fit(grad_{name}, node.like_{name})")
 
     def write_node(self, class_name: str, inputs: tuple[str, ...], indent: str) -> None:
-        """Write the part of the recorder that makes a node of this class."""
+        """Write the part of the autograd function that makes a node of this class."""
         single = len(inputs) == 1 and self.row.joint is None
         some = len(inputs) > 2 or self.row.joint is not None  # not all of the inputs need a gradient
         write = self.lines.append
@@ -308,10 +308,10 @@ class _Writer:
         write("    return result")
         return "\n".join(self.lines) + "\n"
 
-    def build(self) -> Recorder:
+    def build(self) -> AutogradFunction:
         """Compile the source."""
         source = self.source()
-        filename = f"<candelabra.autograd recorder of {self.row.name}>"
+        filename = f"<candelabra.autograd autograd function of {self.row.name}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
         exec(compile(source, filename, "exec"), self.namespace)
         for class_name in ("Node", "First", "Second"):
@@ -343,7 +343,7 @@ def _show_saved(node_class: Any) -> None:
 
 
 def write_recorder(name: str) -> _Writer:
-    """Prepare the writer of operator `name`'s recorder."""
+    """Prepare the writer of operator `name`'s autograd function."""
     operator = OPERATORS[name]
     return _Writer(ROWS[name], signature(operator.schema), bool(operator.tags & _NUMBERS))
 
@@ -361,14 +361,14 @@ def inputs_that_need_self(name: str) -> tuple[int, ...]:
     return tuple(parameters.index(argument) for argument, formula in row.formulas.items() if needs_self(formula))
 
 
-def _use(name: str, record: Recorder) -> Recorder:
-    """Put the modes around a recorder and have it used."""
+def _use(name: str, record: AutogradFunction) -> AutogradFunction:
+    """Put the modes around an autograd function and have it used."""
     for mode in _modes:
         record = mode(record)
-    RECORDERS[name] = record
+    AUTOGRAD_FUNCTIONS[name] = record
     operator = OPERATORS[name]
     if not _only_changes(operator):
-        operator.recorder = record
+        operator.autograd_function = record
     return record
 
 
@@ -377,27 +377,27 @@ def _only_changes(operator: Any) -> bool:
     return "!)" in operator.schema and operator.result_count == 1
 
 
-def _lazy(name: str) -> Recorder:
+def _lazy(name: str) -> AutogradFunction:
     def first_time(*arguments: Any) -> Any:
         with _changing:
             if _plain[name] is first_time:
                 _plain[name] = WRITTEN[name] if name in WRITTEN else write_recorder(name).build()
                 _use(name, _plain[name])
-            record = RECORDERS[name]
+            record = AUTOGRAD_FUNCTIONS[name]
         return record(*arguments)
 
     return first_time
 
 
-def enter_mode(mode: Callable[[Recorder], Recorder]) -> None:
-    """Wrap all recorders, from now until :func:`leave_mode`."""
+def enter_mode(mode: Callable[[AutogradFunction], AutogradFunction]) -> None:
+    """Wrap all autograd functions, from now until :func:`leave_mode`."""
     with _changing:
         _modes.append(mode)
         _use_all()
 
 
-def leave_mode(mode: Callable[[Recorder], Recorder]) -> None:
-    """Take a wrapper off all recorders."""
+def leave_mode(mode: Callable[[AutogradFunction], AutogradFunction]) -> None:
+    """Take a wrapper off all autograd functions."""
     with _changing:
         _modes.remove(mode)
         _use_all()
@@ -409,8 +409,8 @@ def _use_all() -> None:
 
 
 def install() -> None:
-    """Give every differentiable operator of the catalogue its recorder."""
-    from .inplace import inplace_recorder
+    """Give every differentiable operator of the catalogue its autograd function."""
+    from .inplace import inplace_autograd_function
 
     for name in (*ROWS, *WRITTEN):
         operator = OPERATORS.get(name)
@@ -419,6 +419,6 @@ def install() -> None:
         _plain[name] = _lazy(name)
         _use(name, _plain[name])
         if _only_changes(operator):
-            operator.inplace_recorder = inplace_recorder(name)
+            operator.inplace_autograd_function = inplace_autograd_function(name)
         elif operator.inplace is not None:
-            operator.inplace.inplace_recorder = inplace_recorder(name)
+            operator.inplace.inplace_autograd_function = inplace_autograd_function(name)

@@ -1,4 +1,4 @@
-"""Recorders of operators with several differentiable results, such as the factors of a matrix."""
+"""Autograd functions of operators with several differentiable results, such as the factors of a matrix."""
 
 from __future__ import annotations
 

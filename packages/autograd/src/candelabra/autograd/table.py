@@ -60,7 +60,7 @@ class Row:
 
 #: Rows by the name of the operator.
 ROWS: dict[str, Row] = {}
-#: Recorders written by hand, by the name of the operator: ``recorder(result, *arguments) -> result``.
+#: Autograd functions written by hand, by the name of the operator: ``autograd_function(result, *arguments) -> result``.
 WRITTEN: dict[str, Callable[..., Any]] = {}
 
 
@@ -106,8 +106,8 @@ def part_derivative(name: str, look: Formula, span: Formula | None = None) -> No
     ROWS[name] = Row(name, {"self": look}, title=title_of(name), part=part)
 
 
-def recorder(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the decorated function the recorder of operator `name`: for those whose inputs are lists."""
+def autograd_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make the decorated function the autograd function of operator `name`: for those whose inputs are lists."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         WRITTEN[name] = function

@@ -88,7 +88,7 @@ class Parts {
 class SplitProduct {
  public:
   // `epilogue` may be null.
-  SplitProduct(const Gemm<float>& problem, const Finish<float>* epilogue)
+  SplitProduct(const Gemm<float>& problem, const Epilogue<float>* epilogue)
       : p_(problem),
         epilogue_(epilogue),
         plan_(problem),
@@ -243,7 +243,7 @@ class SplitProduct {
       return;
     }
     const float factor = b.first_pass ? p_.beta : 1.0f;
-    const Finish<float>* epilogue = b.last_pass ? epilogue_ : nullptr;
+    const Epilogue<float>* epilogue = b.last_pass ? epilogue_ : nullptr;
     const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(factor);
     alignas(64) float line[panel_side];
     for (int64_t i = 0; i < b.rows; ++i) {
@@ -260,7 +260,7 @@ class SplitProduct {
           store(c + j, mask, sum);
       }
       if (!epilogue) continue;
-      finish_row(epilogue->activation, epilogue->added ? epilogue->added + (b.row + i) * epilogue->added_step + b.column : nullptr,
+      apply_epilogue_row(epilogue->activation, epilogue->added ? epilogue->added + (b.row + i) * epilogue->added_step + b.column : nullptr,
                  epilogue->factor, line, b.columns);
       for (int64_t j = 0; j < b.columns; j += 16) store(c + j, split_detail::first_lanes(b.columns - j), _mm512_load_ps(line + j));
     }
@@ -273,7 +273,7 @@ class SplitProduct {
   }
 
   const Gemm<float>& p_;
-  const Finish<float>* epilogue_;
+  const Epilogue<float>* epilogue_;
   const Plan plan_;
   const SplitSource left_, right_;
   bool streams_;  // uses non-temporal stores
@@ -297,7 +297,7 @@ bool request_amx() {
 }  // namespace
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
-bool has_split_gemm() {
+bool has_amx_gemm() {
   static const bool has = [] {
     const char* isa = std::getenv("CANDELABRA_CPU_ISA");
     return !(isa && std::string_view(isa) == "avx2") && request_amx();
@@ -305,10 +305,10 @@ bool has_split_gemm() {
   return has;
 }
 
-void split_gemm(const Gemm<float>& p) {
+void amx_gemm(const Gemm<float>& p) {
   SplitProduct(p, nullptr).compute();
 }
-void split_gemm(const Gemm<float>& p, const Finish<float>& finish) {
+void amx_gemm(const Gemm<float>& p, const Epilogue<float>& finish) {
   SplitProduct(p, &finish).compute();
 }
 

@@ -21,17 +21,17 @@ namespace candelabra::cpu {
 
 // Whether this processor has AMX for bfloat16, the operating system permits it, and the AVX-512
 // loops are in use.
-bool has_split_gemm();
+bool has_amx_gemm();
 // Whether AMX may pay off. Short sides leave tiles empty, and few multiplications do not pay for
 // splitting the factors and for the start-up of AMX.
-inline bool suits_split_gemm(int64_t m, int64_t n, int64_t k) {
+inline bool suits_amx_gemm(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t shortest = 48;
   constexpr double least = 1 << 24;
   return m >= shortest && n >= shortest && k >= shortest &&
          static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= least;
 }
 // Results do not depend on the number of threads.
-void split_gemm(const Gemm<float>& problem);
-void split_gemm(const Gemm<float>& problem, const Finish<float>& finish);
+void amx_gemm(const Gemm<float>& problem);
+void amx_gemm(const Gemm<float>& problem, const Epilogue<float>& finish);
 
 }  // namespace candelabra::cpu

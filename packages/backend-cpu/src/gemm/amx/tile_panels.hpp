@@ -47,7 +47,7 @@ struct Between {
 };
 
 // A left factor of at most `most_rows` rows, on one thread, which must not use AMX otherwise while
-// this exists. Requires has_split_gemm(). Results of a row do not depend on the rows around it.
+// this exists. Requires has_amx_gemm(). Results of a row do not depend on the rows around it.
 class TileRows {
  public:
   TileRows(int64_t most_rows, int64_t k);

@@ -8,53 +8,53 @@
 
 namespace candelabra::cpu {
 
-bool has_split_gemm() {
+bool has_amx_gemm() {
   return false;
 }
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void raise_out_of_bounds() {
   throw failure(CB_RUNTIME_ERROR, "this build has no matrix products on AMX");
 }
 
 }  // namespace
 
-void split_gemm(const Gemm<float>&) {
-  refuse();
+void amx_gemm(const Gemm<float>&) {
+  raise_out_of_bounds();
 }
-void split_gemm(const Gemm<float>&, const Finish<float>&) {
-  refuse();
+void amx_gemm(const Gemm<float>&, const Epilogue<float>&) {
+  raise_out_of_bounds();
 }
 
 TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k, std::vector<TileColumns> columns)
     : data_(data), side_step_(side_step), depth_step_(depth_step), k_(k), columns_(std::move(columns)), tiles_(0), ranges_(0) {
-  refuse();
+  raise_out_of_bounds();
 }
 TileRows::TileRows(int64_t, int64_t k) : k_(k), tiles_(0), ranges_(0) {
-  refuse();
+  raise_out_of_bounds();
 }
 TileRows::~TileRows() = default;
 void TileRows::set_rows(const float*, int64_t, int64_t) {
-  refuse();
+  raise_out_of_bounds();
 }
 void TileRows::multiply(TilePanels&, int64_t, float*, int, const Between&) {
-  refuse();
+  raise_out_of_bounds();
 }
 
-class TileAttention::Work {};
-bool suits_tile_attention(const AttentionCall&) {
+class AmxAttention::Work {};
+bool suits_amx_attention(const AttentionCall&) {
   return false;
 }
-TileAttention::TileAttention(const AttentionCall&) {
-  refuse();
+AmxAttention::AmxAttention(const AttentionCall&) {
+  raise_out_of_bounds();
 }
-TileAttention::~TileAttention() = default;
-bool TileAttention::forward(int64_t, int64_t, int64_t, int64_t) {
-  refuse();
+AmxAttention::~AmxAttention() = default;
+bool AmxAttention::forward(int64_t, int64_t, int64_t, int64_t) {
+  raise_out_of_bounds();
 }
-bool TileAttention::backward(int64_t, int64_t) {
-  refuse();
+bool AmxAttention::backward(int64_t, int64_t) {
+  raise_out_of_bounds();
 }
 
 }  // namespace candelabra::cpu

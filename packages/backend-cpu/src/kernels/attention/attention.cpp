@@ -47,7 +47,7 @@ Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_
   if constexpr (!is_half_v<T>) {
     if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension()) return {from, pitch};
   }
-  for (int64_t i = 0; i < count; ++i) bring(from + i * pitch, step, columns, buffer + i * columns);
+  for (int64_t i = 0; i < count; ++i) load_strided(from + i * pitch, step, columns, buffer + i * columns);
   return {buffer, std::max<int64_t>(columns, 1)};
 }
 
@@ -267,7 +267,7 @@ void forward(Call& call) {
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
   const AttentionCall tile_call{&query, &key, &value, args.mask, args.is_causal, static_cast<float>(scale), &out, &logarithms};
-  const bool on_amx = suits_tile_attention(tile_call);
+  const bool on_amx = suits_amx_attention(tile_call);
   // Larger blocks of many queries amortize the packing of keys and values. Under a causal mask
   // smaller blocks skip more keys.
   constexpr int64_t many = 768;
@@ -277,7 +277,7 @@ void forward(Call& call) {
   constexpr int64_t worthwhile = int64_t{1} << 24;
   const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
-    std::optional<TileAttention> tiles;
+    std::optional<AmxAttention> tiles;
     if (on_amx) {
       tiles.emplace(tile_call);
       // Stops at the first block that AMX does not take; the loop below continues there.
@@ -355,7 +355,7 @@ void forward(Call& call) {
         T* to = mutable_data<T>(out) + (at + i) * columns;
         if constexpr (is_half_v<T>) {
           for (int64_t j = 0; j < columns; ++j) row[j] *= total[i];
-          bring_back(row, columns, to, 1);
+          store_strided(row, columns, to, 1);
         } else {
           for (int64_t j = 0; j < columns; ++j) to[j] = row[j] * total[i];
         }
@@ -378,9 +378,9 @@ void backward(Call& call) {
   const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3], share = key_heads ? heads / key_heads : 1;
   const AttentionCall tile_call{&query,  &key,        &value, args.mask,       args.is_causal,  static_cast<float>(scale),
                                 &result, &logarithms, &grad,  &call.output(0), &call.output(1), &call.output(2)};
-  const bool on_amx = suits_tile_attention(tile_call);
+  const bool on_amx = suits_amx_attention(tile_call);
   parallel_for(key.sizes[0] * key_heads, 1, [&](int64_t begin, int64_t end) {
-    std::optional<TileAttention> tiles;
+    std::optional<AmxAttention> tiles;
     if (on_amx) {
       tiles.emplace(tile_call);
       for (bool done = true; begin < end && done; begin += done) done = tiles->backward(begin / key_heads, begin % key_heads);
@@ -442,13 +442,13 @@ void backward(Call& call) {
           }
         for (int64_t j = 0; j < key_count; ++j) {
           const int64_t row = (n * key_heads + shared) * keys + k0 + j;
-          bring_back(grad_keys.data() + j * width, width, mutable_data<T>(call.output(1)) + row * width, 1);
-          bring_back(grad_values.data() + j * columns, columns, mutable_data<T>(call.output(2)) + row * columns, 1);
+          store_strided(grad_keys.data() + j * width, width, mutable_data<T>(call.output(1)) + row * width, 1);
+          store_strided(grad_values.data() + j * columns, columns, mutable_data<T>(call.output(2)) + row * columns, 1);
         }
       }
       for (int64_t i = 0; i < share * queries; ++i) {
         const int64_t row = (n * heads + shared * share) * queries + i;
-        bring_back(grad_queries.data() + i * width, width, mutable_data<T>(call.output(0)) + row * width, 1);
+        store_strided(grad_queries.data() + i * width, width, mutable_data<T>(call.output(0)) + row * width, 1);
       }
     }
   });

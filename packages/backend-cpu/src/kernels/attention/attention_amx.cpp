@@ -21,7 +21,7 @@
 
 namespace candelabra::cpu {
 
-class TileAttention::Work {
+class AmxAttention::Work {
  public:
   virtual ~Work() = default;
   virtual bool forward(int64_t n, int64_t head, int64_t q0, int64_t count) = 0;
@@ -116,7 +116,7 @@ class Mask {
 };
 
 template <typename T>
-class WorkOf : public TileAttention::Work {
+class WorkOf : public AmxAttention::Work {
  public:
   explicit WorkOf(const AttentionCall& call)
       : call_(call),
@@ -556,9 +556,9 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
 }  // namespace
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
-bool suits_tile_attention(const AttentionCall& call) {
+bool suits_amx_attention(const AttentionCall& call) {
   const int32_t dtype = call.query->dtype;
-  if (dtype == CB_FLOAT32 ? !may_use_tiles() : dtype != CB_BFLOAT16 || !has_split_gemm()) return false;
+  if (dtype == CB_FLOAT32 ? !may_use_tiles() : dtype != CB_BFLOAT16 || !has_amx_gemm()) return false;
   const int64_t queries = call.query->sizes[2], width = call.query->sizes[3], keys = call.key->sizes[2],
                 columns = call.value->sizes[3], heads = call.query->sizes[0] * call.query->sizes[1];
   // Short sides leave tiles empty, little work does not pay for AMX, and the packed factors of a
@@ -576,17 +576,17 @@ bool suits_tile_attention(const AttentionCall& call) {
   return true;
 }
 
-TileAttention::TileAttention(const AttentionCall& call) {
+AmxAttention::AmxAttention(const AttentionCall& call) {
   if (call.query->dtype == CB_FLOAT32)
     work_ = std::make_unique<WorkOf<float>>(call);
   else
     work_ = std::make_unique<WorkOf<BFloat16>>(call);
 }
-TileAttention::~TileAttention() = default;
-bool TileAttention::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
+AmxAttention::~AmxAttention() = default;
+bool AmxAttention::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
   return work_->forward(n, head, q0, count);
 }
-bool TileAttention::backward(int64_t n, int64_t key_head) {
+bool AmxAttention::backward(int64_t n, int64_t key_head) {
   return work_->backward(n, key_head);
 }
 

@@ -20,15 +20,15 @@ struct AttentionCall {
 };
 
 // Whether AMX is available and pays off.
-bool suits_tile_attention(const AttentionCall& call);
+bool suits_amx_attention(const AttentionCall& call);
 
 // Runs on one thread. Results do not depend on earlier calls.
-class TileAttention {
+class AmxAttention {
  public:
-  explicit TileAttention(const AttentionCall& call);
-  ~TileAttention();
-  TileAttention(const TileAttention&) = delete;
-  TileAttention& operator=(const TileAttention&) = delete;
+  explicit AmxAttention(const AttentionCall& call);
+  ~AmxAttention();
+  AmxAttention(const AmxAttention&) = delete;
+  AmxAttention& operator=(const AmxAttention&) = delete;
 
   // Computes `count` queries from q0 on. False for float32 numbers too large or too small for the
   // emulation; the caller then recomputes everything.

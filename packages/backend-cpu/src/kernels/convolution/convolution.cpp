@@ -428,14 +428,14 @@ bool is_dense_or_channels_last(const Image<T>& weight) {
 template <typename Weight>
 bool suits_amx(const Weight& weight, const winograd::Images& results, int64_t batch, bool is_weight_gradient) {
   const int64_t tiles = winograd::Tiling(batch, results.rows, results.columns, 1).tiles();
-  return has_split_gemm() && winograd::suit_tiles(weight.inputs, weight.outputs, tiles, is_weight_gradient);
+  return has_amx_gemm() && winograd::suits_amx(weight.inputs, weight.outputs, tiles, is_weight_gradient);
 }
 
 bool convolve_by_winograd(const winograd::Images& input, const winograd::Weight& weight, const float* bias,
                           const winograd::Images& output, int64_t batch, int64_t pad_rows, int64_t pad_columns) {
   if constexpr (winograd::lanes == 16)
     if (suits_amx(weight, output, batch, false) &&
-        winograd::convolve_on_tiles(input, weight, bias, output, batch, pad_rows, pad_columns))
+        winograd::convolve_on_amx(input, weight, bias, output, batch, pad_rows, pad_columns))
       return true;
   return winograd::convolve(input, weight, bias, output, batch, pad_rows, pad_columns);
 }
@@ -462,7 +462,7 @@ bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float
   const winograd::Weight result = weight_of(weight, false);
   if constexpr (winograd::lanes == 16)
     if (suits_amx(result, grads, s.batch, true) &&
-        winograd::weight_gradient_on_tiles(from, grads, result, s.batch, s.padding[1], s.padding[2]))
+        winograd::weight_gradient_on_amx(from, grads, result, s.batch, s.padding[1], s.padding[2]))
       return true;
   return winograd::weight_gradient(from, grads, result, s.batch, s.padding[1], s.padding[2]);
 }

@@ -219,7 +219,7 @@ class Buffer {
     if (!port.differs) return;
     const size_t bytes = port.own.get_size();
     if (operand.contents != 0) {
-      room_ = find_weight(wanted(), is_to_keep_);
+      room_ = find_packed_weight(wanted(), is_to_keep_);
       is_loaded_ = room_ != nullptr;
       if (is_to_keep_) room_ = room_for_weight(bytes);
       is_to_keep_ = is_to_keep_ && room_;
@@ -231,7 +231,7 @@ class Buffer {
   void load() const {
     if (is_loaded_) return;
     move(callers_, own_);
-    if (is_to_keep_) keep_weight(wanted(), room_);
+    if (is_to_keep_) cache_packed_weight(wanted(), room_);
   }
   void store() const { move(own_, callers_); }
 
@@ -273,7 +273,7 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
   // As for batches of small products, a team pays off above this many multiplications.
   constexpr int64_t few = int64_t{1} << 17;
   const bool is_small = s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
-  const int32_t threads = is_small || in_parallel() || wants_same_bits() ? 1 : thread_count();
+  const int32_t threads = is_small || in_parallel() || is_deterministic() ? 1 : thread_count();
   const LibraryThreads of_library(threads);
   return with_onednn(name_of(kind), [&] {
     PrimitiveKey key;

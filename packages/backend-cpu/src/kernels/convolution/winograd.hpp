@@ -44,7 +44,7 @@ constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (
   return math::fma(x, V(factor), y);
 }
 
-[[gnu::always_inline]] inline void input_line(const V d[6], V out[6]) {
+[[gnu::always_inline]] inline void transform_input_row(const V d[6], V out[6]) {
   const V even_a = fma(d[2], -b2, d[4]), odd_a = V(a1) * fma(d[1], -b2, d[3]);
   const V even_b = fma(d[2], -a2, d[4]), odd_b = V(b1) * fma(d[1], -a2, d[3]);
   out[0] = fma(d[0], product, fma(d[2], -(a2 + b2), d[4]));
@@ -55,7 +55,7 @@ constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (
   out[5] = fma(d[1], product, fma(d[3], -(a2 + b2), d[5]));
 }
 
-[[gnu::always_inline]] inline void result_line(const V m[6], V out[4]) {
+[[gnu::always_inline]] inline void transform_result_row(const V m[6], V out[4]) {
   const V even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
   out[0] = m[0] + even_a + even_b;
   out[1] = fma(odd_b, b1, V(a1) * odd_a);
@@ -64,7 +64,7 @@ constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (
 }
 
 // The transpose of result_line.
-[[gnu::always_inline]] inline void grad_line(const V y[4], V out[6]) {
+[[gnu::always_inline]] inline void transform_grad_row(const V y[4], V out[6]) {
   const V even_a = fma(y[2], a2, y[0]), odd_a = fma(y[3], a3, V(a1) * y[1]);
   const V even_b = fma(y[2], b2, y[0]), odd_b = fma(y[3], b3, V(b1) * y[1]);
   out[0] = y[0];
@@ -75,7 +75,7 @@ constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (
   out[5] = y[3];
 }
 
-[[gnu::always_inline]] inline void weight_line(const V g[3], V out[6]) {
+[[gnu::always_inline]] inline void transform_weight_row(const V g[3], V out[6]) {
   const V even_a = V(of_a) * fma(g[2], a2, g[0]), odd_a = V(of_a * a1) * g[1];
   const V even_b = V(of_b) * fma(g[2], b2, g[0]), odd_b = V(of_b * b1) * g[1];
   out[0] = V(of_zero) * g[0];
@@ -87,7 +87,7 @@ constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (
 }
 
 // The transpose of weight_line.
-[[gnu::always_inline]] inline void weight_grad_line(const V s[6], V out[3]) {
+[[gnu::always_inline]] inline void transform_weight_grad_row(const V s[6], V out[3]) {
   const V even_a = V(of_a) * (s[1] + s[2]), odd_a = V(of_a) * (s[1] - s[2]);
   const V even_b = V(of_b) * (s[3] + s[4]), odd_b = V(of_b) * (s[3] - s[4]);
   out[0] = fma(s[0], of_zero, even_a + even_b);
@@ -207,7 +207,7 @@ class Patches {
     for (int64_t t = 0; t < segment.tiles; ++t) {
       const float* from = strip + t * tile * lanes;
       float* to = at(0, first + t) + channel;
-      both_sides<6, 6>([](const V* d, V* out) { input_line(d, out); },
+      both_sides<6, 6>([](const V* d, V* out) { transform_input_row(d, out); },
                        [&](int i, int j) { return V::load(from + (i * count + j) * lanes); },
                        [&](int i, int j, V value) { value.store(to + (i * patch + j) * step); });
     }
@@ -269,7 +269,7 @@ void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end
         load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step, std::min(loaded_inputs, end - i),
                   taps);
       const float* from = taps + loaded * 9 * lanes;
-      both_sides<3, 6>([](const V* g, V* out) { weight_line(g, out); },
+      both_sides<3, 6>([](const V* g, V* out) { transform_weight_row(g, out); },
                        [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
                        [&](int y, int x, V value) { value.store(to(y * patch + x) + offset); });
     }
@@ -316,7 +316,7 @@ inline void store_results(const Images& output, const Tiling& tiling, int64_t be
       for (int64_t t = 0; t < segment.tiles; ++t, ++number) {
         const float* from = sums + number * tile_step + v * lanes;
         float* to = strip + t * tile * lanes;
-        both_sides<6, 4>([](const V* m, V* out) { result_line(m, out); },
+        both_sides<6, 4>([](const V* m, V* out) { transform_result_row(m, out); },
                          [&](int i, int j) { return V::load(from + (i * patch + j) * point_step); },
                          [&](int i, int j, V value) {
                            const V result = value + offset;
@@ -484,7 +484,7 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
           for (int64_t t = 0; t < segment.tiles; ++t) {
             const float* from = strip.data() + t * tile * lanes;
             const int64_t offset = (segment.first_tile - first_tile + t) * width + c % width;
-            both_sides<4, 6>([](const V* y, V* out) { grad_line(y, out); },
+            both_sides<4, 6>([](const V* y, V* out) { transform_grad_row(y, out); },
                              [&](int i, int j) { return V::load(from + (i * columns + j) * lanes); },
                              [&](int i, int j, V value) { value.store(grads.panel((i * patch + j) * panels + panel) + offset); });
           }
@@ -503,7 +503,7 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
         if (chunk + 1 < chunks) continue;
         for (int64_t c = 0; c < here; ++c)
           for (int64_t k = 0; k < std::min(width, outputs - panel * width); k += lanes)
-            both_sides<6, 3>([](const V* s, V* out) { weight_grad_line(s, out); },
+            both_sides<6, 3>([](const V* s, V* out) { transform_weight_grad_row(s, out); },
                              [&](int i, int j) { return V::load(sums + ((i * patch + j) * share + c) * width + k); },
                              [&](int i, int j, V value) {
                                finite_check.look(value);

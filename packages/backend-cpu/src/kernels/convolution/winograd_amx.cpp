@@ -142,9 +142,9 @@ class Pair {
   alignas(64) float low_[points * lanes];
 };
 
-constexpr auto of_input = [](const V* d, V* out) { input_line(d, out); };
-constexpr auto of_grad = [](const V* y, V* out) { grad_line(y, out); };
-constexpr auto of_weight = [](const V* g, V* out) { weight_line(g, out); };
+constexpr auto of_input = [](const V* d, V* out) { transform_input_row(d, out); };
+constexpr auto of_grad = [](const V* y, V* out) { transform_grad_row(y, out); };
+constexpr auto of_weight = [](const V* g, V* out) { transform_weight_row(g, out); };
 
 // Packs the patches of a segment as rows. `first` is the number of its first tile there. `largest`
 // has an entry for each tile, and `strips` room for two strips.
@@ -312,11 +312,11 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
 // Tuned against the vector units. AMX wins if factors and sums stay in L2. It also wins if weights
 // are many more than tiles, so that transforming them dominates. In between it loses: parts are
 // half as large again as the numbers, and come from further away.
-bool suit_tiles(int64_t inputs, int64_t outputs, int64_t tiles, bool is_weight_gradient) {
+bool suits_amx(int64_t inputs, int64_t outputs, int64_t tiles, bool is_weight_gradient) {
   return inputs * outputs <= few_products || tiles * (is_weight_gradient ? 4 : 2) <= std::min(inputs, outputs);
 }
 
-bool convolve_on_tiles(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
+bool convolve_on_amx(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
                        int64_t pad_rows, int64_t pad_columns) {
   constexpr int64_t most = panel_side;
   const Tiling tiling(batch, output.rows, output.columns, most);
@@ -452,7 +452,7 @@ void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, in
                     int64_t point_step, float* taps, Finite& looked) {
   for (int64_t c = 0; c < inputs; ++c)
     for (int64_t k = 0; k < outputs; k += lanes)
-      both_sides<6, 3>([](const V* s, V* out) { weight_grad_line(s, out); },
+      both_sides<6, 3>([](const V* s, V* out) { transform_weight_grad_row(s, out); },
                        [&](int i, int j) { return V::load(sums + (i * patch + j) * point_step + c * panel_side + k); },
                        [&](int i, int j, V value) {
                          looked.look(value);
@@ -518,7 +518,7 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
 
 }  // namespace
 
-bool weight_gradient_on_tiles(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch, int64_t pad_rows,
+bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch, int64_t pad_rows,
                               int64_t pad_columns) {
   const int64_t channels = input.channels, outputs = grad.channels;
   const int64_t panels = blocks_of(outputs, panel_side), channel_panels = blocks_of(channels, panel_side);

@@ -39,8 +39,8 @@ bool approximate_by_tanh(std::string_view approximate) {
 }
 void gelu(Call& call) {
   const arguments::Gelu args(call);
-  if (approximate_by_tanh(args.approximate)) return unary_of_registers<GeluTanh, FloatTypes, moderate>(call);
-  unary_of_registers<Gelu, FloatTypes, moderate>(call);
+  if (approximate_by_tanh(args.approximate)) return unary_simd<GeluTanh, FloatTypes, moderate>(call);
+  unary_simd<Gelu, FloatTypes, moderate>(call);
 }
 void gelu_backward(Call& call) {
   const arguments::GeluBackward args(call);
@@ -103,7 +103,7 @@ void register_activation(KernelTable& table) {
   namespace at = positions;
   table.add<gelu>("gelu");
   table.add<gelu_backward>("gelu_backward");
-  table.add<unary_of_registers<Silu, FloatTypes, moderate>>("silu");
+  table.add<unary_simd<Silu, FloatTypes, moderate>>("silu");
   table.add<binary<SiluBackward, FloatTypes, moderate>>("silu_backward");
   table.add<unary<Mish, FloatTypes, moderate>>("mish");
   table.add<unary<LogSigmoid, FloatTypes, moderate>>("log_sigmoid");

@@ -41,7 +41,7 @@ void add_scaled(Call& call, const cb_scalar& alpha, int sign, int a, int b) {
 void add(Call& call) {
   namespace at = positions::add;
   const arguments::Add args(call);
-  if (is_one(*args.alpha)) return binary_of_registers<Add, AllTypes, light>(call);
+  if (is_one(*args.alpha)) return binary_simd<Add, AllTypes, light>(call);
   add_scaled(call, *args.alpha, 1, at::self, at::other);
 }
 
@@ -55,7 +55,7 @@ void sub(Call& call) {
   namespace at = positions::sub;
   const arguments::Sub args(call);
   refuse_bool(call);
-  if (is_one(*args.alpha)) return binary_of_registers<Sub, NumberTypes, light>(call);
+  if (is_one(*args.alpha)) return binary_simd<Sub, NumberTypes, light>(call);
   add_scaled(call, *args.alpha, -1, at::self, at::other);
 }
 void rsub(Call& call) {  // other - alpha * self
@@ -73,7 +73,7 @@ struct FloatFmod {
     return quotient_in_range(a, b);
   }
   template <typename T>
-  T slowly(T a, T b) const {
+  T slow_path(T a, T b) const {
     return std::fmod(a, b);
   }
   template <typename T>
@@ -87,7 +87,7 @@ struct FloatRemainder {
     return quotient_in_range(a, b);
   }
   template <typename T>
-  T slowly(T a, T b) const {
+  T slow_path(T a, T b) const {
     return toward_divisor(std::fmod(a, b), b);
   }
   template <typename T>
@@ -101,7 +101,7 @@ struct FloatFloorDivide {
     return quotient_in_range(a, b);
   }
   template <typename T>
-  T slowly(T a, T b) const {
+  T slow_path(T a, T b) const {
     return floor_quotient(a, b, std::fmod(a, b));
   }
   template <typename T>
@@ -125,7 +125,7 @@ struct IntegerDivision {
     else
       return (b != 0) & (static_cast<uint64_t>(a) < limit) & (static_cast<uint64_t>(b) < limit);
   }
-  T slowly(T a, T b) const {
+  T slow_path(T a, T b) const {
     if (b == 0) {
       *by_zero = true;
       return 0;
@@ -186,7 +186,7 @@ void integer_division(Call& call) {
 void div(Call& call) {
   const arguments::Div args(call);
   const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
-  if (mode.empty()) return binary_of_registers<Divide, FloatsAndComplex, light>(call);
+  if (mode.empty()) return binary_simd<Divide, FloatsAndComplex, light>(call);
   if (mode == "floor") return integer_division<Whole::Floor, FloatFloorDivide>(call);
   if (mode == "trunc") return integer_division<Whole::Trunc, FloatTruncDivide>(call);
   throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
@@ -305,7 +305,7 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<add>("add");
   table.add<sub>("sub");
   table.add<rsub>("rsub");
-  table.add<binary_of_registers<Mul, AllTypes, light>>("mul");
+  table.add<binary_simd<Mul, AllTypes, light>>("mul");
   table.add<div>("div");
   table.add<integer_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
   table.add<integer_division<Whole::Remainder, FloatRemainder>>("remainder");

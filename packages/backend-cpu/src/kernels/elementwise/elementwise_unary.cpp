@@ -286,7 +286,7 @@ struct Sin {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const {
+  T slow_path(T x) const {
     return std::sin(x);
   }
   template <typename T>
@@ -302,7 +302,7 @@ struct Cos {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const {
+  T slow_path(T x) const {
     return std::cos(x);
   }
   template <typename T>
@@ -317,7 +317,7 @@ struct Tan {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const {
+  T slow_path(T x) const {
     return std::tan(x);
   }
   template <typename T>
@@ -450,9 +450,9 @@ struct Digamma {
 // Converts half precisions in registers: for formulas that are light or frequent in networks, a
 // separate conversion pass would cost too much.
 template <typename Op, typename OfComplex, int64_t Work>
-void floating_of_registers(Call& call) {
+void floating_simd(Call& call) {
   if (is_complex_dtype(call.output().dtype)) return unary_floating<Op, OfComplex, Work>(call);
-  unary_of_registers<Op, FloatTypes, Work>(call);
+  unary_simd<Op, FloatTypes, Work>(call);
 }
 
 }  // namespace
@@ -465,23 +465,23 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Ceil, IntegersAndFloats, light>>("ceil");
   table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
   table.add<unary<Frac, FloatTypes, light>>("frac");
-  table.add<unary_of_registers<Square, AllTypes, light>>("square");
+  table.add<unary_simd<Square, AllTypes, light>>("square");
   table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
   table.add<relu>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");
 
-  table.add<floating_of_registers<Exp, complex_formulas::Exp, moderate>>("exp");
+  table.add<floating_simd<Exp, complex_formulas::Exp, moderate>>("exp");
   table.add<unary_floating<Exp2, complex_formulas::Exp2, moderate>>("exp2");
   table.add<unary_floating<Expm1, complex_formulas::Expm1, moderate>>("expm1");
   table.add<unary_floating<Log, complex_formulas::Log, moderate>>("log");
   table.add<unary_floating<Log2, complex_formulas::Log2, moderate>>("log2");
   table.add<unary_floating<Log10, complex_formulas::Log10, moderate>>("log10");
   table.add<unary_floating<Log1p, complex_formulas::Log1p, moderate>>("log1p");
-  table.add<floating_of_registers<Sqrt, complex_formulas::Sqrt, light>>("sqrt");
-  table.add<floating_of_registers<Rsqrt, complex_formulas::Rsqrt, light>>("rsqrt");
-  table.add<unary_of_registers<Reciprocal, FloatsAndComplex, light>>("reciprocal");
+  table.add<floating_simd<Sqrt, complex_formulas::Sqrt, light>>("sqrt");
+  table.add<floating_simd<Rsqrt, complex_formulas::Rsqrt, light>>("rsqrt");
+  table.add<unary_simd<Reciprocal, FloatsAndComplex, light>>("reciprocal");
   table.add<unary_floating<Sin, complex_formulas::Sin, moderate>>("sin");
   table.add<unary_floating<Cos, complex_formulas::Cos, moderate>>("cos");
   table.add<unary_floating<Tan, complex_formulas::Tan, moderate>>("tan");
@@ -490,11 +490,11 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary_floating<Atan, complex_formulas::Atan, moderate>>("atan");
   table.add<unary_floating<Sinh, complex_formulas::Sinh, moderate>>("sinh");
   table.add<unary_floating<Cosh, complex_formulas::Cosh, moderate>>("cosh");
-  table.add<floating_of_registers<Tanh, complex_formulas::Tanh, moderate>>("tanh");
+  table.add<floating_simd<Tanh, complex_formulas::Tanh, moderate>>("tanh");
   table.add<unary_floating<Asinh, complex_formulas::Asinh, moderate>>("asinh");
   table.add<unary_floating<Acosh, complex_formulas::Acosh, moderate>>("acosh");
   table.add<unary_floating<Atanh, complex_formulas::Atanh, moderate>>("atanh");
-  table.add<floating_of_registers<Sigmoid, complex_formulas::Sigmoid, moderate>>("sigmoid");
+  table.add<floating_simd<Sigmoid, complex_formulas::Sigmoid, moderate>>("sigmoid");
   table.add<unary<Erf, FloatTypes, moderate>>("erf");
   table.add<unary<Erfc, FloatTypes, moderate>>("erfc");
   table.add<unary<Erfinv, FloatTypes, moderate>>("erfinv");

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t work = 30;
 
 // A double formula on registers of either type. If it is valid for a limited range only,
-// `Formula::limit` is the largest magnitude, and `Formula::slowly` handles larger arguments.
+// `Formula::limit` is the largest magnitude, and `Formula::slow_path` handles larger arguments.
 template <typename Formula>
 struct InDouble {
   static constexpr bool on_vectors = true;
@@ -32,8 +32,8 @@ struct InDouble {
     return math::Vec<T>(static_cast<T>(Formula::limit)) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const {
-    return static_cast<T>(Formula::slowly(static_cast<double>(x)));
+  T slow_path(T x) const {
+    return static_cast<T>(Formula::slow_path(static_cast<double>(x)));
   }
 };
 template <math::Vec<double> (*Function)(math::Vec<double>)>
@@ -43,11 +43,11 @@ struct Everywhere {
 template <math::Vec<double> (*Function)(math::Vec<double>), double (*Slow)(double)>
 struct Oscillating : Everywhere<Function> {
   static constexpr double limit = math::vec_trigonometric_limit<double>;
-  static double slowly(double x) { return Slow(x); }
+  static double slow_path(double x) { return Slow(x); }
 };
 struct Airy : Everywhere<math::bessel::airy> {
   static constexpr double limit = 1e5;  // on the left: sine of 2/3 |x|^(3/2)
-  static double slowly(double x) { return math::airy_ai(x); }
+  static double slow_path(double x) { return math::airy_ai(x); }
 };
 template <math::Vec<double> (*Function)(math::Vec<double>)>
 void add_unary(KernelTable& table, const char* name) {

@@ -52,7 +52,7 @@ struct IncompleteGamma {
     return !math::incomplete::is_ordinary(a, x);
   }
   template <typename T>
-  T slowly(T a, T x) const {
+  T slow_path(T a, T x) const {
     return static_cast<T>(upper ? math::igammac(a, x) : math::igamma(a, x));
   }
 };
@@ -76,7 +76,7 @@ struct Zeta {
     return !((U(T(1)) < s) & (s < U(T(zeta_s_limit))) & (U(T(0)) < q) & (q < U(T(zeta_q_limit))));
   }
   template <typename T>
-  T slowly(T s, T q) const {
+  T slow_path(T s, T q) const {
     return static_cast<T>(math::zeta(s, q));
   }
 };
@@ -99,7 +99,7 @@ struct ZetaOfPower {
     return !((U(T(1e-30)) < q) & (q < U(T(zeta_q_limit))));
   }
   template <typename T>
-  T slowly(T q) const {
+  T slow_path(T q) const {
     return static_cast<T>(math::zeta(formula.power, q));
   }
 };

@@ -18,7 +18,7 @@ void gather_slice(U* to, int64_t to_step, const int64_t* indices, int64_t index_
     const int64_t count = std::min(block, n - first);
     const int64_t* index = indices + first * index_step;
     U* out = to + first * to_step;
-    if (any_outside(index, index_step, count, size)) refuse(index, index_step, count, dim, size);
+    if (any_out_of_range(index, index_step, count, size)) raise_out_of_bounds(index, index_step, count, dim, size);
     if (to_step == 1 && index_step == 1 && slice_step == 1)
       for (int64_t i = 0; i < count; ++i) out[i] = slice[index[i]];
     else
@@ -41,7 +41,7 @@ bool gather_short_slices(const Lines& lines, U* to, const U* from, const int64_t
     for (int64_t first = begin; first < end; first += each) {
       const int64_t last = std::min(first + each, end);
       const int64_t* index = indices + first * count;
-      if (any_outside(index, 1, (last - first) * count, size)) refuse(index, 1, (last - first) * count, dim, size);
+      if (any_out_of_range(index, 1, (last - first) * count, size)) raise_out_of_bounds(index, 1, (last - first) * count, dim, size);
       for (int64_t i = first; i < last; ++i, index += count) {
         const U* slice = from + i * self_side;
         U* out = to + i * out_side;
@@ -76,7 +76,7 @@ void gather(Call& call) {
         [&](const int64_t* at, int64_t n) {
           for (int64_t i = 0; i < n; ++i) {
             const U* slice = from + at[2] + i * self_side;
-            if (whole) ask_for(slice, size);
+            if (whole) prefetch_row(slice, size);
             gather_slice(to + at[1] + i * out_side, out_step, indices + at[0] + i * index_side, index_step, slice, self_step,
                          lines.count, dim, size);
           }
@@ -87,11 +87,11 @@ void gather(Call& call) {
             const int64_t* index = indices + at[0] + k * index_step;
             U* row = to + at[1] + k * out_step;
             const U* block = from + at[2];
-            if (any_outside(index, index_side, n, size)) refuse(index, index_side, n, dim, size);
+            if (any_out_of_range(index, index_side, n, size)) raise_out_of_bounds(index, index_side, n, dim, size);
             if (index_side == 0) {  // one index for the whole row
               move_run(row, out_side, block + *index * self_step, self_side, n);
             } else if (index_side == 1 && out_side == 1 && self_side == 1) {
-              if (k + ahead < lines.count) ask_for(index + ahead * index_step, n);
+              if (k + ahead < lines.count) prefetch_row(index + ahead * index_step, n);
               for (int64_t i = 0; i < n; ++i) row[i] = block[i + index[i] * self_step];
             } else {
               for (int64_t i = 0; i < n; ++i) row[i * out_side] = block[i * self_side + index[i * index_side] * self_step];
@@ -108,7 +108,7 @@ void scatter(Call& call) {
   const int64_t dim = args.dim;
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
   dispatch_size(itemsize(out.dtype),
-                [&]<typename U>() { scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self); });
+                [&]<typename U>() { scatter_slices<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self); });
 }
 
 // scatter_add of a long vector to few elements: a fixed number of parts is summed in parallel, then
@@ -167,7 +167,7 @@ void scatter_add(Call& call) {
       else
         to = static_cast<T>(to + value);
     };
-    scatter_lines<T>(out, index, source, dim, add, &self);
+    scatter_slices<T>(out, index, source, dim, add, &self);
   });
 }
 

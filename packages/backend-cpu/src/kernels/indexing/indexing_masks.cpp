@@ -164,7 +164,7 @@ void masked_scatter(Call& call) {
   if ((*before)[chunks] > source.numel)
     throw failure(CB_RUNTIME_ERROR, "masked_scatter: the mask selects %lld elements, but source has only %lld",
                   static_cast<long long>((*before)[chunks]), static_cast<long long>(source.numel));
-  begin_as(out, self.tensor);
+  initialize_from(out, self.tensor);
   auto g = geometry<2>({&out, &mask.tensor}, Order::RowMajor);
   auto s = geometry<1>({&source}, Order::RowMajor);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {

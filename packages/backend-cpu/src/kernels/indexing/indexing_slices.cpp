@@ -25,7 +25,7 @@ int indexed_dims(const cb_tensor& tensor) {
 }
 
 // Slices of `indexed` along dim by index, slices of `dense` in order.
-void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
+void set_along(IndexedSlices& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
                Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
   int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
@@ -42,37 +42,37 @@ void index_select(Call& call) {
   const arguments::IndexSelect args(call);
   const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
-  Slabs slabs(index.numel);
+  IndexedSlices slabs(index.numel);
   set_along(slabs, self, out, args.dim, index, Negative::Refused, false);
-  move_slabs<true>(slabs, out, self);
+  copy_slices<true>(slabs, out, self);
 }
 
 void index_add(Call& call) {
   const arguments::IndexAdd args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
-  Slabs slabs(index.numel);
+  IndexedSlices slabs(index.numel);
   set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
-  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slices(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
 }
 
 void index_copy(Call& call) {
   const arguments::IndexCopy args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
-  Slabs slabs(index.numel);
+  IndexedSlices slabs(index.numel);
   set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
-  begin_as(out, self);
-  move_slabs<false>(slabs, out, source);
+  initialize_from(out, self);
+  copy_slices<false>(slabs, out, source);
 }
 
 void index_fill(Call& call) {
   const arguments::IndexFill args(call);
   const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
-  Slabs slabs(index.numel);
-  set_along(slabs, out, out, args.dim, index, Negative::CountsFromTheEnd, true);
-  begin_as(out, self);
+  IndexedSlices slabs(index.numel);
+  set_along(slabs, out, out, args.dim, index, Negative::Wraps, true);
+  initialize_from(out, self);
   alignas(Bits128) std::byte element[sizeof(Bits128)];
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     const T value = scalar_to<T>(*args.value);
@@ -113,7 +113,7 @@ struct Indexed {
 };
 
 // Sets slices between self (by index) and a tensor of the indexed shape.
-void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
+void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
                  const cb_tensor& dense, bool write_indexed) {
   int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
   bool first = true;
@@ -121,7 +121,7 @@ void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, st
     if (!indices[d]) continue;
     int64_t size = self.sizes[d], stride = self.strides[d];
     for_each_index(*indices[d], [&](int64_t j, int64_t number) {
-      int64_t offset = checked(number, d, size, Negative::CountsFromTheEnd) * stride;
+      int64_t offset = checked(number, d, size, Negative::Wraps) * stride;
       offsets[j] = first ? offset : offsets[j] + offset;
     });
     first = false;
@@ -144,7 +144,7 @@ void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, st
   else
     slabs.set_shape(dense, indexed.position, index_dims, kept, 0, 0);
   int64_t step = index_dims ? dense.strides[indexed.position + index_dims - 1] : 0;
-  slabs.slab_after_slab =
+  slabs.slice_by_slice =
       slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
 }
 
@@ -171,7 +171,7 @@ bool index_elements(const cb_tensor& self, std::span<const cb_tensor* const> ind
             offsets[i] += wrapped * stride;
           }
           if (outside < 0)
-            for (int64_t i = 0; i < count; ++i) checked(index[i], d, size, Negative::CountsFromTheEnd);
+            for (int64_t i = 0; i < count; ++i) checked(index[i], d, size, Negative::Wraps);
         }
         U* to = mutable_data<U>(out) + first;
         for (int64_t i = 0; i < count; ++i) to[i] = data<U>(self)[offsets[i]];
@@ -189,13 +189,13 @@ void index(Call& call) {
   Indexed indexed(indices);
   if (!indexed.shape) return move_elements(out, self);
   if (out.numel > 0 && index_elements(self, indices, out)) return;
-  Slabs slabs(indexed.shape->numel);
+  IndexedSlices slabs(indexed.shape->numel);
   set_indexed(slabs, indexed, self, indices, out, false);
-  move_slabs<true>(slabs, out, self);
+  copy_slices<true>(slabs, out, self);
 }
 
 // In order, so that the last of equal indices wins, with prefetches of the targets.
-void put_elements(const Slabs& slabs, const cb_tensor& out, const cb_tensor& values) {
+void put_elements(const IndexedSlices& slabs, const cb_tensor& out, const cb_tensor& values) {
   constexpr int64_t ahead = 24;
   const int64_t *offsets = slabs.to.values(), last = slabs.count - 1;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
@@ -218,7 +218,7 @@ void index_put(Call& call) {
   cb_tensor& out = call.output();
   const auto indices = args.indices;
   Indexed indexed(indices);
-  std::optional<Slabs> slabs;
+  std::optional<IndexedSlices> slabs;
   if (indexed.shape) {
     slabs.emplace(indexed.shape->numel);
     set_indexed(*slabs, indexed, out, indices, values, true);
@@ -229,12 +229,12 @@ void index_put(Call& call) {
     slabs->set_shape(out, 0, 0, values, 0, 0);
   }
   if (args.accumulate)
-    return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, out, &self, data<T>(values), T(1)); });
-  begin_as(out, self);
+    return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slices(*slabs, out, &self, data<T>(values), T(1)); });
+  initialize_from(out, self);
   if (slabs->shape.numel == 1)
     put_elements(*slabs, out, values);
   else
-    move_slabs<false>(*slabs, out, values);
+    copy_slices<false>(*slabs, out, values);
 }
 
 // ---- take
@@ -279,7 +279,7 @@ void take(Call& call) {
     });
     return;
   }
-  Slabs slabs(index.numel);
+  IndexedSlices slabs(index.numel);
   auto g = geometry<1>({&self}, Order::RowMajor);
   int64_t* offsets = slabs.from.for_each_of(index.numel);
   for_each_index(index, [&](int64_t j, int64_t number) {
@@ -291,14 +291,14 @@ void take(Call& call) {
   cb_tensor one = out;
   one.ndim = 0;
   slabs.set_shape(one, 0, 0, one, 0, 0);
-  move_slabs<true>(slabs, out, self);
+  copy_slices<true>(slabs, out, self);
 }
 
 // ---- embedding
 
 // Sets slices between rows of a matrix (by index) and a tensor with one more dimension than the
 // indices.
-void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
+void set_rows(IndexedSlices& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
   int64_t* offsets = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t number) {
     offsets[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
@@ -314,9 +314,9 @@ void embedding(Call& call) {
   const arguments::Embedding args(call);
   const cb_tensor &weight = *args.weight, &indices = *args.indices;
   cb_tensor& out = call.output();
-  Slabs slabs(indices.numel);
+  IndexedSlices slabs(indices.numel);
   set_rows(slabs, weight, indices, out, false);
-  move_slabs<true>(slabs, out, weight);
+  copy_slices<true>(slabs, out, weight);
 }
 
 void set_zero(const cb_tensor& out) {
@@ -329,7 +329,7 @@ void set_zero(const cb_tensor& out) {
 }
 
 // Removes the slices whose index is padding.
-void remove_padding(Slabs& slabs, const cb_tensor& indices, int64_t padding) {
+void remove_padding(IndexedSlices& slabs, const cb_tensor& indices, int64_t padding) {
   Scratch<char> keep(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t index) { keep[j] = index != padding; });
   Offsets to, from;
@@ -352,7 +352,7 @@ void embedding_backward(Call& call) {
   const int64_t padding = args.padding_idx;
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {
-      Slabs slabs(indices.numel);
+      IndexedSlices slabs(indices.numel);
       set_rows(slabs, out, indices, grad, true);
       if (padding >= 0) remove_padding(slabs, indices, padding);
       if (const auto groups = group(slabs)) {
@@ -371,14 +371,14 @@ void embedding_backward(Call& call) {
       summed.dtype = CB_FLOAT32;
       summed.strides = strides;
     }
-    Slabs slabs(indices.numel);
+    IndexedSlices slabs(indices.numel);
     set_rows(slabs, summed, indices, grad, true);
     if (padding >= 0) remove_padding(slabs, indices, padding);
     if constexpr (!is_half_v<T>)
       if (const auto groups = is_contiguous(out) ? group(slabs) : nullptr)
         return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel, data<T>(grad), T(1));
     set_zero(summed);
-    add_slabs<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
+    add_slices<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
     if constexpr (is_half_v<T>) {
       auto g = geometry<2>({&out, &summed});
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {

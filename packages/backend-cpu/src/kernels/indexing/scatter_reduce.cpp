@@ -62,7 +62,7 @@ struct Dense {
 template <typename C, typename T>
 void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim) {
   const auto with = [&](auto f) {
-    scatter_lines<C, T>(out, index, source, dim, [f](C& to, const T& value) { to = f(load(&to), static_cast<C>(load(&value))); });
+    scatter_slices<C, T>(out, index, source, dim, [f](C& to, const T& value) { to = f(load(&to), static_cast<C>(load(&value))); });
   };
   constexpr bool truth = std::is_same_v<C, bool>;
   switch (reduction) {
@@ -98,7 +98,7 @@ void count_values(const cb_tensor& counts, const cb_tensor& index, const cb_tens
   ones.data = &one;
   ones.dtype = CB_INT64;
   ones.flags = CB_TENSOR_NUMBER;
-  scatter_lines<int64_t>(counts, index, ones, dim, [](int64_t& to, const int64_t& value) { to += value; });
+  scatter_slices<int64_t>(counts, index, ones, dim, [](int64_t& to, const int64_t& value) { to += value; });
 }
 
 // Divides each element by its count; integers round toward negative infinity.
@@ -133,7 +133,7 @@ void reduce(const arguments::ScatterReduce& args, const cb_tensor& out) {
   const bool include_self = args.include_self;
   if (!include_self) {
     const C start = identity<C>(reduction);
-    scatter_lines<C, T>(out, index, source, dim, [start](C& to, const T&) { to = start; });
+    scatter_slices<C, T>(out, index, source, dim, [start](C& to, const T&) { to = start; });
   }
   combine<C, T>(reduction, out, index, source, dim);
   if (reduction != Reduction::mean) return;
@@ -168,7 +168,7 @@ void scatter_reduce(Call& call) {
   cb_tensor& out = call.output();
   const int64_t dim = args.dim;
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
-  begin_as(out, self);
+  initialize_from(out, self);
   if (index.numel == 0) return;
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {

@@ -41,7 +41,7 @@ struct View {
 
 // Whether any of n indices is outside [0, size). For such an index the sign of `index | (size - 1 -
 // index)` is set; size > 0.
-[[gnu::always_inline]] inline bool any_outside(const int64_t* numbers, int64_t stride, int64_t n, int64_t size) {
+[[gnu::always_inline]] inline bool any_out_of_range(const int64_t* numbers, int64_t stride, int64_t n, int64_t size) {
   int64_t outside = 0;
   if (stride == 1) {
 #pragma omp simd reduction(| : outside)
@@ -52,7 +52,7 @@ struct View {
   return outside < 0;
 }
 
-[[gnu::cold, gnu::noinline]] inline void refuse(const int64_t* numbers, int64_t stride, int64_t n, int64_t dim, int64_t size) {
+[[gnu::cold, gnu::noinline]] inline void raise_out_of_bounds(const int64_t* numbers, int64_t stride, int64_t n, int64_t dim, int64_t size) {
   for (int64_t i = 0; i < n; ++i)
     if (static_cast<uint64_t>(numbers[i * stride]) >= static_cast<uint64_t>(size)) out_of_bounds(numbers[i * stride], dim, size);
 }
@@ -63,7 +63,7 @@ inline void check_indices(const cb_tensor& index, int64_t dim, int64_t size) {
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
       const int64_t* numbers = data<int64_t>(index) + at[0];
       const int64_t stride = g.strides[0][0];
-      if (any_outside(numbers, stride, n, size)) refuse(numbers, stride, n, dim, size);
+      if (any_out_of_range(numbers, stride, n, size)) raise_out_of_bounds(numbers, stride, n, dim, size);
     });
   });
 }
@@ -115,7 +115,7 @@ struct Lines {
 
 // Prefetches the cache lines of a row of elements.
 template <typename T>
-[[gnu::always_inline]] inline void ask_for(const T* row, int64_t n) {
+[[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t n) {
   constexpr int64_t each = 64 / sizeof(T) ? 64 / sizeof(T) : 1;
   for (int64_t i = 0; i < n; i += each) __builtin_prefetch(row + i);
 }
@@ -166,7 +166,7 @@ void scatter_to_block(const ScatterSteps& steps, void* to, const int64_t* number
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) write(row[i], value[i]);
     } else if (index_side == 1 && out_side == 1 && source_side == 1) {
-      if (k + ahead < count) ask_for(number + ahead * index_step, n), ask_for(value + ahead * source_step, n);
+      if (k + ahead < count) prefetch_row(number + ahead * index_step, n), prefetch_row(value + ahead * source_step, n);
       for (int64_t i = 0; i < n; ++i) write(block[i + number[i] * out_step], value[i]);
     } else {
       for (int64_t i = 0; i < n; ++i) write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
@@ -181,7 +181,7 @@ inline void scatter_by(const ScatterLoops& loops, const void* write, const cb_te
   const bool out_of_place = self && self->data != out.data;
   bool reaches_all = out_of_place && index.numel != 0;
   for (int d = 0; d < index.ndim && reaches_all; ++d) reaches_all = d == dim || index.sizes[d] == out.sizes[d];
-  if (out_of_place && !reaches_all) begin_as(out, *self);
+  if (out_of_place && !reaches_all) initialize_from(out, *self);
   if (index.numel == 0) return;
   const Lines lines(index, {&out, &source, reaches_all ? self : &out}, dim);
   const int64_t extent = out.ndim ? out.sizes[dim] : 1;
@@ -226,7 +226,7 @@ inline void scatter_by(const ScatterLoops& loops, const void* write, const cb_te
 // given, the output is initialized from it: slice by slice just before it is written, if the index
 // covers all slices.
 template <typename T, typename S = T, typename F>
-void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, const F& write,
+void scatter_slices(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, const F& write,
                    const cb_tensor* self = nullptr) {
   static constexpr ScatterLoops loops{sizeof(T), sizeof(S), scatter_to_slices<T, S, F>, scatter_to_block<T, S, F>};
   scatter_by(loops, &write, out, index, source, dim, self);

@@ -23,10 +23,10 @@ struct Groups {
 
 // Groups slices by a counting sort. Returns null if they are few, not contiguous, or spread over
 // far more memory than they fill.
-inline std::unique_ptr<Groups> group(const Slabs& slabs) {
+inline std::unique_ptr<Groups> group(const IndexedSlices& slabs) {
   constexpr int64_t fewest = 64, shortest = 8, max_spread = 8;
   const int64_t *to = slabs.to.values(), n = slabs.count, length = slabs.shape.numel;
-  if (!to || n < fewest || length < shortest || !slabs.shape.contiguous() || !slabs.slab_after_slab) return nullptr;
+  if (!to || n < fewest || length < shortest || !slabs.shape.contiguous() || !slabs.slice_by_slice) return nullptr;
   // Different slices are at least `length` apart, so that their offsets divided by it are unique
   // keys.
   Scratch<int64_t> keys(n);
@@ -119,16 +119,16 @@ void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, 
 
 // If `self` is given, the output is initialized from it.
 template <typename T, typename S>
-void add_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor* self, const S* from, T factor) {
+void add_slices(IndexedSlices& slabs, const cb_tensor& out, const cb_tensor* self, const S* from, T factor) {
   T* to = mutable_data<T>(out);
   if constexpr (!std::is_same_v<T, bool>)
     if (const auto groups = group(slabs)) {
       const bool all = self && self->data != out.data && is_contiguous(out) && is_contiguous(*self);
-      if (self && !all) begin_as(out, *self);
+      if (self && !all) initialize_from(out, *self);
       return add_groups(*groups, slabs.shape.numel, to, all ? data<T>(*self) : to, all, out.numel, from,
                         static_cast<compute_t<T>>(factor));
     }
-  if (self) begin_as(out, *self);
+  if (self) initialize_from(out, *self);
   slabs.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
     T* a = to + o;
     const S* b = from + i;

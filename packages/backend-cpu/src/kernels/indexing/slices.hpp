@@ -27,7 +27,7 @@ void for_each_index(const cb_tensor& index, F&& f) {
   });
 }
 
-enum class Negative { Refused, CountsFromTheEnd };
+enum class Negative { Refused, Wraps };
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise_index_error(int64_t index, int64_t dim, int64_t size) {
   throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
@@ -35,7 +35,7 @@ enum class Negative { Refused, CountsFromTheEnd };
 }
 
 inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negative) {
-  int64_t wrapped = index < 0 && negative == Negative::CountsFromTheEnd ? index + size : index;
+  int64_t wrapped = index < 0 && negative == Negative::Wraps ? index + size : index;
   if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(size)) raise_index_error(index, dim, size);
   return wrapped;
 }
@@ -87,15 +87,15 @@ class Offsets {
 
 // Pairs of slabs: their offsets in the tensor written to and in the one read from, and their common
 // shape.
-struct Slabs {
+struct IndexedSlices {
   int64_t count;
   Offsets to, from;
   Geometry<2> shape;
   // False: the outer loop is over elements and the inner one over slabs, because neighbours in
   // memory are in different slabs.
-  bool slab_after_slab = true;
+  bool slice_by_slice = true;
 
-  explicit Slabs(int64_t count) : count(count) {}
+  explicit IndexedSlices(int64_t count) : count(count) {}
 
   // A slab has all dimensions of a tensor except [first, first + indexed).
   void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first,
@@ -103,7 +103,7 @@ struct Slabs {
     SlabView a(written, written_first, written_indexed), b(read, read_first, read_indexed);
     shape = geometry<2>({&a.tensor, &b.tensor});
   }
-  void prefer(int64_t slab_step) { slab_after_slab = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]); }
+  void prefer(int64_t slab_step) { slice_by_slice = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]); }
 
   // Calls run(to, from, n, to_stride, from_stride). Exclusive: slabs do not overlap, so that
   // threads may share them. Otherwise each thread processes a part of every slab, so that writes to
@@ -152,7 +152,7 @@ struct Slabs {
             });
       }
     };
-    if (!slab_after_slab && elements > 1)
+    if (!slice_by_slice && elements > 1)
       for_each_element(call, function);
     else if (exclusive && (count >= 64 || elements < 1024))
       // The grain is doubled, because a copy costs half as much as an addition.
@@ -202,8 +202,8 @@ struct Slabs {
 
 // Whether slabs are contiguous rows, at least a register long and short enough for the overhead of
 // a call per row to matter.
-inline bool are_short_rows(const Slabs& slabs, int64_t bytes) {
-  return slabs.slab_after_slab && slabs.shape.numel > 1 && slabs.shape.flat() && slabs.shape.strides[0][0] == 1 &&
+inline bool are_short_rows(const IndexedSlices& slabs, int64_t bytes) {
+  return slabs.slice_by_slice && slabs.shape.numel > 1 && slabs.shape.flat() && slabs.shape.strides[0][0] == 1 &&
          slabs.shape.strides[1][0] == 1 && bytes >= 16 && bytes <= 1024;
 }
 
@@ -227,7 +227,7 @@ template <bool By32>
 // Copies indexed short rows. `far`: the table is larger than the L2 cache, so that rows are
 // prefetched.
 template <bool By32>
-void move_short_rows(const Slabs& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes, bool far) {
+void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes, bool far) {
   constexpr int64_t batch = 256, ahead = 12, cache_line = 64;
   // Far rows are latency bound: more threads help earlier.
   parallel_for(slabs.count, (far ? 1 : 2) * grain_for(slabs.shape.numel), [&](int64_t begin, int64_t end) {
@@ -248,14 +248,14 @@ void move_short_rows(const Slabs& slabs, std::byte* out, const std::byte* in, in
 // Whether slabs are contiguous on one side and strided on the other, such as rows of a transposed
 // matrix. They are copied a cache line of each slab at a time, so that the strided side uses all of
 // a cache line before it is evicted from L2.
-inline bool are_columns(const Slabs& slabs, int64_t size) {
+inline bool are_columns(const IndexedSlices& slabs, int64_t size) {
   const int64_t to = std::abs(slabs.shape.strides[0][0]), from = std::abs(slabs.shape.strides[1][0]), cache_line = 64 / size;
   return slabs.shape.flat() && slabs.count >= 4 && slabs.shape.numel > cache_line && std::min(to, from) == 1 &&
          std::max(to, from) >= cache_line;
 }
 
 template <bool Exclusive, typename U>
-void move_columns(const Slabs& slabs, U* to, const U* from) {
+void move_columns(const IndexedSlices& slabs, U* to, const U* from) {
   constexpr int64_t width = std::max<int64_t>(64 / sizeof(U), 1), batch = 256;
   const int64_t elements = slabs.shape.numel, to_stride = slabs.shape.strides[0][0], from_stride = slabs.shape.strides[1][0];
   const auto block = [&](int64_t first_slab, int64_t last_slab, int64_t begin, int64_t end) {
@@ -278,7 +278,7 @@ void move_columns(const Slabs& slabs, U* to, const U* from) {
 }
 
 template <bool Exclusive>
-void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
+void copy_slices(IndexedSlices& slabs, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = slabs.shape.numel * size;
   if (Exclusive && slabs.count > 0 && are_short_rows(slabs, bytes)) {
     constexpr int64_t near_bytes = 1 << 20;
@@ -291,7 +291,7 @@ void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
-    if (slabs.slab_after_slab && are_columns(slabs, size)) return move_columns<Exclusive, U>(slabs, to, from);
+    if (slabs.slice_by_slice && are_columns(slabs, size)) return move_columns<Exclusive, U>(slabs, to, from);
     slabs.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
       move_run(to + o, out_stride, from + i, in_stride, n);
     });

@@ -181,7 +181,7 @@ void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_
       static_cast<const void*>(source) == static_cast<const void*>(target) && slices.in_stride == slices.out_stride;
   const bool gathered =
       kind == Kind::ComplexToReal || (in_length > 1 && slices.in_stride <= 0) || (slices.row > 1 && slices.in_row <= 0);
-  const bool threaded = slices.count == 1 && !wants_same_bits();
+  const bool threaded = slices.count == 1 && !is_deterministic();
   // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
   // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
   // place.

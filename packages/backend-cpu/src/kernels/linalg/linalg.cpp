@@ -348,7 +348,7 @@ void dot(Call& call) {
 }  // namespace
 
 void register_linalg(KernelTable& table) {
-  use_panel_loops(multiply_by_panels<float>, multiply_by_panels<double>);
+  use_panel_loops(panel_gemm_loop<float>, panel_gemm_loop<double>);
   table.add<mm>("mm");
   table.add<bmm>("bmm");
   table.add<mv>("mv");

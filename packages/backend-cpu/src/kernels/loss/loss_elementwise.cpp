@@ -46,7 +46,7 @@ void huber_error_backward(Call& call) {
 }  // namespace
 
 void register_loss_elementwise(KernelTable& table) {
-  table.add<binary_of_registers<SquaredError, FloatTypes, light>>("squared_error");
+  table.add<binary_simd<SquaredError, FloatTypes, light>>("squared_error");
   table.add<ternary<SquaredErrorBackward, light>>("squared_error_backward");
   table.add<huber_error>("huber_error");
   table.add<huber_error_backward>("huber_error_backward");

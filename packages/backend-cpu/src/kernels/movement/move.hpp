@@ -19,7 +19,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
   const LargeMove move(bytes, 2 * bytes);
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
-    if (move.past_caches())
+    if (move.non_temporal())
       stream_bytes(out + begin, in + begin, end - begin);
     else if (2 * bytes > memory_move_bytes())
       copy_pages(out + begin, in + begin, end - begin);
@@ -190,7 +190,7 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
       move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size, outer.strides[1][0] * size, rows, bytes,
                 stores);
     });
-    if (stores == RowStores::PastCaches) _mm_sfence();
+    if (stores == RowStores::NonTemporal) _mm_sfence();
   });
 }
 
@@ -233,7 +233,7 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
         if (repeats)
-          fill_past_caches(to + at[0], from[at[1]], n);
+          fill_non_temporal(to + at[0], from[at[1]], n);
         else
           move_run(to + at[0], g.strides[0][0], from + at[1], g.strides[1][0], n);
       });
@@ -244,7 +244,7 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
 
 // For kernels that change some elements of self: copies self to the output, unless the call is in
 // place.
-inline void begin_as(const cb_tensor& out, const cb_tensor& self) {
+inline void initialize_from(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) move_elements(out, self);
 }
 

@@ -140,7 +140,7 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
   // Positions [first, end) of a row come from the input.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
   const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
-  const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
+  const bool non_temporal = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
   const T* from = data<T>(in);
   T* to = mutable_data<T>(out);
   parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {
@@ -159,7 +159,7 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
       } else {
         for (int64_t x = 0; x < first; ++x) here[x] = value;
         const T* source = from + offset + first * stride;
-        if (past_caches && stride == 1)
+        if (non_temporal && stride == 1)
           stream_unfenced(here + first, source, (end - first) * static_cast<int64_t>(sizeof(T)));
         else
           move_run(here + first, 1, source, stride, end - first);
@@ -172,7 +172,7 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
         index[d] = 0;
       }
     }
-    if (past_caches) _mm_sfence();
+    if (non_temporal) _mm_sfence();
   });
 }
 

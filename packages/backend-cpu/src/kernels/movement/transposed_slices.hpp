@@ -55,7 +55,7 @@ class TransposedSlices {
 // Calls f(i, from, stride) for `count` neighbouring slices, transposed into contiguous memory where
 // that pays off.
 template <typename T, typename F>
-void for_each_line(const T* from, int64_t stride, int64_t side, int64_t count, int64_t length, F&& f) {
+void for_each_slice(const T* from, int64_t stride, int64_t side, int64_t count, int64_t length, F&& f) {
   if (!TransposedSlices<T>::pays_off(stride, side, count, length)) {
     for (int64_t i = 0; i < count; ++i) f(i, from + i * side, stride);
     return;

@@ -116,7 +116,7 @@ Way way_of(const Sequence& sequence, int64_t gates) {
   const int64_t rows = sequence.all_rows();
   if (rows < rows_worth_packing) return Way::unpacked;
   if (std::is_same_v<C, float> && math::Vec<float>::size == tile_columns && rows >= least_rows * sequence.steps &&
-      sequence.hidden >= least_side && gates * sequence.hidden >= 2 * least_side && has_split_gemm())
+      sequence.hidden >= least_side && gates * sequence.hidden >= 2 * least_side && has_amx_gemm())
     return Way::amx;
   return Way::vectors;
 }

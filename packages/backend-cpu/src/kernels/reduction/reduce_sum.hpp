@@ -286,7 +286,7 @@ struct Sum {
 
 // Sums of complex numbers: both parts in one pass.
 template <typename R>
-struct SumOfPairs {
+struct ComplexSum {
   using Value = std::complex<R>;
   using Part = Sum<R>;
   struct Acc {
@@ -392,7 +392,7 @@ void sum_to(const cb_tensor& whole, const cb_tensor& results) {
                    {static_cast<char*>(results.data), sizeof(T), store_sum<T, Operation, Mean>, &distinct.times}, Parts::Whole);
   };
   if constexpr (is_complex_v<T>)
-    run_as.template operator()<SumOfPairs<real_t<T>>>();
+    run_as.template operator()<ComplexSum<real_t<T>>>();
   else if constexpr (is_half_v<T>)
     run_as.template operator()<SumOfHalves<T, What>>();
   else

@@ -84,7 +84,7 @@ struct Variance {
 
 // Complex numbers: the squared deviation is the sum of those of the real and imaginary parts.
 template <typename R>
-struct VarianceOfPairs {
+struct ComplexVariance {
   using Value = std::complex<R>;
   struct Acc {
     double count = 0, mean[2] = {0, 0}, squares = 0;

@@ -41,7 +41,7 @@ void variance(Call& call) {
   cb_tensor& out = call.output();
   Spread spread{args.correction ? args.correction->re : 1.0, Root};
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
-    using Operation = std::conditional_t<is_complex_v<T>, VarianceOfPairs<real_t<T>>, Variance<compute_t<T>>>;
+    using Operation = std::conditional_t<is_complex_v<T>, ComplexVariance<real_t<T>>, Variance<compute_t<T>>>;
     using Acc = typename Operation::Acc;
     run<Operation>(in, out, source_of<T, typename Operation::Value>(in),
                    {static_cast<char*>(out.data), sizeof(real_t<T>), store_spread<real_t<T>, Acc>, &spread});
@@ -313,7 +313,7 @@ struct LogSumExp<std::complex<T>> {
   static bool add_powers(const Value* values, math::Vec<double> shift, math::VecComplex& sum) {
     math::VecComplex z = math::VecComplex::load(values);
     z.real = z.real - shift;
-    if (any(!math::turns_and_grows(z.imag, z.real))) return false;
+    if (any(!math::is_in_sincos_exp_range(z.imag, z.real))) return false;
     const math::VecComplex e = math::exp(z);
     sum = {sum.real + e.real, sum.imag + e.imag};
     return true;

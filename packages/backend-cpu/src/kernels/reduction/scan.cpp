@@ -224,11 +224,11 @@ class Scan {
       if (direct()) return f(in + i, out + i);
     Scratch<V> storage(n);  // an array of complex numbers would be zeroed
     V* buffer = storage.data();
-    bring(in + i * in_stride_, in_stride_, n, buffer);
+    load_strided(in + i * in_stride_, in_stride_, n, buffer);
     if constexpr (same)
       if (out_stride_ == 1) return f(buffer, out + i);
     f(buffer, buffer);
-    bring_back(buffer, n, out + i * out_stride_, out_stride_);
+    store_strided(buffer, n, out + i * out_stride_, out_stride_);
   }
 
   // The running result before each part of a full segment, and after the last.
@@ -272,9 +272,9 @@ class Scan {
           if (in_stride_ == 1)
             values = in + s * segment;
           else
-            bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+            load_strided(in + s * segment * in_stride_, in_stride_, segment, buffer);
         } else {
-          bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+          load_strided(in + s * segment * in_stride_, in_stride_, segment, buffer);
         }
         for (int64_t k = 0; k < parts; ++k) totals[s * parts + k + 1] = total<Operation, A>(values + k * part_length, part_length);
       }
@@ -337,9 +337,9 @@ class Scan {
           if constexpr (same) {
             scan_row(acc, in, out, columns);
           } else {
-            bring(in, 1, columns, buffer);
+            load_strided(in, 1, columns, buffer);
             scan_row(acc, buffer, buffer, columns);
-            bring_back(buffer, columns, out, 1);
+            store_strided(buffer, columns, out, 1);
           }
         }
       }

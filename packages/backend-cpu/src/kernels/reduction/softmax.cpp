@@ -277,12 +277,12 @@ class Driver {
   void load_slice(const T* from, int64_t step, V* to) const {
     if constexpr (is_half_v<T>)
       if (step == 1) return widen(from, to, n_);
-    bring(from, step, n_, to);
+    load_strided(from, step, n_, to);
   }
   void store_slice(const V* from, T* to) const {
     if constexpr (is_half_v<T>)
       if (stride_[0] == 1) return narrow(from, to, n_);
-    bring_back(from, n_, to, stride_[0]);
+    store_strided(from, n_, to, stride_[0]);
   }
 
   void run_slices() const {
@@ -357,12 +357,12 @@ class Driver {
             transpose(reinterpret_cast<T*>(buffer.data() + k * n_ * width), width, from, outer_.strides[k + 1][0], columns, n_);
           else
             for (int64_t r = 0; r < n_; ++r)
-              bring(from + r * stride_[k + 1], outer_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * width);
+              load_strided(from + r * stride_[k + 1], outer_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * width);
         }
         V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_ * width;
         Operation::rows(in, pitch, to, direct ? stride_[0] : width, n_, columns);
         if (!direct)
-          for (int64_t r = 0; r < n_; ++r) bring_back(to + r * width, columns, out + r * stride_[0], outer_.strides[0][0]);
+          for (int64_t r = 0; r < n_; ++r) store_strided(to + r * width, columns, out + r * stride_[0], outer_.strides[0][0]);
       }
     });
   }

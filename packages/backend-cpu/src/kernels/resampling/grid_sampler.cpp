@@ -189,15 +189,15 @@ class Block {
     const bool align_corners = s.align_corners;
     const C scale = align_corners ? (size - 1) / 2 : size / 2;
     if constexpr (M == Mode::nearest) return nearest_of<O>(stride, d, size, scale, align_corners, count);
-    int32_t any_outside = 0;
-#pragma omp simd reduction(| : any_outside)
+    int32_t any_out_of_range = 0;
+#pragma omp simd reduction(| : any_out_of_range)
     for (int64_t i = 0; i < count; ++i) {
       const C number = coordinates_[i] + 1;
       const C point = align_corners ? number * scale : (number * size - 1) / 2;
       const auto set_offset = [&](int k, C at) {
         const auto index = index_or_outside<int32_t>(at, size);
         axis_offsets_[d][k][i] = index < 0 ? -1 : index * stride;
-        any_outside |= index < 0;
+        any_out_of_range |= index < 0;
       };
       if constexpr (M == Mode::cubic) {
         const C low = std::floor(point), t = point - low;
@@ -222,7 +222,7 @@ class Block {
         axis_slopes_[d][1][i] = 1;
       }
     }
-    if (any_outside) inside = false;
+    if (any_out_of_range) inside = false;
   }
 
   // A single tap of weight 1, whose derivative is 0. Two loops, because compilers vectorize these
@@ -237,17 +237,17 @@ class Block {
       steps[d][i] = scale * at.slope;
     }
     int32_t* offset = axis_offsets_[d][0];
-    int32_t any_outside = 0;
-#pragma omp simd reduction(| : any_outside)
+    int32_t any_out_of_range = 0;
+#pragma omp simd reduction(| : any_out_of_range)
     for (int64_t i = 0; i < count; ++i) {
       const C at = coordinates_[i];
       const auto index = index_or_outside<int32_t>(at, size);
       offset[i] = index < 0 ? -1 : index * stride;
-      any_outside |= index < 0;
+      any_out_of_range |= index < 0;
     }
     std::fill_n(axis_weights_[d][0], count, C(1));
     std::fill_n(axis_slopes_[d][0], count, C(0));
-    if (any_outside) inside = false;
+    if (any_out_of_range) inside = false;
   }
 
   // Loads coordinate d of the grid for points first, first + 1, … in row-major order.

@@ -201,7 +201,7 @@ void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute
         if constexpr (std::is_same_v<T, C>) {
           return from;
         } else {
-          bring(from, 1, wide, wide_rows.data() + k * wide);
+          load_strided(from, 1, wide, wide_rows.data() + k * wide);
           return wide_rows.data() + k * wide;
         }
       };
@@ -235,7 +235,7 @@ void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute
           filter.run(blended.data(), target + item * row);
         } else {
           filter.run(blended.data(), result.data());
-          bring_back(result.data(), row, target + item * row, 1);
+          store_strided(result.data(), row, target + item * row, 1);
         }
         continue;
       }
@@ -246,7 +246,7 @@ void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute
         blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
       } else {
         blend(rows.data(), height.weight.data() + first, count, row, result.data());
-        bring_back(result.data(), row, target + item * row, 1);
+        store_strided(result.data(), row, target + item * row, 1);
       }
     }
   });

@@ -299,7 +299,7 @@ void sort_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
     constexpr int64_t width = TransposedSlices<T>::width;
     TransposedSlices<T> slice_values(transposes ? n : 0);
     TransposedSlices<int64_t> slice_indices(transposes ? n : 0);
-    for_each_line(data<T>(in) + at[2], in_step, slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+    for_each_slice(data<T>(in) + at[2], in_step, slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
       if (!transposes)
         return sort_slice<T, Short>(from, step, to_values + i * slices.side(0), values_step, to_indices + i * slices.side(1),
                                     indices_step, n, descending, buffers);
@@ -493,7 +493,7 @@ void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
     }
   };
   slices.for_each_row([&](const int64_t* at, int64_t count) {
-    for_each_line(data<T>(in) + at[2], slices.strides[2], slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+    for_each_slice(data<T>(in) + at[2], slices.strides[2], slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
       slice_topk(from, step, mutable_data<T>(values) + at[0] + i * slices.side(0),
                  mutable_data<int64_t>(indices) + at[1] + i * slices.side(1));
     });

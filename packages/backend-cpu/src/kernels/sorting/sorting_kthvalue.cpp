@@ -188,7 +188,7 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
   const auto g = geometry<2>({&out, &heads});
   const auto some = [&](int64_t begin, int64_t end) {
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for_each_line(data<T>(in) + at[1], stride, g.strides[1][0], n, length, [&](int64_t i, const T* line, int64_t step) {
+      for_each_slice(data<T>(in) + at[1], stride, g.strides[1][0], n, length, [&](int64_t i, const T* line, int64_t step) {
         mutable_data<int64_t>(out)[at[0] + i * g.strides[0][0]] = Line<T>(line, step, length).find(among, rank);
       });
     });

@@ -190,7 +190,7 @@ void modes(const cb_tensor& in, const cb_tensor& out, int dim) {
     Scratch<Key<T>> keys(length);
     Table<Key<T>> table(length);
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for_each_line(slice(at, 0), stride, g.strides[1][0], n, length, [&](int64_t i, const T* from, int64_t step) {
+      for_each_slice(slice(at, 0), stride, g.strides[1][0], n, length, [&](int64_t i, const T* from, int64_t step) {
         const int64_t count = load_keys(from, step, 0, length, keys.data());
         *result(at, i) = last_index(from, step, length, table.most_frequent(keys.data(), count));
       });

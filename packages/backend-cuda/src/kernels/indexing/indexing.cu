@@ -74,7 +74,7 @@ void scatter(Call& call) {
   const arguments::Scatter args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
   const int64_t dim = args.dim;
-  begin_as(call, out, self);
+  initialize_from(call, out, self);
   if (index.numel == 0) return;
   const Along along(call, out, dim);
   const bool is_scalar = is_number(source);
@@ -107,7 +107,7 @@ void scatter(Call& call) {
 void scatter_add(Call& call) {
   const arguments::ScatterAdd args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
-  begin_as(call, out, self);
+  initialize_from(call, out, self);
   if (index.numel == 0) return;
   const ElementPlaces destinations(call, out, index, source, args.dim);
   for_each_piece(destinations.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {

@@ -252,7 +252,7 @@ void masked_scatter(Call& call) {
   const arguments::MaskedScatter args(call);
   const cb_tensor &source = *args.source, &out = call.output();
   const Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes);
-  begin_as(call, out, self.tensor);
+  initialize_from(call, out, self.tensor);
   if (out.numel == 0) return;
   const Geometry<1> sequence = geometry<1>({&source}, Order::RowMajor);
   const void* from = source.data;

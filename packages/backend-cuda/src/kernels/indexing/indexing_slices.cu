@@ -303,21 +303,21 @@ void index_select(Call& call) {
 void index_add(Call& call) {
   const arguments::IndexAdd args(call);
   const View index(*args.index), source(*args.source), out(call.output());
-  begin_as(call, call.output(), *args.self);
+  initialize_from(call, call.output(), *args.self);
   add_slices(call, Indexed(out.tensor, args.dim, index.tensor, false), source.tensor, *args.alpha);
 }
 
 void index_copy(Call& call) {
   const arguments::IndexCopy args(call);
   const View index(*args.index), source(*args.source), out(call.output());
-  begin_as(call, call.output(), *args.self);
+  initialize_from(call, call.output(), *args.self);
   scatter_slices(call, Indexed(out.tensor, args.dim, index.tensor, false), source.tensor, nullptr);
 }
 
 void index_fill(Call& call) {
   const arguments::IndexFill args(call);
   const View index(*args.index), out(call.output());
-  begin_as(call, call.output(), *args.self);
+  initialize_from(call, call.output(), *args.self);
   const auto dim = static_cast<int>(args.dim);
   View filled(out.tensor, 0, 0);  // one slice for each index
   for (int d = 0; d < out.tensor.ndim; ++d) filled.append(d == dim ? index.tensor.numel : out.sizes[d], 0);
@@ -339,7 +339,7 @@ void index_put(Call& call) {
   const bool accumulate = args.accumulate;
   const Indexed indexed(out, args.indices);
   if (!indexed.shape && !accumulate) return move_elements(call, out, values);
-  begin_as(call, out, self);
+  initialize_from(call, out, self);
   if (indexed.shape && accumulate) return add_slices(call, indexed, values, no_factor());
   if (indexed.shape) return scatter_slices(call, indexed, values, nullptr);
   if (out.numel == 0) return;

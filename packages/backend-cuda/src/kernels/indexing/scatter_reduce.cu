@@ -26,7 +26,7 @@ void scatter_reduce(Call& call) {
   if (index.numel > int64_t{0x7fffffff})
     throw failure(CB_RUNTIME_ERROR, "%lld indices are more than one call can take on CUDA (2147483647): reduce in parts",
                   static_cast<long long>(index.numel));
-  begin_as(call, out, self);
+  initialize_from(call, out, self);
   if (index.numel == 0) return;
   const ElementPlaces destinations(call, out, index, source, args.dim);
   const Additions all(call, index.numel, out.numel);

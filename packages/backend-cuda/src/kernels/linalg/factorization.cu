@@ -22,7 +22,7 @@ void cholesky(Call& call) {
     const Packed info(call, failures);
     if (is_contiguous(out)) {
       // A row-major matrix is the column-major transpose, whose factor is the transpose of ours.
-      begin_as(call, out, input);
+      initialize_from(call, out, input);
       const Matrices transposed{out.data, out.dtype, batch_count(out, 2), columns_of(out), rows_of(out)};
       factor_cholesky(call, transposed, !upper, info.as<int32_t>());
       keep_triangle(call, transposed, !upper);

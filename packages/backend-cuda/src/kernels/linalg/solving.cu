@@ -103,7 +103,7 @@ void solve_triangular_kernel(Call& call) {
     std::optional<OwnMatrices> own;
     Strided x{out.data, std::max<int64_t>(1, columns_of(out)), rows_of(out) * columns_of(out)};
     if (is_contiguous(out)) {
-      begin_as(call, out, right);
+      initialize_from(call, out, right);
     } else {
       own.emplace(loaded_from(call, right, As::Transposed));
       x = strided(*own);

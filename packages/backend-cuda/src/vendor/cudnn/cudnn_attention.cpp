@@ -358,7 +358,7 @@ bool cudnn_attention_forward(const Call& call) {
 bool cudnn_attention_backward(const Call& call) {
   const arguments::ScaledDotProductAttentionBackward args(call);
   // cuDNN's sums for the gradients of queries have no fixed order.
-  if (!supports(*args.query, *args.key, *args.value, args.mask) || settings().wants_same_bits()) return false;
+  if (!supports(*args.query, *args.key, *args.value, args.mask) || settings().is_deterministic()) return false;
   const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value), output(call, *args.output),
       grad(call, *args.grad);
   const AlignedTensor grad_query(call, call.output(0)), grad_key(call, call.output(1)), grad_value(call, call.output(2));

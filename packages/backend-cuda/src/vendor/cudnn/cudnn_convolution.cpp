@@ -145,7 +145,7 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
                 c.stride,
                 c.padding,
                 c.dilation,
-                chosen.wants_same_bits(),
+                chosen.is_deterministic(),
                 c.dtype == CB_FLOAT32 && !chosen.cudnn_tf32,
                 chosen.cudnn_benchmark && !capturing};
   // Kept by each thread, so that no plan is run by two at once.

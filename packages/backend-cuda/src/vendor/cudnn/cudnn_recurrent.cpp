@@ -217,7 +217,7 @@ std::vector<int> lengths_of(const StackArguments& args) {
 bool may_use_cudnn(const Call& call, const StackArguments& args) {
   constexpr int64_t most = std::numeric_limits<int>::max();
   const cb_tensor &input = args.input, &h0 = args.h0;
-  if (!uses_cudnn() || settings().wants_same_bits() || is_capturing(call.stream())) return false;
+  if (!uses_cudnn() || settings().is_deterministic() || is_capturing(call.stream())) return false;
   if (input.numel == 0 || h0.numel == 0) return false;
   return std::max({input.numel, h0.numel, args.weights.numel, call.output(0).numel}) <= most;
 }

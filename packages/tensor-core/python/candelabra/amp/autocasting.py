@@ -13,7 +13,7 @@ import threading
 import warnings
 from contextlib import suppress
 
-from candelabra import _C, backends, interposing
+from candelabra import _C, backends, dispatch_hooks
 from candelabra.catalogue import FACTS, OPERATORS
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def _widest(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def cast_as(policy: str, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the arguments of a function made of operators as `interposing.computed` has them cast, or None where it does not."""
+    """Return the arguments of a function made of operators as `dispatch_hooks.computed` has them cast, or None where it does not."""
     if policy == _WIDEST:
         return _widest(arguments)
     kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
@@ -132,7 +132,7 @@ def register_operator(operator: _C.Operator, device_type: str, goal: dtype) -> N
 
 
 def _refresh() -> None:
-    interposing.set_casting(_casting if any(_thread.enabled.values()) else None)
+    dispatch_hooks.set_casting(_casting if any(_thread.enabled.values()) else None)
 
 
 # ---- the state of this thread

@@ -97,7 +97,7 @@ def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
     BY_OPERATOR.add(operator.name)
 
 
-def fronted(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()) -> Callable[[Function], Function]:
+def fast_path(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()) -> Callable[[Function], Function]:
     """Have the plain calls of the decorated function done by an operator, without a step of Python.
 
     Parameters
@@ -113,7 +113,7 @@ def fronted(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[
     """
 
     def decorate(implementation: Function) -> Function:
-        front: Any = _C.Front(operator, implementation, dimensions, appended)
+        front: Any = _C.FastPath(operator, implementation, dimensions, appended)
         functools.update_wrapper(front, implementation)
         return front  # type: ignore[no-any-return]
 

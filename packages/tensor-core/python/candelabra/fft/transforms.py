@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from candelabra import _C, interposing
+from candelabra import _C, dispatch_hooks
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.movement.views import wrap_dim
 
@@ -35,7 +35,7 @@ def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
     """Return the tensor in a dtype that is transformed: whole numbers become the default dtype."""
     if not isinstance(input, _C.Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    input = interposing.in_full_precision(input)
+    input = dispatch_hooks.in_full_precision(input)
     dtype = input.dtype
     if dtype in (_C.float16, _C.bfloat16):
         raise RuntimeError(f"{name}(): Unsupported dtype {dtype}: convert with .to(candelabra.float32)")

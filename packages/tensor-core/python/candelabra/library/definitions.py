@@ -48,7 +48,7 @@ class CustomOpDef:
         if rule == "custom":
             self._opoverload.implementation = self._run
         if not self._parsed.is_functional:
-            self._opoverload.inplace_recorder = self._refuse_gradient
+            self._opoverload.inplace_autograd_function = self._refuse_gradient
         DEFINITIONS[qualname] = self
         publish(self)
 
@@ -136,7 +136,7 @@ class CustomOpDef:
                 f"register_autograd with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {self._opoverload.schema}"
             )
         self._has_autograd = True
-        self._opoverload.recorder = _later(self._opoverload, backward, setup_context)
+        self._opoverload.autograd_function = _later(self._opoverload, backward, setup_context)
         self._refresh()
 
     def register_vmap(self, func: Kernel | None = None, /) -> Any:
@@ -231,7 +231,7 @@ class CustomOpDef:
         open_ = self._seen_through and not self._has_autograd and self._parsed.is_functional and bool(self._kernels)
         self._opoverload.composite = self._run_open if open_ else None
         if not self._has_autograd and self._parsed.is_functional:
-            self._opoverload.recorder = None if open_ else _later(self._opoverload, None, None)
+            self._opoverload.autograd_function = None if open_ else _later(self._opoverload, None, None)
 
     def _refuse_gradient(self, operator: Any, *arguments: Any) -> Any:
         raise RuntimeError(
@@ -291,14 +291,14 @@ def _wanted(results: tuple[str, ...]) -> str:
 
 
 def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None) -> Kernel:
-    """The recorder of an operator, made by candelabra.autograd when something is recorded first."""
+    """The autograd function of an operator, made by candelabra.autograd when something is recorded first."""
 
     def first(result: Any, *arguments: Any) -> Any:
         from candelabra.autograd import custom_operators  # type: ignore[attr-defined, unused-ignore]
 
         made = custom_operators.recorder_of(operator, backward, setup_context)
-        if operator.recorder is first:
-            operator.recorder = made
+        if operator.autograd_function is first:
+            operator.autograd_function = made
         return made(result, *arguments)
 
     return first

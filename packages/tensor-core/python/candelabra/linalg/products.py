@@ -8,7 +8,7 @@ from candelabra.composite import FUNCTIONS
 from candelabra.composite.linalg.linalg import cross as _cross
 from candelabra.composite.linalg.linalg import matmul, matrix_power
 from candelabra.composite.linalg.matrix_exp import matrix_exp
-from candelabra.interposing import computed
+from candelabra.dispatch_hooks import computed
 
 from .errors import give
 

@@ -14,8 +14,8 @@ void check_attention(const Call& call, const TensorObject& query, const TensorOb
         "(): expected query, key and value of 4 dimensions, but got shapes ", shown(query.sizes), ", ", shown(key.sizes), " and ",
         shown(value.sizes));
   check(query.dtype == key.dtype && key.dtype == value.dtype, PyExc_RuntimeError,
-        "Expected query, key, and value to have the same dtype, but got query.dtype: ", c_name(query.dtype),
-        " key.dtype: ", c_name(key.dtype), " and value.dtype: ", c_name(value.dtype), " instead.");
+        "Expected query, key, and value to have the same dtype, but got query.dtype: ", cpp_type_name(query.dtype),
+        " key.dtype: ", cpp_type_name(key.dtype), " and value.dtype: ", cpp_type_name(value.dtype), " instead.");
   const bool heads_fit = key.sizes[1] == value.sizes[1] && (key.sizes[1] == 0 || query.sizes[1] % key.sizes[1] == 0) &&
                          (key.sizes[1] != 0 || query.sizes[1] == 0);
   check(query.sizes[0] == key.sizes[0] && key.sizes[0] == value.sizes[0] && heads_fit && query.sizes[3] == key.sizes[3] &&
@@ -35,8 +35,8 @@ void prepare_mask(Call& call, int mask_argument, const TensorObject& query, cons
   check(fits, PyExc_RuntimeError, base_name(call), "(): a mask of shape ", shown(mask.sizes), " cannot be broadcast to ",
         shown(expanded));
   check(mask.dtype == Dtype::Bool || is_floating(mask.dtype), PyExc_RuntimeError,
-        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", c_name(mask.dtype),
-        " and  query.dtype: ", c_name(query.dtype), " instead.");
+        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", cpp_type_name(mask.dtype),
+        " and  query.dtype: ", cpp_type_name(query.dtype), " instead.");
   if (mask.dtype != Dtype::Bool) call.convert(mask_argument, query.dtype);
   call.broadcast(mask_argument, expanded);
 }

@@ -60,9 +60,9 @@ Dims output_sizes(const Convolution& conv, const char* name) {
 }
 
 void read_parameters(Call& call, Convolution& conv, int stride, int padding, int dilation, int groups) {
-  spread_list(call, stride, conv.spatial, "stride", "convolution");
-  spread_list(call, padding, conv.spatial, "padding", "convolution");
-  spread_list(call, dilation, conv.spatial, "dilation", "convolution");
+  expand_list(call, stride, conv.spatial, "stride", "convolution");
+  expand_list(call, padding, conv.spatial, "padding", "convolution");
+  expand_list(call, dilation, conv.spatial, "dilation", "convolution");
   conv.stride = call.ints(stride);
   conv.padding = call.ints(padding);
   conv.dilation = call.ints(dilation);
@@ -77,15 +77,15 @@ std::string public_name(int spatial) {
 }
 
 void check_types(const char* name, const char* what, const TensorObject& a, const char* other_what, const TensorObject& b) {
-  check(a.dtype == b.dtype, PyExc_RuntimeError, name, "(): ", what, " type (", c_name(a.dtype), ") and ", other_what, " type (",
-        c_name(b.dtype), ") should be the same; convert one of them, for instance with .to(candelabra.", candelabra::name(a.dtype),
+  check(a.dtype == b.dtype, PyExc_RuntimeError, name, "(): ", what, " type (", cpp_type_name(a.dtype), ") and ", other_what, " type (",
+        cpp_type_name(b.dtype), ") should be the same; convert one of them, for instance with .to(candelabra.", candelabra::name(a.dtype),
         ")");
 }
 
 // Puts both arguments in channels-last order if one of them prefers it, else in row-major order.
 // Returns whether they are channels-last.
 bool unify_layouts(Call& call, int first, int second) {
-  const bool channels_last = prefers_channels_last(call.tensor(first)) || prefers_channels_last(call.tensor(second));
+  const bool channels_last = is_channels_last_batch(call.tensor(first)) || is_channels_last_batch(call.tensor(second));
   make_layout(call, first, channels_last);
   make_layout(call, second, channels_last);
   return channels_last;

@@ -24,7 +24,7 @@ void check_nll_loss(Call& call, int self_argument, int target_argument, int weig
     check(target.numel == 1 && target.ndim() <= 1, PyExc_ValueError,
           "nll_loss(): For 1D input, 1D target must have size 1, but got target of shape ", shown(target.sizes));
     call.set_descriptor(self_argument, Dims{1, classes}, Dims{0, self.strides[0]});
-    see_dimension(call, target_argument);
+    unsqueeze_scalar(call, target_argument);
   } else {
     Dims expected = self.sizes;
     expected.erase(1);
@@ -160,7 +160,7 @@ void nll_loss_forward(Call& call) {
   const TensorObject &self = call.tensor(at::self), &target = call.tensor(at::target);
   const bool no_reduction = reduction == 0;
   Output& output = call.add_output(self.dtype, no_reduction ? target.sizes : Dims{});
-  if (no_reduction) output.inserted = inserted_dimension(target);
+  if (no_reduction) output.inserted = scalar_inserted_dims(target);
   call.add_output(self.dtype, Dims{});
 }
 
@@ -211,7 +211,7 @@ void nll_loss_backward(Call& call) {
   if (reduction == 0) {
     check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ", shown(target.sizes),
           ", but got ", shown(grad.sizes));
-    see_dimension(call, at::grad);
+    unsqueeze_scalar(call, at::grad);
   } else {
     check(grad.numel == 1, PyExc_RuntimeError, "nll_loss_backward(): Expected a single element grad tensor, but got shape ",
           shown(grad.sizes));

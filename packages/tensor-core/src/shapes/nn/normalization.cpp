@@ -103,7 +103,7 @@ int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups
 
 // Whether the input is channels-last and the kernel of this device accepts that order.
 bool keeps_channels_last(const Call& call, const TensorObject& input) {
-  return prefers_channels_last(input) && call.op.kernel_table()[call.device.type].channels_last;
+  return is_channels_last_batch(input) && call.op.kernel_table()[call.device.type].channels_last;
 }
 
 void prepare_group_vector(Call& call, int i, const char* vector_name, const TensorObject& input) {
@@ -139,7 +139,7 @@ void native_batch_norm(Call& call) {
           "native_batch_norm(): running_mean must be defined in evaluation mode");
     check(call[at::running_var].given(), PyExc_RuntimeError, "native_batch_norm(): running_var must be defined in evaluation mode");
   }
-  const bool channels_last = prefers_channels_last(input);
+  const bool channels_last = is_channels_last_batch(input);
   set_layout(call.add_output(dtype, input.sizes), channels_last);
   for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(dtype), Dims{channels});
   make_layout(call, at::input, channels_last);
@@ -156,7 +156,7 @@ void native_batch_norm_backward(Call& call) {
   prepare_channel_vector(call, at::weight, "weight", channels, input.dtype);
   prepare_statistics(call, at::mean, "mean", Dims{channels}, input.dtype);
   prepare_statistics(call, at::rstd, "rstd", Dims{channels}, input.dtype);
-  const bool channels_last = prefers_channels_last(input);
+  const bool channels_last = is_channels_last_batch(input);
   set_layout(call.add_output(input.dtype, input.sizes), channels_last);
   add_parameter_gradients(call, call[at::weight].given(), Dims{channels}, input.dtype);
   make_layout(call, at::grad, channels_last);

@@ -34,13 +34,13 @@ struct PoolingPositions {
 
 // Expands the lists to all spatial dimensions. An empty stride means kernel_size.
 Pooling read_parameters(Call& call, int spatial, const PoolingPositions& at) {
-  spread_list(call, at.kernel_size, spatial, "kernel_size", "spatial");
+  expand_list(call, at.kernel_size, spatial, "kernel_size", "spatial");
   if (call[at.stride].count == 0) call.set_ints(at.stride, call.ints(at.kernel_size));
-  spread_list(call, at.stride, spatial, "stride", "spatial");
-  spread_list(call, at.padding, spatial, "padding", "spatial");
+  expand_list(call, at.stride, spatial, "stride", "spatial");
+  expand_list(call, at.padding, spatial, "padding", "spatial");
   Pooling pool{call.ints(at.kernel_size), call.ints(at.stride), call.ints(at.padding), {}, call.boolean(at.ceil_mode)};
   if (at.dilation >= 0) {
-    spread_list(call, at.dilation, spatial, "dilation", "spatial");
+    expand_list(call, at.dilation, spatial, "dilation", "spatial");
     pool.dilation = call.ints(at.dilation);
     check_magnitude(call, pool.dilation, "dilation");
   }
@@ -95,7 +95,7 @@ Dims adaptive_sizes(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
-  spread_list(call, at::output_size, spatial, "output_size", "spatial");
+  expand_list(call, at::output_size, spatial, "output_size", "spatial");
   Dims sizes{self.sizes[0], self.sizes[1]};
   for (int64_t size : call.ints(at::output_size)) {
     check(size >= 0, PyExc_RuntimeError, base_name(call),
@@ -106,7 +106,7 @@ Dims adaptive_sizes(Call& call) {
 }
 
 void add_results(Call& call, const TensorObject& self, const Dims& sizes, bool with_indices) {
-  const bool channels_last = prefers_channels_last(self);
+  const bool channels_last = is_channels_last_batch(self);
   set_layout(call.add_output(self.dtype, sizes), channels_last);
   if (with_indices) set_layout(call.add_output(Dtype::Int64, sizes), channels_last);
 }
@@ -129,7 +129,7 @@ Dims check_input_size(const Call& call, const TensorObject& grad, std::span<cons
 }
 
 void add_gradient(Call& call, const TensorObject& grad, Dims sizes) {
-  set_layout(call.add_output(grad.dtype, std::move(sizes)), prefers_channels_last(grad));
+  set_layout(call.add_output(grad.dtype, std::move(sizes)), is_channels_last_batch(grad));
 }
 
 // max_pool, max_pool_values: the same positions.

@@ -32,7 +32,7 @@ Sequence check_lstm_sequence(Call& call, const SequencePositions& at, int64_t fa
         factor == 1 ? "" : "4", "H), (N, H), (N, H) and (4H, H)");
   for (const TensorObject* other : {&h, &c, &weight}) {
     check(other->dtype == sequence.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
-          c_name(sequence.dtype), " and ", c_name(other->dtype), "; convert one of them with to()");
+          cpp_type_name(sequence.dtype), " and ", cpp_type_name(other->dtype), "; convert one of them with to()");
   }
   for (int i : {at.sequence, at.h0, at.c0, at.weight}) call.make_contiguous(i);
   return {sequence.sizes[0], sequence.sizes[1], h.sizes[1]};
@@ -119,7 +119,7 @@ void check_batch_sizes(Call& call, std::span<const int64_t> sizes, int64_t have)
 
 void check_same_dtype(Call& call, const TensorObject& first, const TensorObject& other) {
   check(other.dtype == first.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
-        c_name(first.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
+        cpp_type_name(first.dtype), " and ", cpp_type_name(other.dtype), "; convert one of them with to()");
 }
 
 // Values of `factor` below: the cell's number of gates, and no check.
@@ -320,7 +320,7 @@ void recurrent_stack_backward(Call& call) {
   const TensorObject& reserve = call.tensor(at::reserve);
   check(reserve.dtype == Dtype::UInt8 && reserve.ndim() == 1, PyExc_RuntimeError,
         "recurrent_stack_backward(): expected a reserve of bytes, of one dimension, but got ", shown(reserve.sizes), " of ",
-        c_name(reserve.dtype));
+        cpp_type_name(reserve.dtype));
   call.make_contiguous(at::reserve);
   call.add_output(h.dtype, call.tensor(at::input).sizes);
   call.add_output(h.dtype, call.tensor(at::weights).sizes);

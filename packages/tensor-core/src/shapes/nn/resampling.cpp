@@ -47,7 +47,7 @@ void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<
 
 // Makes argument i contiguous in its memory order, and adds an output in the same order.
 void add_like(Call& call, int i, Dims sizes) {
-  const bool channels_last = prefers_channels_last(call.tensor(i));
+  const bool channels_last = is_channels_last_batch(call.tensor(i));
   make_layout(call, i, channels_last);
   set_layout(call.add_output(call.tensor(i).dtype, std::move(sizes)), channels_last);
 }
@@ -244,7 +244,7 @@ void constant_pad_nd(Call& call) {
           shown(self.sizes), " has");
   }
   check_number_fits(call[at::value].scalar, self.dtype, true);
-  set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
+  set_layout(call.add_output(self.dtype, std::move(sizes)), is_channels_last_batch(self));
 }
 
 namespace {

@@ -14,23 +14,23 @@ void softmax(Call& call) {
   call.set_dtype(at::dtype, dtype);
   const TensorObject& self = call.tensor(at::self);
   call.dim(at::dim, self.ndim());
-  call.add_output(dtype, self.sizes).inserted = inserted_dimension(self);
-  see_dimension(call, at::self);
+  call.add_output(dtype, self.sizes).inserted = scalar_inserted_dims(self);
+  unsqueeze_scalar(call, at::self);
 }
 
 // softmax_backward, log_softmax_backward: the same positions.
 void softmax_backward(Call& call) {
   namespace at = positions::softmax_backward;
-  const Dtype dtype = promoted(call, {at::grad, at::output});
+  const Dtype dtype = promote_dtypes(call, {at::grad, at::output});
   call.convert(at::grad, dtype);
   call.convert(at::output, dtype);
   const TensorObject &grad = call.tensor(at::grad), &output = call.tensor(at::output);
   call.dim(at::dim, output.ndim());
   check(grad.sizes == output.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
         " does not match output of shape ", shown(output.sizes));
-  call.add_output(dtype, output.sizes).inserted = inserted_dimension(output);
-  see_dimension(call, at::grad);
-  see_dimension(call, at::output);
+  call.add_output(dtype, output.sizes).inserted = scalar_inserted_dims(output);
+  unsqueeze_scalar(call, at::grad);
+  unsqueeze_scalar(call, at::output);
 }
 
 }  // namespace candelabra::shapes

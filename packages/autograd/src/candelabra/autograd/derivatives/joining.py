@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra import ops
 
 from ..node import MultiNode, next_sequence
-from ..table import derivative, recorder
+from ..table import derivative, autograd_function
 from .parts import to_dtype
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class CatBackward0(MultiNode):
         return parts
 
 
-@recorder("cat")
+@autograd_function("cat")
 def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
     """Record a concatenation."""
     node = CatBackward0()
@@ -67,7 +67,7 @@ class StackBackward0(MultiNode):
         ]
 
 
-@recorder("stack")
+@autograd_function("stack")
 def record_stack(result: Tensor, tensors: Any, dim: int) -> Tensor:
     """Record a stack."""
     node = StackBackward0()

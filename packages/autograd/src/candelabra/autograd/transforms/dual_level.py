@@ -164,14 +164,14 @@ class DualLevel(Level):
         )
         if recording:
             own = tuple(map(self.lift, arguments))
-            if operator.inplace_recorder is not None:
-                return operator.inplace_recorder(operator, *own)
-            if operator.recorder is None and operator.composite is not None:
+            if operator.inplace_autograd_function is not None:
+                return operator.inplace_autograd_function(operator, *own)
+            if operator.autograd_function is None and operator.composite is not None:
                 return call_composite(operator, own, generator)
             result = self._done(operator, own, out, generator)
-            if operator.recorder is None:
+            if operator.autograd_function is None:
                 return result
-            return operator.recorder(result, *own) if generator is None else operator.recorder(result, *own, generator=generator)
+            return operator.autograd_function(result, *own) if generator is None else operator.autograd_function(result, *own, generator=generator)
         return self._done(operator, arguments, out, generator)
 
     def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:

@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
-from candelabra import Tensor, interposing
+from candelabra import Tensor, dispatch_hooks
 
 from ..recording import signature
 
@@ -37,7 +37,7 @@ _state = _State()
 
 
 def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-    """Take a call from the core: see :mod:`candelabra.interposing`."""
+    """Take a call from the core: see :mod:`candelabra.dispatch_hooks`."""
     observer = _state.observer
     if observer is not None:
         return observer(operator, arguments, out, generator, record)
@@ -54,7 +54,7 @@ def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any,
 
 def _refresh() -> None:
     """Have the core hand over calls on this thread as long as somebody wants them."""
-    interposing.set_inner(interpose if _state.stack or _state.observer is not None else None)
+    dispatch_hooks.set_inner(interpose if _state.stack or _state.observer is not None else None)
 
 
 def set_observer(observer: Callable[..., Any] | None) -> None:

@@ -85,14 +85,14 @@ class TapeLevel(Level):
         if not recording:
             return self._wrapped(operator, arguments, out, self._done_below(operator, arguments, out, generator))
         own = tuple(map(self.lift, arguments))
-        if operator.inplace_recorder is not None:
-            return operator.inplace_recorder(operator, *own)
+        if operator.inplace_autograd_function is not None:
+            return operator.inplace_autograd_function(operator, *own)
         if out is not None:
             raise RuntimeError(
                 f"{operator.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                 "requires grad."
             )
-        if operator.recorder is None:
+        if operator.autograd_function is None:
             if operator.functional is not None and operator.functional.composite is not None:
                 return own[0].copy_(call_composite(operator.functional, own, generator))
             if operator.composite is not None:
@@ -101,7 +101,7 @@ class TapeLevel(Level):
         result = self._wrapped(operator, own, out, self._done_below(operator, arguments, out, generator))
         if operator.composite is not None and any(result is argument for argument in own):
             return call_composite(operator, own, generator)
-        return operator.recorder(result, *own) if generator is None else operator.recorder(result, *own, generator=generator)
+        return operator.autograd_function(result, *own) if generator is None else operator.autograd_function(result, *own, generator=generator)
 
     def _done_below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
         return self.below(operator, tuple(map(self.unwrap, arguments)), self.unwrap(out), generator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, conv_tbc, ops
-from candelabra.composite.registration import fronted
+from candelabra.composite.registration import fast_path
 
 _convolution = ops.convolution
 _input_gradient = ops.convolution_backward_input
@@ -73,7 +73,7 @@ def _convolve(
     return output if batched else output.squeeze(0)
 
 
-@fronted(_convolution, dimensions=(3, 3))
+@fast_path(_convolution, dimensions=(3, 3))
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -97,7 +97,7 @@ def conv1d(
     return _convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
-@fronted(_convolution, dimensions=(4, 4))
+@fast_path(_convolution, dimensions=(4, 4))
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -130,7 +130,7 @@ def conv2d(
     return _convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
-@fronted(_convolution, dimensions=(5, 5))
+@fast_path(_convolution, dimensions=(5, 5))
 def conv3d(
     input: Tensor,
     weight: Tensor,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import candelabra
 from candelabra import Tensor, ops
 from candelabra.composite.nn.loss import reduction_number
-from candelabra.interposing import full_precision
+from candelabra.dispatch_hooks import full_precision
 
 from .distance import pairwise_distance
 from .dtypes import floating_only

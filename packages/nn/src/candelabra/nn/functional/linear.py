@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra import Tensor, ops
-from candelabra.interposing import computed
+from candelabra.dispatch_hooks import computed
 
 #: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. The operator itself, with nothing around it.
 linear = ops.linear

@@ -9,9 +9,9 @@ import candelabra
 from candelabra import Tensor, no_grad, ops
 from candelabra.amp import is_autocast_enabled
 from candelabra.composite.nn.loss import reduction_number
-from candelabra.composite.registration import fronted
+from candelabra.composite.registration import fast_path
 from candelabra.composite.transformed import all_values
-from candelabra.interposing import full_precision
+from candelabra.dispatch_hooks import full_precision
 
 from .reduction import legacy, reduced
 
@@ -77,7 +77,7 @@ def nll_loss(
     return _nll_loss(input, target, weight, mode, ignore_index)[0]
 
 
-@fronted(ops.cross_entropy_forward, dimensions=(2, 1))
+@fast_path(ops.cross_entropy_forward, dimensions=(2, 1))
 @full_precision
 def cross_entropy(
     input: Tensor,

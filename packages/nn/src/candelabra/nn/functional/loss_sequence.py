@@ -10,7 +10,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 from candelabra.composite.nn.loss import reduction_number
-from candelabra.interposing import full_precision
+from candelabra.dispatch_hooks import full_precision
 
 from .dtypes import floating_only
 from .loss import cross_entropy

@@ -6,8 +6,8 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, no_grad, ops
-from candelabra.composite.registration import fronted
-from candelabra.interposing import computed
+from candelabra.composite.registration import fast_path
+from candelabra.dispatch_hooks import computed
 
 from .dtypes import floating_only
 from .memory_order import in_format_of
@@ -119,7 +119,7 @@ def instance_norm(
     return result
 
 
-@fronted(ops.native_layer_norm)
+@fast_path(ops.native_layer_norm)
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from candelabra import Tensor, ops
-from candelabra.composite.registration import fronted
+from candelabra.composite.registration import fast_path
 
 _softmax = ops.softmax
 _log_softmax = ops.log_softmax
@@ -20,7 +20,7 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@fronted(_softmax)
+@fast_path(_softmax)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along `dim`, computed without overflow; with `dtype`, in that dtype.
 
@@ -36,7 +36,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(input, dim, dtype)
 
 
-@fronted(_log_softmax)
+@fast_path(_log_softmax)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of the softmax along `dim`, computed without overflow; with `dtype`, in that dtype.
 

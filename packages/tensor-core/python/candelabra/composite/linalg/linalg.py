@@ -6,7 +6,7 @@ import math
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
-from candelabra.interposing import computed
+from candelabra.dispatch_hooks import computed
 
 from ..movement.broadcasting import broadcast_shape
 from ..elementwise.elementwise import as_it_was, conjugate

@@ -6,7 +6,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..memory_formats import suggested
-from ..registration import fallback, fronted, function
+from ..registration import fallback, fast_path, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _conversion(name: str, dtype: dtype) -> None:
     >>> candelabra.tensor([1, 0]).{name}().dtype
     candelabra.{dtype.name}
     """
-    function(package=False)(fronted(OPERATORS["to"], appended=(dtype,))(convert))
+    function(package=False)(fast_path(OPERATORS["to"], appended=(dtype,))(convert))
 
 
 for _name, _kind in {

@@ -1,6 +1,6 @@
 """Who sees calls of operators before they run: autocasting first, then the levels and the observer of candelabra.autograd.
 
-The core has one place for an interposer on each thread (``_C.set_interposer``); this module shares it out. While nobody is there, a call
+The core has one place for an dispatch hook on each thread (``_C.set_interposer``); this module shares it out. While nobody is there, a call
 of an operator pays for one comparison and nothing here runs.
 """
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
-    Interposer = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
+    DispatchHook = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
     Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
 
 
 class _Thread(threading.local):
     casting: Casting | None = None
-    inner: Interposer | None = None
+    inner: DispatchHook | None = None
     #: Whether a call is being done with arguments that were cast.
     busy = False
 
@@ -31,9 +31,9 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def set_inner(interposer: Interposer | None) -> None:
+def set_inner(dispatch_hook: DispatchHook | None) -> None:
     """Set who sees calls last on this thread, or None."""
-    _thread.inner = interposer
+    _thread.inner = dispatch_hook
     _refresh()
 
 
