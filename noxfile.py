@@ -1,7 +1,7 @@
 """Everything a developer runs: ``python3 -m nox -s NAME``; ``nox -l`` lists the sessions.
 
-The compiled packages are built once, into ``build/`` of each, and only what changed is compiled again. Sessions install the wheels
-that result, so that what is tested is what is shipped.
+The compiled packages are built once, into ``build/`` of each, and only what changed is compiled
+again. Sessions install the wheels that result, so that what is tested is what is shipped.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ PACKAGES = ROOT / "packages"
 DIST = ROOT / "dist"
 OUTPUT = ROOT / "output"
 
-#: Every package, those that others need first; but for backend-cuda, which has the session `cuda` and a compiler of its own.
+#: Every package, those that others need first; but for backend-cuda, which has the session `cuda`
+#: and a compiler of its own.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
     "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
-#: Whether a warning of the compiler fails the build: in CI, where the compiler is known, but not for whoever builds with a newer one.
+#: Whether a warning of the compiler fails the build: in CI, where the compiler is known, but not
+#: for whoever builds with a newer one.
 WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
-#: What the compiled packages are built with; the same as build-system.requires of their pyproject.toml.
+#: What the compiled packages are built with; the same as build-system.requires of their
+#: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.10",
     "cmake>=3.24",
@@ -45,8 +48,9 @@ CUDA_NEEDS = [
     "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
     "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
 ]  # fmt: skip
-#: Which sources the sessions `cuda` and `emulated` have passed with, a line each, as they write it themselves. They take an hour together on
-#: two cores; CI runs one only where what it tests has changed since.
+#: Which sources the sessions `cuda` and `emulated` have passed with, a line each, as they write it
+#: themselves. They take an hour together on two cores; CI runs one only where what it tests has
+#: changed since.
 PASSED = PACKAGES / "backend-cuda" / "tests" / "passed.sha256"
 #: Set by CI: a session with a line in PASSED for the sources that are here is skipped.
 SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
@@ -81,24 +85,24 @@ TEST_PACKAGES = {
 TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
 #: Suites of backend-cpu that depend on the library or the loops that the processor gets.
 PRODUCTS = [
-    "test_linalg.py", "test_linalg_activation.py", "test_linalg_in_place.py", "test_linalg_panels.py", "test_linalg_tiles.py",
-    "test_threads_same_bits.py::test_products", "test_threads_same_bits.py::test_batches_of_products",
+    "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",
+    "runtime/test_threads_same_bits.py::test_products", "runtime/test_threads_same_bits.py::test_batches_of_products",
 ]  # fmt: skip
 LOOPS = [
-    "test_activation.py", "test_elementwise.py", "test_elementwise_compare.py", "test_elementwise_complex.py", "test_mixed_dtypes.py",
+    "elementwise/test_activation.py", "elementwise/test_elementwise.py", "elementwise/test_elementwise_compare.py", "elementwise/test_elementwise_complex.py", "elementwise/test_mixed_dtypes.py",
     "test_reduction.py", "test_scan.py", "test_softmax.py",
 ]  # fmt: skip
 #: Settings with which one processor takes the paths of others, and what is tested with each.
 PROCESSORS = {
     "CANDELABRA_CPU_ISA=avx2": [*PRODUCTS, *LOOPS],
-    "MKL_ENABLE_INSTRUCTIONS=AVX2": [*PRODUCTS, "test_solving.py"],
+    "MKL_ENABLE_INSTRUCTIONS=AVX2": [*PRODUCTS, "linalg/test_solving.py"],
     "CANDELABRA_CPU_GEMM=mkl": PRODUCTS,
     "CANDELABRA_CPU_GEMM=onednn": PRODUCTS,
     "CANDELABRA_CPU_GEMM=panels": PRODUCTS,
 }
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
-#: Suites of many short tests, a file of which any process may run. Those that start processes, count descriptors or wait for each other are
-#: run by one.
+#: Suites of many short tests, a file of which any process may run. Those that start processes,
+#: count descriptors or wait for each other are run by one.
 SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions"]
 
 # uv installs in a second what takes pip ten; without it everything works as well.
@@ -118,7 +122,9 @@ def install_into(session: nox.Session, python: Path, *needs: str) -> None:
 
 
 def build_environment(session: nox.Session) -> Path:
-    """The environment in which wheels are built, kept between sessions so that builds stay incremental."""
+    """The environment in which wheels are built, kept between sessions so that builds stay
+    incremental.
+    """
     environment = ROOT / ".nox" / "build-environment"
     python = environment / "bin" / "python"
     if not python.exists():
@@ -133,7 +139,9 @@ BUILT: dict[str, str] = {}
 
 
 def build(session: nox.Session, packages: list[str]) -> list[str]:
-    """Build wheels of these packages into ``dist/``, once in a run of nox, and return their paths."""
+    """Build wheels of these packages into ``dist/``, once in a run of nox, and return their
+    paths.
+    """
     missing = [package for package in packages if package not in BUILT]
     python = build_environment(session) if missing else Path()
     DIST.mkdir(exist_ok=True)
@@ -153,9 +161,11 @@ def build(session: nox.Session, packages: list[str]) -> list[str]:
 
 
 def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
-    """Install the core where backends are built: against the installed wheel, as a third party's are.
+    """Install the core where backends are built: against the installed wheel, as a third party's
+    are.
 
-    Only when its headers have changed, since new ones, if only in their date, make every kernel be compiled again.
+    Only when its headers have changed, since new ones, if only in their date, make every kernel be
+    compiled again.
     """
     digest = hashlib.sha256()
     for folder in (core_headers(session), PACKAGES / "tensor-core" / "cmake"):
@@ -170,7 +180,9 @@ def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
 
 
 def core_headers(session: nox.Session) -> Path:
-    """Write the headers that backends are compiled against, those made from the catalogue with them, and return their folder."""
+    """Write the headers that backends are compiled against, those made from the catalogue with
+    them, and return their folder.
+    """
     folder = ROOT / "build" / "core_headers"
     writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
     session.run(sys.executable, str(writer), "--with-headers", str(folder), external=True)
@@ -183,7 +195,9 @@ def distribution(package: str) -> str:
 
 
 def install(session: nox.Session, packages: list[str], *others: str) -> None:
-    """Build these packages and install their wheels into the session's environment, with other distributions they are used with."""
+    """Build these packages and install their wheels into the session's environment, with other
+    distributions they are used with.
+    """
     wheels = build(session, packages)
     if others:
         session.install("-q", *others)
@@ -196,7 +210,9 @@ def install(session: nox.Session, packages: list[str], *others: str) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """An editable environment in .venv with everything; C++ is compiled again by running this session again."""
+    """An editable environment in .venv with everything; C++ is compiled again by running this
+    session again.
+    """
     environment = ROOT / ".venv"
     python = str(environment / "bin" / "python")
     if not environment.exists():
@@ -207,7 +223,16 @@ def dev(session: nox.Session) -> None:
     )  # fmt: skip
     for package in ALL[:-1]:
         session.run(
-            python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "-e", str(PACKAGES / package), external=True
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-build-isolation",
+            "--no-deps",
+            "-e",
+            str(PACKAGES / package),
+            external=True,
         )
     session.log(f"ready: {environment}/bin/python")
 
@@ -221,7 +246,8 @@ def demo(session: nox.Session) -> None:
 
 
 def shared_out(by: str = "loadfile") -> tuple[list[str], dict[str, str]]:
-    """What has pytest share a suite among processes, by file or by test (``"worksteal"``), and the variables that they need.
+    """What has pytest share a suite among processes, by file or by test (``"worksteal"``), and the
+    variables that they need.
 
     Each has its threads, too: those that wait leave the processor to the other processes.
     """
@@ -241,7 +267,9 @@ def run_tests(session: nox.Session, folder: Path, *arguments: str, by_several: b
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Build everything and run all tests, each package's in an environment with only its own needs."""
+    """Build everything and run all tests, each package's in an environment with only its own
+    needs.
+    """
     for package in TEST_PACKAGES:
         session.notify(f"tests-{package}")
     session.notify("tests-integration")
@@ -263,7 +291,9 @@ for _package in TEST_PACKAGES:
 
 @nox.session(name="tests-processors")
 def tests_processors(session: nox.Session) -> None:
-    """Products and loops of the CPU backend as other processors run them: AVX2 only, and each library of products."""
+    """Products and loops of the CPU backend as other processors run them: AVX2 only, and each
+    library of products.
+    """
     install(session, TEST_PACKAGES["backend-cpu"], *TEST_NEEDS)
     folder = PACKAGES / "backend-cpu" / "tests"
     # By test: one file takes half of the time.
@@ -287,13 +317,19 @@ def tests_integration(session: nox.Session) -> None:
 
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
-    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
+    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and
+    the demo and the examples, shortened.
+    """
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
     others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
     install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, *others)
     for backend in ("numpy", "minimal-c"):
         session.install(
-            "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)
+            "-q",
+            "--no-build-isolation",
+            "--no-deps",
+            "--force-reinstall",
+            str(ROOT / "examples" / "backends" / backend),
         )
     run_tests(session, ROOT / "tests" / "examples")
 
@@ -327,7 +363,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """All wheels into dist/, then a smoke test in a fresh environment that sees nothing but dist/."""
+    """All wheels into dist/, then a smoke test in a fresh environment that sees nothing but
+    dist/.
+    """
     build(session, ALL)
     temporary = Path(session.create_tmp()).resolve()
     environment = temporary / "smoke"
@@ -343,15 +381,27 @@ def wheels(session: nox.Session) -> None:
     session.chdir(temporary)
     # No compiler on the path: installing and running must not need one.
     session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
-    total = sum(path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl"))
+    total = sum(
+        path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
+    )
     session.log(f"wheels of tensor-core and backend-cpu: {total / 1e6:.1f} MB")
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Time every workload beside PyTorch, in turn, after a check that both give the same; without arguments, also write docs/performance.md."""
+    """Time every workload beside PyTorch, in turn, after a check that both give the same; without
+    arguments, also write docs/performance.md.
+    """
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
-    install(session, packages, "numpy", "tqdm", "matplotlib", "torch==2.13.0", *([] if session.posargs else ["jax", "jaxlib"]))
+    install(
+        session,
+        packages,
+        "numpy",
+        "tqdm",
+        "matplotlib",
+        "torch==2.13.0",
+        *([] if session.posargs else ["jax", "jaxlib"]),
+    )
     if session.posargs:
         session.run("python", "-m", "benchmarks", *session.posargs)
         return
@@ -361,10 +411,23 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """PyTorch's databases of operators, modules and optimizers, then all distributions, through both libraries: tables, also written to docs/parity*.md."""
-    install(session, [*DEMO_PACKAGES, "distributions"], "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm", "safetensors")
+    """PyTorch's databases of operators, modules and optimizers, then all distributions, through
+    both libraries: tables, also written to docs/parity*.md.
+    """
+    install(
+        session,
+        [*DEMO_PACKAGES, "distributions"],
+        "numpy",
+        "torch==2.13.0",
+        "expecttest",
+        "hypothesis",
+        "tqdm",
+        "safetensors",
+    )
     table = (
-        [] if any(argument.startswith("--only") for argument in session.posargs) else ["--write", str(ROOT / "docs" / "parity.md")]
+        []
+        if any(argument.startswith("--only") for argument in session.posargs)
+        else ["--write", str(ROOT / "docs" / "parity.md")]
     )
     session.chdir(session.create_tmp())
     session.run("python", str(ROOT / "tests" / "parity"), "--jobs", "2", "--require", "97", *table, *session.posargs)
@@ -379,14 +442,18 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Files of every format, changed at random, loaded under limits of memory and time; ``-- --mutations 1000000`` for more of them."""
+    """Files of every format, changed at random, loaded under limits of memory and time; ``--
+    --mutations 1000000`` for more of them.
+    """
     install(session, ["tensor-core", "backend-cpu"])
     session.run("python", str(ROOT / "tests" / "fuzz" / "files.py"), "--mutations", "100000", *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into docs/_build/: a page an operator from its docstring, the packages, coverage, kernel contract and gradients."""
+    """The documentation into docs/_build/: a page an operator from its docstring, the packages,
+    coverage, kernel contract and gradients.
+    """
     install(
         session,
         [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
@@ -406,12 +473,17 @@ def docs(session: nox.Session) -> None:
 
 
 def gpu_sources() -> str:
-    """The digest of what decides about the sessions `cuda` and `emulated`: the sources of backend-cuda with its tests, and those of the core."""
+    """The digest of what decides about the sessions `cuda` and `emulated`: the sources of
+    backend-cuda with its tests, and those of the core.
+    """
     digest = hashlib.sha256(repr([WARNINGS_FAIL, CUDA_NEEDS]).encode())
     for package in ("backend-cuda", "tensor-core"):
         for path in sorted((PACKAGES / package).rglob("*")):
             inside = path.relative_to(PACKAGES / package)
-            others = inside.parts[0] == "build" or inside.parts[:2] in {("python", "include"), ("python", "lib")}  # generated
+            others = inside.parts[0] == "build" or inside.parts[:2] in {
+                ("python", "include"),
+                ("python", "lib"),
+            }  # generated
             others |= (package, inside.parts[0]) == ("tensor-core", "tests")
             if path.suffix in {".c", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".py", ".toml", ".txt"} and not others:
                 digest.update(f"{package}/{inside}\n".encode() + path.read_bytes())
@@ -420,21 +492,31 @@ def gpu_sources() -> str:
 
 def skip_passed(session: nox.Session) -> None:
     """In CI: end a session that has passed with these sources already."""
-    if os.environ.get(SKIP_PASSED, "") and PASSED.exists() and f"{session.name} {gpu_sources()}" in PASSED.read_text().splitlines():
-        session.skip(f"it has passed with these sources of backend-cuda and tensor-core, says {PASSED.relative_to(ROOT)}")
+    if (
+        os.environ.get(SKIP_PASSED, "")
+        and PASSED.exists()
+        and f"{session.name} {gpu_sources()}" in PASSED.read_text().splitlines()
+    ):
+        session.skip(
+            f"it has passed with these sources of backend-cuda and tensor-core, says {PASSED.relative_to(ROOT)}"
+        )
 
 
 def note_passed(session: nox.Session) -> None:
     """Write down that a whole session has passed: a line to be committed."""
-    others = [line for line in PASSED.read_text().splitlines() if line.split()[0] != session.name] if PASSED.exists() else []
+    others = (
+        [line for line in PASSED.read_text().splitlines() if line.split()[0] != session.name] if PASSED.exists() else []
+    )
     PASSED.write_text("\n".join(sorted([*others, f"{session.name} {gpu_sources()}"])) + "\n")
 
 
 def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
-    """An interpreter whose environment builds backend-cuda, and what CMake is told of where NVIDIA's compiler and headers are.
+    """An interpreter whose environment builds backend-cuda, and what CMake is told of where
+    NVIDIA's compiler and headers are.
 
-    They are 1.5 GB on PyPI, which pip's cache keeps: the headers are parts of the wheels with the libraries, and there are none without.
-    ``CANDELABRA_NVIDIA_DIR``, a site-packages folder that has them, saves the download.
+    They are 1.5 GB on PyPI, which pip's cache keeps: the headers are parts of the wheels with the
+    libraries, and there are none without. ``CANDELABRA_NVIDIA_DIR``, a site-packages folder that
+    has them, saves the download.
     """
     python = build_environment(session)
     folder = os.environ.get("CANDELABRA_NVIDIA_DIR", "")
@@ -446,7 +528,9 @@ def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
 
 @nox.session
 def cuda(session: nox.Session) -> None:
-    """The wheel of backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90), and its tests; without a GPU those that need none."""
+    """The wheel of backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90), and its
+    tests; without a GPU those that need none.
+    """
     skip_passed(session)
     session.install("-q", *TEST_NEEDS, "pluggy")
     wheels = ROOT / "build" / "cuda"
@@ -474,7 +558,8 @@ def cuda(session: nox.Session) -> None:
     session.log(str(listed).strip())
     if "cuda: no NVIDIA driver" not in str(listed) and "devices" not in str(listed):
         session.error("python -m candelabra.backends says neither that there is no driver nor that there is a GPU")
-    # Several processes would take the memory of a GPU from each other, which the tests of the allocator look at.
+    # Several processes would take the memory of a GPU from each other, which the tests of the
+    # allocator look at.
     run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs", by_several="no NVIDIA driver" in str(listed))
     if not session.posargs and architecture == "90":
         note_passed(session)
@@ -482,16 +567,25 @@ def cuda(session: nox.Session) -> None:
 
 @nox.session
 def emulated(session: nox.Session) -> None:
-    """The sources of backend-cuda on a GPU that g++ and packages/backend-cuda/tests/emulation make up: conformance, and tests that need a GPU."""
+    """The sources of backend-cuda on a GPU that g++ and packages/backend-cuda/tests/emulation make
+    up: conformance, and tests that need a GPU.
+    """
     skip_passed(session)
     install(session, ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing"], *TEST_NEEDS)
     python, folders = cuda_needs(session)
     target = ROOT / "build" / "emulated"
     roots = [
-        argument for folder in folders for part in ("cu13", "cudnn", "nccl") for argument in ("--nvidia", f"{folder}/nvidia/{part}")
+        argument
+        for folder in folders
+        for part in ("cu13", "cudnn", "nccl")
+        for argument in ("--nvidia", f"{folder}/nvidia/{part}")
     ]
     session.run(
-        str(python), str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"), str(target), *roots, external=True
+        str(python),
+        str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"),
+        str(target),
+        *roots,
+        external=True,
     )
     # Most of the time is that of a few tests in one file, each of which has processes of its own.
     sharing, variables = shared_out("worksteal")
@@ -509,8 +603,12 @@ def emulated(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Everything that a machine with a GPU can check, in one table; see packages/backend-cuda/tools/gpu_check.py."""
-    session.run(sys.executable, str(PACKAGES / "backend-cuda" / "tools" / "gpu_check.py"), *session.posargs, external=True)
+    """Everything that a machine with a GPU can check, in one table; see
+    packages/backend-cuda/tools/gpu_check.py.
+    """
+    session.run(
+        sys.executable, str(PACKAGES / "backend-cuda" / "tools" / "gpu_check.py"), *session.posargs, external=True
+    )
 
 
 SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
@@ -518,7 +616,9 @@ SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 @nox.session
 def sanitize(session: nox.Session) -> None:
-    """The tests under AddressSanitizer and UndefinedBehaviorSanitizer builds of the core and the CPU backend."""
+    """The tests under AddressSanitizer and UndefinedBehaviorSanitizer builds of the core and the
+    CPU backend.
+    """
     packages = [argument for argument in session.posargs if argument in SANITIZED] or SANITIZED
     arguments = [argument for argument in session.posargs if argument not in SANITIZED]
     python = build_environment(session)
@@ -555,7 +655,8 @@ def sanitize(session: nox.Session) -> None:
     }
     session.chdir(session.create_tmp())
     for package in packages:
-        # Without the cache every use of freed memory is seen; the backend's own tests are about the cache.
+        # Without the cache every use of freed memory is seen; the backend's own tests are about the
+        # cache.
         cache = {} if package == "backend-cpu" else {"CANDELABRA_CPU_CACHE_BYTES": "0"}
         session.run(
             "python", "-m", "pytest", "-q", "--timeout=900", "-p", "no:cacheprovider",

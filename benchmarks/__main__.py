@@ -22,7 +22,9 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression to be found in 'FAMILY: NAME'")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="cuda: another table, with options of its own")
+    parser.add_argument(
+        "--device", default="cpu", choices=["cpu", "cuda"], help="cuda: another table, with options of its own"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.02, help="that one side is timed in one round")
     parser.add_argument(
@@ -33,10 +35,16 @@ def arguments() -> argparse.Namespace:
         "--check", action="store_true", help="do not time: run each workload once on both sides and compare the results"
     )
     parser.add_argument("--list", action="store_true", help="print the names of the workloads")
-    parser.add_argument("--worst", type=int, default=0, help="print so many lines with the highest ratios once more at the end")
+    parser.add_argument(
+        "--worst", type=int, default=0, help="print so many lines with the highest ratios once more at the end"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument(
-        "--merge", type=Path, nargs="*", default=[], help="take figures of earlier runs from these files where this run has none"
+        "--merge",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="take figures of earlier runs from these files where this run has none",
     )
     parser.add_argument("--write", type=Path, help="write the page here, and its plot beside it")
     parser.add_argument("--title", default="Performance", help="of the page")
@@ -48,7 +56,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--loader", action="store_true", help="measure the loading of data, too")
     parser.add_argument("--instructions", action="store_true", help="count the instructions of calls by callgrind, too")
     parser.add_argument("--all", action="store_true", help="all of these")
-    parser.add_argument("--no-rows", action="store_true", help="none of the table's workloads, only what else is asked for")
+    parser.add_argument(
+        "--no-rows", action="store_true", help="none of the table's workloads, only what else is asked for"
+    )
     return parser.parse_args()
 
 
@@ -59,7 +69,9 @@ def selected(pattern: str) -> list[Workload]:
 
 
 def libraries() -> list[Any]:
-    """Ours and PyTorch, with a thread for each processor. PyTorch is the peer here and nothing more; nothing of Candelabra needs it."""
+    """Ours and PyTorch, with a thread for each processor. PyTorch is the peer here and nothing
+    more; nothing of Candelabra needs it.
+    """
     import torch
 
     import candelabra
@@ -69,7 +81,9 @@ def libraries() -> list[Any]:
     return [candelabra, torch]
 
 
-def time_rows(workloads: list[Workload], sides: list[Any], options: argparse.Namespace, figures: record.Figures) -> None:
+def time_rows(
+    workloads: list[Workload], sides: list[Any], options: argparse.Namespace, figures: record.Figures
+) -> None:
     """Time these and print a line for each."""
     limits = measure_limits(sides)
     figures.limits = record.limits_of(limits)

@@ -1,6 +1,8 @@
-"""JAX's compiled steps beside ours, where they are the strongest peer: a chain of elementwise operators and the steps of MLPs and the GPT.
+"""JAX's compiled steps beside ours, where they are the strongest peer: a chain of elementwise
+operators and the steps of MLPs and the GPT.
 
-The models are written once more, as functions of their parameters, which are those of our model; so the losses can be compared.
+The models are written once more, as functions of their parameters, which are those of our model; so
+the losses can be compared.
 """
 
 from __future__ import annotations
@@ -112,7 +114,9 @@ def adam(lr: float, decay: float = 0.0) -> tuple[Any, Any]:
 def step(
     build: Callable[[Any], Any], function: Forward, inputs: Input, classes: Input, optimizer: tuple[Any, Any]
 ) -> Callable[[Any], Work]:
-    """A training step, compiled as one; the memory of parameters and state is given to their successors."""
+    """A training step, compiled as one; the memory of parameters and state is given to their
+    successors.
+    """
     begin, update = optimizer
 
     def one(parameters: Parameters, state: Any, x: Any, y: Any) -> tuple[Parameters, Any, Any]:
@@ -148,7 +152,9 @@ PEERS: dict[str, Callable[[Any], Work]] = {
     "elementwise: chain of 6 operators, 1 M": chain,
     "training: MLP 64-128-128-10, batch 32, SGD": step(small_mlp, mlp, *SMALL, sgd(0.01)),
     "training: MLP 64-128-128-10, batch 32, Adam": step(small_mlp, mlp, *SMALL, adam(1e-4)),
-    "training: MLP 784-2048-2048-10, batch 256, SGD": step(large_mlp, mlp, normal(256, 784), integers(10, 256), sgd(0.01)),
+    "training: MLP 784-2048-2048-10, batch 256, SGD": step(
+        large_mlp, mlp, normal(256, 784), integers(10, 256), sgd(0.01)
+    ),
     "training: GPT, 4 layers of 256, 8 x 128 tokens, AdamW": step(
         gpt, decoder, integers(GPT_VOCABULARY, 8, 128), integers(GPT_VOCABULARY, 8, 128, number=1), adam(1e-4, 0.01)
     ),
@@ -157,11 +163,17 @@ PEERS: dict[str, Callable[[Any], Work]] = {
 
 def workloads(pattern: str) -> list[Workload]:
     """Those that have a peer here."""
-    return [workload for workload in all_workloads() if workload.full_name in PEERS and re.search(pattern, workload.full_name)]
+    return [
+        workload
+        for workload in all_workloads()
+        if workload.full_name in PEERS and re.search(pattern, workload.full_name)
+    ]
 
 
 def check(pattern: str = "") -> list[str]:
-    """Whether the second run of each gives what ours gives: by then the parameters have changed once."""
+    """Whether the second run of each gives what ours gives: by then the parameters have changed
+    once.
+    """
     wrong = []
     for workload in workloads(pattern):
         ours, theirs = workload.make(candelabra), PEERS[workload.full_name](jax)
@@ -177,11 +189,15 @@ def check(pattern: str = "") -> list[str]:
 def measure_all(sides: list[Any], rounds: int, seconds: float, pattern: str = "") -> list[dict[str, Any]]:
     """Time each on all three sides, in turn."""
     found = []
-    print(f"\nbeside JAX {jax.__version__}, compiled{'':33} {'Candelabra':>11} {'PyTorch':>11} {'JAX':>11} {'to JAX':>6}")
+    print(
+        f"\nbeside JAX {jax.__version__}, compiled{'':33} {'Candelabra':>11} {'PyTorch':>11} {'JAX':>11} {'to JAX':>6}"
+    )
     for workload in workloads(pattern):
         makes = [workload.make, workload.make, PEERS[workload.full_name]]
         ours, theirs, compiled = measure(workload, [*sides, jax], rounds, seconds, makes).medians
-        found.append({"name": workload.name, "ours": ours, "theirs": theirs, "jax": compiled, "version": jax.__version__})
+        found.append(
+            {"name": workload.name, "ours": ours, "theirs": theirs, "jax": compiled, "version": jax.__version__}
+        )
         print(
             f"  {workload.name:62} {duration(ours):>11} {duration(theirs):>11} {duration(compiled):>11} {ours / compiled:6.3f}",
             flush=True,

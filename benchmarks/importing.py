@@ -22,7 +22,9 @@ HIGHEST = "; print(next(int(line.split()[1]) for line in open('/proc/self/status
 
 
 def installed_megabytes(pattern: str) -> float | None:
-    """The size of the files of all installed distributions whose whole name is this; None where they are only linked to a source tree."""
+    """The size of the files of all installed distributions whose whole name is this; None where
+    they are only linked to a source tree.
+    """
     total = 0
     for distribution in importlib.metadata.distributions():
         if re.fullmatch(pattern, distribution.name):
@@ -56,14 +58,18 @@ def measure_all() -> list[dict[str, Any]]:
     ]
     if wheel_bytes():
         rows.append({"name": "wheels", "unit": "MB", "ours": wheel_bytes() / 1e6, "theirs": None})
-    bare_seconds, bare_bytes = (statistics.median(figures) for figures in zip(*(fresh("pass") for _ in range(7)), strict=True))
+    bare_seconds, bare_bytes = (
+        statistics.median(figures) for figures in zip(*(fresh("pass") for _ in range(7)), strict=True)
+    )
     for number, name in enumerate(NAMES):
         taken: dict[str, list[tuple[float, int]]] = {library: [] for library in STATEMENTS}
         for _ in range(6):
             for library, statements in STATEMENTS.items():
                 taken[library].append(fresh(statements[number]))
         # The first reads files that the others find in memory.
-        ours, theirs = ([statistics.median(figures) for figures in zip(*entries[1:], strict=True)] for entries in taken.values())
+        ours, theirs = (
+            [statistics.median(figures) for figures in zip(*entries[1:], strict=True)] for entries in taken.values()
+        )
         rows.append(
             {
                 "name": f"{name}, time",
@@ -81,7 +87,10 @@ def measure_all() -> list[dict[str, Any]]:
             }
         )
     for row in rows:
-        print(f"  {row['name']:62} {amount(row['ours'], row['unit']):>11} {amount(row['theirs'], row['unit']):>11}", flush=True)
+        print(
+            f"  {row['name']:62} {amount(row['ours'], row['unit']):>11} {amount(row['theirs'], row['unit']):>11}",
+            flush=True,
+        )
     return rows
 
 

@@ -25,7 +25,9 @@ def drawn(kind: str, shape: tuple[int, ...], dtype: str, low: float, high: float
     if kind == "booleans":
         return generator.random(shape, np.float32) < 0.5
     if dtype == "complex64":
-        return (generator.standard_normal(shape, np.float32) + 1j * generator.standard_normal(shape, np.float32)).astype(dtype)
+        return (
+            generator.standard_normal(shape, np.float32) + 1j * generator.standard_normal(shape, np.float32)
+        ).astype(dtype)
     as_drawn = np.float64 if dtype == "float64" else np.float32
     if kind == "normal":
         return generator.standard_normal(shape, as_drawn)
@@ -39,8 +41,9 @@ def drawn(kind: str, shape: tuple[int, ...], dtype: str, low: float, high: float
 class Input:
     """A tensor that a workload reads.
 
-    `layout` is "contiguous"; "transposed": the memory is that of the last two dimensions exchanged; "strided": every second element of the
-    last dimension of a larger tensor; "channels_last"; "expanded": one row, repeated without memory.
+    `layout` is "contiguous"; "transposed": the memory is that of the last two dimensions exchanged;
+    "strided": every second element of the last dimension of a larger tensor; "channels_last";
+    "expanded": one row, repeated without memory.
     """
 
     kind: str
@@ -54,7 +57,9 @@ class Input:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that reading it touches: a step of two elements touches every cache line."""
+        """Bytes of memory that reading it touches: a step of two elements touches every cache
+        line.
+        """
         shape = self.shape[1:] if self.layout == "expanded" else self.shape
         return math.prod(shape) * ITEM_BYTES[self.dtype] * (2 if self.layout == "strided" else 1)
 
@@ -80,7 +85,9 @@ class Input:
         return tensor.requires_grad_() if self.grad else tensor
 
 
-def normal(*shape: int, dtype: str = "float32", layout: str = "contiguous", grad: bool = False, number: int = 0) -> Input:
+def normal(
+    *shape: int, dtype: str = "float32", layout: str = "contiguous", grad: bool = False, number: int = 0
+) -> Input:
     """Normal numbers."""
     return Input("normal", shape, dtype, layout, grad=grad, number=number)
 
@@ -98,7 +105,9 @@ def uniform(
     return Input("uniform", shape, dtype, layout, low, high, grad, number)
 
 
-def integers(high: int, *shape: int, low: int = 0, dtype: str = "int64", layout: str = "contiguous", number: int = 0) -> Input:
+def integers(
+    high: int, *shape: int, low: int = 0, dtype: str = "int64", layout: str = "contiguous", number: int = 0
+) -> Input:
     """Whole numbers from `low` to below `high`."""
     return Input("integers", shape, dtype, layout, low, high, number=number)
 
@@ -109,7 +118,9 @@ def booleans(*shape: int, layout: str = "contiguous", number: int = 0) -> Input:
 
 
 def fill(xp: Any, model: Any) -> Any:
-    """The same parameters in either framework: uniform, within the reciprocal square root of the inputs of a unit."""
+    """The same parameters in either framework: uniform, within the reciprocal square root of the
+    inputs of a unit.
+    """
     with xp.no_grad():
         for number, parameter in enumerate(model.parameters()):
             if parameter.ndim < 2:

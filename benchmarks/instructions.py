@@ -1,4 +1,6 @@
-"""Instructions of one call, counted by callgrind: the same on any load. ``python -m benchmarks.instructions [LIBRARY]``."""
+"""Instructions of one call, counted by callgrind: the same on any load. ``python -m
+benchmarks.instructions [LIBRARY]``.
+"""
 
 from __future__ import annotations
 
@@ -86,9 +88,12 @@ def counted(library: str) -> list[float]:
             check=True, capture_output=True, text=True, cwd=ROOT,
             env=os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        # Parts are written before each call: the first until the first row's loop begins, the second for this loop, and so on.
+        # Parts are written before each call: the first until the first row's loop begins, the
+        # second for this loop, and so on.
         parts = sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:]))
-        totals = [int(re.findall(r"^(?:totals|summary):\s*(\d+)", path.read_text(), re.MULTILINE)[-1]) for path in parts]
+        totals = [
+            int(re.findall(r"^(?:totals|summary):\s*(\d+)", path.read_text(), re.MULTILINE)[-1]) for path in parts
+        ]
     calls = [total / CALLS for total in totals[1 : 2 * len(ROWS) : 2]]
     return [call - calls[0] for call in calls]
 

@@ -1,4 +1,6 @@
-"""Samples a second through the DataLoader, each framework in a process of its own: ``python -m benchmarks.loading LIBRARY``."""
+"""Samples a second through the DataLoader, each framework in a process of its own: ``python -m
+benchmarks.loading LIBRARY``.
+"""
 
 from __future__ import annotations
 
@@ -65,14 +67,20 @@ def measure_all() -> list[dict[str, Any]]:
     for _ in range(2):
         for library in best:
             run = subprocess.run(
-                [sys.executable, "-m", "benchmarks.loading", library], capture_output=True, text=True, check=True, cwd=ROOT
+                [sys.executable, "-m", "benchmarks.loading", library],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=ROOT,
             )
             rates = json.loads(run.stdout)
             best[library] = [max(pair) for pair in zip(best[library] or rates, rates, strict=True)]
     print("\nsamples a second through the DataLoader")
     rows = []
     for (kind, _, _, shape, workers), ours, theirs in zip(CASES, *best.values(), strict=True):
-        rows.append({"name": f"{kind} of {' x '.join(map(str, shape))}, {workers} workers", "ours": ours, "theirs": theirs})
+        rows.append(
+            {"name": f"{kind} of {' x '.join(map(str, shape))}, {workers} workers", "ours": ours, "theirs": theirs}
+        )
         print(f"  {rows[-1]['name']:62} {ours:9,.0f}/s {theirs:9,.0f}/s {theirs / ours:6.3f}", flush=True)
     return rows
 

@@ -1,4 +1,6 @@
-"""What the machine is and what it can do at best: rates of memory and of products of matrices, measured at the start of a run."""
+"""What the machine is and what it can do at best: rates of memory and of products of matrices,
+measured at the start of a run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Bytes of the working sets whose bandwidth is measured: within the caches of the cores, beyond them, and in memory.
+#: Bytes of the working sets whose bandwidth is measured: within the caches of the cores, beyond
+#: them, and in memory.
 WORKING_SETS = [1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 29]
 #: The share of bytes that each measurement writes.
 WRITTEN_SHARE = {"read": 0.0, "triad": 1 / 3, "copy": 1 / 2, "fill": 1.0}
@@ -27,7 +30,9 @@ SHORTEST_FLOOR = 10e-6
 def processor() -> str:
     """The name of the processor."""
     with open("/proc/cpuinfo") as file:
-        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor())
+        return next(
+            (line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor()
+        )
 
 
 def caches() -> str:
@@ -74,7 +79,9 @@ class Limits:
         return measured[-1][1]
 
     def memory_seconds(self, read: float, written: float, in_place: bool = False) -> float:
-        """The least time in which so many bytes are moved: between the two measurements whose share of written bytes is next to theirs."""
+        """The least time in which so many bytes are moved: between the two measurements whose share
+        of written bytes is next to theirs.
+        """
         total = read + written
         if not self.seconds_per_byte or total <= 0:
             return 0.0
@@ -84,11 +91,15 @@ class Limits:
         for (before, low), (after, high) in itertools.pairwise(shares.items()):
             if share <= high:
                 part = (share - low) / (high - low)
-                return total * ((1 - part) * self._per_byte(before, working_set) + part * self._per_byte(after, working_set))
+                return total * (
+                    (1 - part) * self._per_byte(before, working_set) + part * self._per_byte(after, working_set)
+                )
         raise AssertionError("shares end at one")
 
     def floor(self, read: float, written: float, operations: float, rate: str, in_place: bool = False) -> float | None:
-        """Seconds that the machine needs at least, or None where that is not known or too short to tell anything."""
+        """Seconds that the machine needs at least, or None where that is not known or too short to
+        tell anything.
+        """
         seconds = self.memory_seconds(read, written, in_place)
         if operations and self.operations_per_second:
             seconds = max(seconds, operations / self.operations_per_second[rate])
@@ -104,11 +115,24 @@ def measure_memory() -> dict[str, dict[int, float]]:
         program = Path(folder) / "streaming"
         source = Path(__file__).with_name("streaming.cpp")
         subprocess.run(
-            [compiler, "-std=c++20", "-O3", "-funroll-loops", "-mavx2", "-mfma", "-fopenmp", str(source), "-o", str(program)],
+            [
+                compiler,
+                "-std=c++20",
+                "-O3",
+                "-funroll-loops",
+                "-mavx2",
+                "-mfma",
+                "-fopenmp",
+                str(source),
+                "-o",
+                str(program),
+            ],
             check=True,
         )
         environment = os.environ | {"OMP_NUM_THREADS": str(threads()), "OMP_PROC_BIND": "true"}
-        run = subprocess.run([str(program), *map(str, WORKING_SETS)], capture_output=True, text=True, check=True, env=environment)
+        run = subprocess.run(
+            [str(program), *map(str, WORKING_SETS)], capture_output=True, text=True, check=True, env=environment
+        )
     found: dict[str, dict[int, float]] = {}
     for line in run.stdout.splitlines():
         kind, nbytes, seconds = line.split()

@@ -12,7 +12,8 @@ from typing import Any
 
 from .workload import Work, Workload, result_bytes, tensors
 
-#: Seconds that a side may run, untimed, before each timed stretch: caches and thread pools are the other side's until then.
+#: Seconds that a side may run, untimed, before each timed stretch: caches and thread pools are the
+#: other side's until then.
 SETTLING = 0.002
 #: Not before calls that take longer than this: their beginning is nothing of them.
 LONG_CALL = 0.02
@@ -44,7 +45,9 @@ class Timing:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether the rounds of a side differ by so much that the machine must have done something else in some of them."""
+        """Whether the rounds of a side differ by so much that the machine must have done something
+        else in some of them.
+        """
         return any(max(times) > DISTURBED * min(times) for times in self.times)
 
     def add(self, again: Timing) -> None:
@@ -97,8 +100,12 @@ def thread_counts(libraries: list[Any]) -> list[int]:
     return [xp.get_num_threads() for xp in libraries if hasattr(xp, "get_num_threads")]
 
 
-def measure(workload: Workload, libraries: list[Any], rounds: int, seconds: float, makes: list[Any] | None = None) -> Timing:
-    """Time a workload for each library; the first is ours. `makes` are for libraries that need a work of their own."""
+def measure(
+    workload: Workload, libraries: list[Any], rounds: int, seconds: float, makes: list[Any] | None = None
+) -> Timing:
+    """Time a workload for each library; the first is ours. `makes` are for libraries that need a
+    work of their own.
+    """
     builders = makes or [workload.make] * len(libraries)
     counts = thread_counts(libraries)
     sides = [Side(xp, build(xp)) for xp, build in zip(libraries, builders, strict=True)]
@@ -122,7 +129,8 @@ def measure(workload: Workload, libraries: list[Any], rounds: int, seconds: floa
                     side.times.append(stretch(side.work, side.count))
     finally:
         gc.enable()
-    # All of them may share one libgomp: a side that leaves its number changed slows the other one down.
+    # All of them may share one libgomp: a side that leaves its number changed slows the other one
+    # down.
     if thread_counts(libraries) != counts:
         raise RuntimeError(
             f"{workload.full_name}: threads of the sides were {counts} before, and are {thread_counts(libraries)} after it"

@@ -1,4 +1,6 @@
-"""Peak memory of training steps, each framework in a process of its own: ``python -m benchmarks.memory LIBRARY NAME``."""
+"""Peak memory of training steps, each framework in a process of its own: ``python -m
+benchmarks.memory LIBRARY NAME``.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ STEPS = 5
 def status() -> dict[str, int]:
     """The lines of /proc/self/status that are in kB, in bytes."""
     with open("/proc/self/status") as file:
-        return {name: 1024 * int(amount) for name, amount in re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE)}
+        return {
+            name: 1024 * int(amount) for name, amount in re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE)
+        }
 
 
 def set_up(xp: Any) -> None:
-    """Steps of a small model: what a framework loads, builds and measures when it is first used is not a step's memory."""
+    """Steps of a small model: what a framework loads, builds and measures when it is first used is
+    not a step's memory.
+    """
     x, classes, loss = normal(64, 128).make(xp), integers(128, 64).make(xp), xp.nn.CrossEntropyLoss()
     for optimizer in ("SGD", "Adam", "AdamW"):
         model = fill(xp, xp.nn.Sequential(xp.nn.Linear(128, 128), xp.nn.ReLU()))
@@ -38,7 +44,9 @@ def set_up(xp: Any) -> None:
 
 
 def give_back(library: str) -> None:
-    """Free pages of the heap, and what our allocator keeps, so that a step that takes them again is seen to."""
+    """Free pages of the heap, and what our allocator keeps, so that a step that takes them again is
+    seen to.
+    """
     gc.collect()
     if library == "candelabra":
         importlib.import_module("candelabra.backends").empty_cache()
@@ -48,8 +56,8 @@ def give_back(library: str) -> None:
 def peak(library: str, name: str) -> int:
     """Bytes of memory that a model, its gradients, its optimizer and so many steps take at most.
 
-    Counted from after the import and a few steps of a small model. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
-    the memory a step takes.
+    Counted from after the import and a few steps of a small model. Pages of files are not counted:
+    which parts of its libraries a framework has touched says nothing of the memory a step takes.
     """
     xp: Any = importlib.import_module(library)
     xp.set_num_threads(2)
@@ -78,7 +86,11 @@ def measure_all(pattern: str = "") -> list[dict[str, Any]]:
         for _ in range(2):
             for library, into in peaks.items():
                 run = subprocess.run(
-                    [sys.executable, "-m", "benchmarks.memory", library, name], capture_output=True, text=True, check=True, cwd=ROOT
+                    [sys.executable, "-m", "benchmarks.memory", library, name],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    cwd=ROOT,
                 )
                 into.append(json.loads(run.stdout))
         ours, theirs = min(peaks["candelabra"]), min(peaks["torch"])

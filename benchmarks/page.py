@@ -97,7 +97,9 @@ def bandwidth(limits: dict[str, Any]) -> str:
     if not measured:
         return "There was no compiler to build the measurement with; lines without operations have no floor."
     sizes = [f"{int(nbytes) / 2**20:.3g} MiB" for nbytes in measured["read"]]
-    return table(["", *sizes], ([kind, *(f"{rate:.0f}" for rate in rates.values())] for kind, rates in measured.items()))
+    return table(
+        ["", *sizes], ([kind, *(f"{rate:.0f}" for rate in rates.values())] for kind, rates in measured.items())
+    )
 
 
 def families(rows: list[Row]) -> str:
@@ -138,7 +140,10 @@ def missed(rows: list[Row]) -> str:
             for row in chosen
         )  # fmt: skip
         sections.append(
-            table(["Family", "Line", "Candelabra", "PyTorch", "ratio", "at most", "of floor", "Reason"], cells, (0, 1, 7)) + "\n"
+            table(
+                ["Family", "Line", "Candelabra", "PyTorch", "ratio", "at most", "of floor", "Reason"], cells, (0, 1, 7)
+            )
+            + "\n"
         )
     if without:
         sections.append(f"Of {without} of these {len(above + between)} lines the reason is not known yet.\n")
@@ -168,7 +173,11 @@ def peaks(figures: Figures) -> str:
 def compiled(figures: Figures) -> str:
     """Beside JAX."""
     cells = (
-        [entry["name"], *(duration(entry[side]) for side in ("ours", "theirs", "jax")), f"{entry['ours'] / entry['jax']:.3f}"]
+        [
+            entry["name"],
+            *(duration(entry[side]) for side in ("ours", "theirs", "jax")),
+            f"{entry['ours'] / entry['jax']:.3f}",
+        ]
         for entry in figures.compiled
     )
     return (
@@ -213,7 +222,12 @@ def others(figures: Figures) -> str:
         )
     if figures.loading:
         cells = (
-            [entry["name"], f"{entry['ours']:,.0f}", f"{entry['theirs']:,.0f}", f"{entry['theirs'] / entry['ours']:.3f}"]
+            [
+                entry["name"],
+                f"{entry['ours']:,.0f}",
+                f"{entry['theirs']:,.0f}",
+                f"{entry['theirs'] / entry['ours']:.3f}",
+            ]
             for entry in figures.loading
         )
         made += (
@@ -230,7 +244,14 @@ def lines(rows: list[Row]) -> str:
         chosen = [row for row in rows if row.family == family]
         if chosen:
             cells = (
-                [name(row), duration(row.ours), duration(row.theirs), f"{row.ratio:.3f}", percent(row.fraction), limit(row)]
+                [
+                    name(row),
+                    duration(row.ours),
+                    duration(row.theirs),
+                    f"{row.ratio:.3f}",
+                    percent(row.fraction),
+                    limit(row),
+                ]
                 for row in chosen
             )
             head = ["Line", "Candelabra", "PyTorch", "ratio", "of floor", "at most"]
@@ -245,7 +266,9 @@ def limit(row: Row) -> str:
 
 def write(figures: Figures, path: Path, title: str) -> None:
     """Write the page, and the plot beside it."""
-    products = ", ".join(f"{dtype} {rate:.0f} GFLOP/s" for dtype, rate in figures.limits["products"].items() if dtype != "float16")
+    products = ", ".join(
+        f"{dtype} {rate:.0f} GFLOP/s" for dtype, rate in figures.limits["products"].items() if dtype != "float16"
+    )
     head = HEAD.format(
         title=title, plot=path.with_suffix(".png").name,
         candelabra=figures.versions["candelabra"], torch=figures.versions["torch"], count=len(figures.rows), summary=summary(figures),

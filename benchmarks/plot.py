@@ -18,7 +18,9 @@ LEAST, MOST = 0.01, 10.0
 
 
 def spread(positions: list[float]) -> list[float]:
-    """Offsets across the axis by which dots do not cover each other: each takes the first free place from the middle outwards."""
+    """Offsets across the axis by which dots do not cover each other: each takes the first free
+    place from the middle outwards.
+    """
     placed: list[tuple[float, float]] = []
     offsets = []
     for position in positions:
@@ -31,7 +33,9 @@ def spread(positions: list[float]) -> list[float]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Dots of all lines on a logarithmic axis, a row of dots for each family, and its geometric mean."""
+    """Dots of all lines on a logarithmic axis, a row of dots for each family, and its geometric
+    mean.
+    """
     import math
 
     import matplotlib
@@ -60,12 +64,17 @@ def draw(rows: list[Row], path: Path) -> None:
             c=[SLOWER if row.ratio > 1 else FASTER for row in chosen], alpha=0.8, linewidths=0, zorder=2,
         )  # fmt: skip
         middle = mean(chosen)
-        axes.plot([middle, middle], [number - 0.4, number + 0.4], color=INK, linewidth=2.2, solid_capstyle="round", zorder=3)
+        axes.plot(
+            [middle, middle], [number - 0.4, number + 0.4], color=INK, linewidth=2.2, solid_capstyle="round", zorder=3
+        )
         axes.text(high * 1.06, number, f"{middle:.2f}", va="center", ha="left", fontsize=8, color=INK)
     axes.axvline(1.0, color=SLOWER, linewidth=1.1, zorder=1)
     overall = mean(rows)
     axes.axvline(overall, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    labels = [(overall, f"all {len(rows)} lines: {overall:.2f}", -4, "right", INK), (1.0, "as fast as PyTorch", 4, "left", SLOWER)]
+    labels = [
+        (overall, f"all {len(rows)} lines: {overall:.2f}", -4, "right", INK),
+        (1.0, "as fast as PyTorch", 4, "left", SLOWER),
+    ]
     for position, text, offset, side, color in labels:
         place: dict[str, Any] = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center"}
         axes.annotate(text, (position, -0.75), fontsize=8, color=color, **place)

@@ -1,7 +1,7 @@
 """Why lines are above PyTorch's time, or miss their limit: the column of the page, in one place.
 
-The first pattern that is found in a line's 'FAMILY: NAME' counts. A reason is the outcome of a profile, not a guess; a line without one has
-none yet.
+The first pattern that is found in a line's 'FAMILY: NAME' counts. A reason is the outcome of a
+profile, not a guess; a line without one has none yet.
 """
 
 from __future__ import annotations
@@ -221,7 +221,8 @@ REASONS: list[tuple[str, str]] = [
 ]
 
 
-#: From this part of the floor on, that is the reason: less is not to be had on this machine, and either side may be first.
+#: From this part of the floor on, that is the reason: less is not to be had on this machine, and
+#: either side may be first.
 AT_THE_FLOOR = 0.85
 
 

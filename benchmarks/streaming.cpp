@@ -1,7 +1,7 @@
-// What memory and caches can move: seconds of a pass of reading, copying, scaling in place, adding two into a
-// third, and filling, for working sets of
-// several sizes, over all threads. The better of ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES
-// SECONDS" each. After McCalpin's STREAM, with a read and a fill besides.
+// What memory and caches can move: seconds of a pass of reading, copying, scaling in place, adding
+// two into a third, and filling, for working sets of several sizes, over all threads. The better of
+// ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES SECONDS" each. After
+// McCalpin's STREAM, with a read and a fill besides.
 #include <immintrin.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -20,7 +20,8 @@ constexpr std::size_t STEP = 32;  // floats in a turn of a loop: two cache lines
 double sum(const float* a, std::size_t count) {
   __m256 lanes[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
   for (std::size_t i = 0; i < count; i += STEP)
-    for (std::size_t lane = 0; lane < 4; ++lane) lanes[lane] = _mm256_add_ps(lanes[lane], _mm256_load_ps(a + i + 8 * lane));
+    for (std::size_t lane = 0; lane < 4; ++lane)
+      lanes[lane] = _mm256_add_ps(lanes[lane], _mm256_load_ps(a + i + 8 * lane));
   const __m256 total = _mm256_add_ps(_mm256_add_ps(lanes[0], lanes[1]), _mm256_add_ps(lanes[2], lanes[3]));
   return static_cast<double>(_mm256_cvtss_f32(total));
 }
@@ -51,7 +52,8 @@ void triad(float* to, const float* a, const float* b, std::size_t count) {
   const __m256 factor = _mm256_set1_ps(1.5F);
   for (std::size_t i = 0; i < count; i += STEP)
     for (std::size_t lane = 0; lane < STEP; lane += 8)
-      store<STREAMED>(to + i + lane, _mm256_fmadd_ps(factor, _mm256_load_ps(b + i + lane), _mm256_load_ps(a + i + lane)));
+      store<STREAMED>(to + i + lane,
+                      _mm256_fmadd_ps(factor, _mm256_load_ps(b + i + lane), _mm256_load_ps(a + i + lane)));
 }
 
 template <bool STREAMED>
@@ -98,8 +100,10 @@ int main(int argc, char** argv) {
       std::printf("%s %zu %.9g\n", kind, count * arrays * sizeof(float), seconds / moves);
     };
     const auto allocate = [&] {
-      std::unique_ptr<float, Free> memory(static_cast<float*>(std::aligned_alloc(1 << 21, ((working_set >> 21) + 1) << 21)));
-      madvise(memory.get(), working_set, MADV_HUGEPAGE);  // advice: where it is refused, pages are small
+      std::unique_ptr<float, Free> memory(
+          static_cast<float*>(std::aligned_alloc(1 << 21, ((working_set >> 21) + 1) << 21)));
+      // Advice: where it is refused, pages are small
+      madvise(memory.get(), working_set, MADV_HUGEPAGE);
       std::fill_n(memory.get(), working_set / sizeof(float), 1.0F);
       return memory;
     };

@@ -56,7 +56,9 @@ class Printer:
             f"{figures.versions['torch']}; medians of {self.rounds} rounds"
         )
         products = figures.limits["products"]
-        self.write(f"products of matrices at best, GFLOP/s: {', '.join(f'{dtype} {rate:.0f}' for dtype, rate in products.items())}")
+        self.write(
+            f"products of matrices at best, GFLOP/s: {', '.join(f'{dtype} {rate:.0f}' for dtype, rate in products.items())}"
+        )
         for kind, measured in figures.limits["bandwidth"].items():
             rates = ", ".join(f"{int(nbytes) / 2**20:.3g} MiB {rate:.0f}" for nbytes, rate in measured.items())
             self.write(f"{kind} at best, GB/s: {rates}")
@@ -73,7 +75,9 @@ class Printer:
         self.progress.update()
 
     def begin_again(self, count: int) -> None:
-        """So many lines are measured again; each is printed with the medians over all its rounds."""
+        """So many lines are measured again; each is printed with the medians over all its
+        rounds.
+        """
         self.family = ""
         self.progress.reset(count)
         self.write(f"again, since rounds differed by half: {count} lines")
@@ -86,7 +90,9 @@ class Printer:
             chosen = [row for row in rows if row.group == group]
             if chosen:
                 print(f"  of the {group} lines: {mean(chosen):.3f}")
-        print(f"lines above 1.0: {sum(row.ratio > 1 for row in rows)}; limits missed: {sum(row.ratio > row.limit for row in rows)}")
+        print(
+            f"lines above 1.0: {sum(row.ratio > 1 for row in rows)}; limits missed: {sum(row.ratio > row.limit for row in rows)}"
+        )
         for row in sorted(rows, key=lambda row: -row.ratio)[:worst]:
             print(
                 f"  {row.ratio:6.3f}  {row.family}: {row.name}  {duration(row.ours)}  {duration(row.theirs)}  {percent(row.fraction)}"

@@ -1,4 +1,6 @@
-"""What a workload is: a name, how to build it for a framework, and the least that a machine has to do for it."""
+"""What a workload is: a name, how to build it for a framework, and the least that a machine has to
+do for it.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,15 @@ class Workload:
     Attributes
     ----------
     read, written
-        Bytes that have to be moved at least. Where `written` is None it is the size of the result, and each result counts as read once
-        more where `backward` is set.
+        Bytes that have to be moved at least. Where `written` is None it is the size of the result,
+        and each result counts as read once more where `backward` is set.
     operations
         Floating-point operations, of the precision `rate`.
     limit
         What the ratio to PyTorch's time may be at most.
     in_place
-        Whether what is written is memory that was read, so that no other memory has to come to the caches for it.
+        Whether what is written is memory that was read, so that no other memory has to come to the
+        caches for it.
     recording
         Whether gradients are recorded where an argument requires one; inference is timed without.
     comparable
@@ -85,10 +88,14 @@ def forward(name: str, function: Callable[..., Any], *inputs: Input, **options: 
     return Workload(name, make, **options)
 
 
-def both_ways(name: str, function: Callable[..., Any], *inputs: Input, linear: bool = False, **options: Any) -> Workload:
-    """The same, then backward with a gradient of ones, which writes the gradients of the inputs that require one.
+def both_ways(
+    name: str, function: Callable[..., Any], *inputs: Input, linear: bool = False, **options: Any
+) -> Workload:
+    """The same, then backward with a gradient of ones, which writes the gradients of the inputs
+    that require one.
 
-    Inputs are read twice, unless the function is `linear`: then its gradient does not depend on them.
+    Inputs are read twice, unless the function is `linear`: then its gradient does not depend on
+    them.
     """
 
     def make(xp: Any) -> Work:
@@ -113,7 +120,9 @@ def both_ways(name: str, function: Callable[..., Any], *inputs: Input, linear: b
 
 
 def layer(name: str, build: Callable[[Any], Any], *inputs: Input, backward: bool = False, **options: Any) -> Workload:
-    """A module of `xp.nn`: inference, or forward and backward with gradients of its parameters and of inputs that require one."""
+    """A module of `xp.nn`: inference, or forward and backward with gradients of its parameters and
+    of inputs that require one.
+    """
 
     def make(xp: Any) -> Work:
         module = fill(xp, build(xp))

@@ -1,6 +1,8 @@
-"""Writes the pages of the reference, one for each public operator and function, from its docstring; `conf.py` runs this on each build.
+"""Writes the pages of the reference, one for each public operator and function, from its docstring;
+`conf.py` runs this on each build.
 
-A page says what the operator computes, how it is called, what kind it is, and in which files its parts are.
+A page says what the operator computes, how it is called, what kind it is, and in which files its
+parts are.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ ROOT = Path(__file__).parent.parent
 #: The namespaces that have operators, in the order in which a name's page is chosen.
 NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "nn.functional")
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
-#: Where an operator's parts are: patterns of files, and an expression that finds it in them. The row names the shape rule, a
-#: function without the leading underscore.
+#: Where an operator's parts are: patterns of files, and an expression that finds it in them. The
+#: row names the shape rule, a function without the leading underscore.
 PARTS = {
     "declared in": ("packages/tensor-core/python/candelabra/catalogue/{family}.py", ""),
     "shape rule": ("packages/tensor-core/src/shapes/**/*.cpp", r"^void {shape}\(Call& call\)"),
@@ -86,7 +88,9 @@ def family_of(target: Any, space: str) -> str:
 
 
 def file_of(target: Any) -> str:
-    """The stem of the file that a function is written in; what is written in C++ counts as the core's."""
+    """The stem of the file that a function is written in; what is written in C++ counts as the
+    core's.
+    """
     code = getattr(inspect.unwrap(target), "__code__", None)
     if code is None:
         return "settings"
@@ -143,7 +147,11 @@ def schema_signature(schema: str) -> str:
     for part in filter(None, re.split(r", (?![^()\[\]]*[)\]])", inside)):
         words = part.split(" ", 1)
         parts.append(
-            part if part == "*" else words[-1].replace("self", "input", 1) if words[-1].split("=")[0] == "self" else words[-1]
+            part
+            if part == "*"
+            else words[-1].replace("self", "input", 1)
+            if words[-1].split("=")[0] == "self"
+            else words[-1]
         )
     return f"({', '.join(parts)})"
 
@@ -157,7 +165,11 @@ def kind(entry: Entry) -> str:
         return "view: the core returns it without a kernel"
     if tags & CORE:
         return "done by the core on every device"
-    return "composite: a decomposition, which a backend may override" if tags & COMPOSITE else "primitive: backends have a kernel"
+    return (
+        "composite: a decomposition, which a backend may override"
+        if tags & COMPOSITE
+        else "primitive: backends have a kernel"
+    )
 
 
 @functools.cache
@@ -167,7 +179,9 @@ def texts(pattern: str) -> dict[str, str]:
 
 
 def files_with(pattern: str, expression: str, family: str) -> list[str]:
-    """The files of a pattern where an expression is found; those of the family's name alone, if there are any."""
+    """The files of a pattern where an expression is found; those of the family's name alone, if
+    there are any.
+    """
     found = [path for path, content in texts(pattern).items() if re.search(expression, content, re.MULTILINE)]
     return [path for path in found if Path(path).stem == family] or found
 
@@ -232,7 +246,10 @@ def family_page(family: str, entries: list[Entry]) -> str:
     """The table of a family, which also places its pages in the navigation."""
     lines = [family, "=" * len(family), "", ".. list-table::", "   :widths: 35 65", ""]
     for entry in entries:
-        lines += [f"   * - :py:func:`{entry.name.removeprefix('candelabra.')} <{entry.name}>`", f"     - {summary(entry.target)}"]
+        lines += [
+            f"   * - :py:func:`{entry.name.removeprefix('candelabra.')} <{entry.name}>`",
+            f"     - {summary(entry.target)}",
+        ]
     lines += ["", ".. toctree::", "   :hidden:", ""]
     lines += [f"   {entry.name}" for entry in entries]
     return "\n".join(lines) + "\n"
@@ -261,7 +278,9 @@ def file_name(family: str) -> str:
 
 
 def write(folder: Path) -> int:
-    """Write all pages; leave those alone that have not changed, so that Sphinx need not read them again."""
+    """Write all pages; leave those alone that have not changed, so that Sphinx need not read them
+    again.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     families: dict[str, list[Entry]] = {}
     pages: dict[str, str] = {}

@@ -1,7 +1,9 @@
-"""Learn to balance a pole on a cart by policy gradients (REINFORCE, Williams 1992), with the returns of a batch as the baseline.
+"""Learn to balance a pole on a cart by policy gradients (REINFORCE, Williams 1992), with the
+returns of a batch as the baseline.
 
-The cart is simulated here, many at once, after Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult
-learning control problems" (1983). Prints how long the pole stands and draws the learning curve into ``cart_pole.png``.
+The cart is simulated here, many at once, after Barto, Sutton and Anderson, "Neuronlike adaptive
+elements that can solve difficult learning control problems" (1983). Prints how long the pole stands
+and draws the learning curve into ``cart_pole.png``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ LIMIT_PLACE, LIMIT_ANGLE = 2.4, 12 * math.pi / 180
 
 
 def move(state: candelabra.Tensor, push: candelabra.Tensor) -> candelabra.Tensor:
-    """State a moment later; columns are place, speed, angle and its speed, and the push goes left (0) or right (1)."""
+    """State a moment later; columns are place, speed, angle and its speed, and the push goes left
+    (0) or right (1).
+    """
     place, speed, angle, turning = state.unbind(-1)
     force = FORCE * (2.0 * push - 1.0)
     inertia = (force + POLE * HALF_LENGTH * turning.square() * angle.sin()) / (CART + POLE)
@@ -29,7 +33,13 @@ def move(state: candelabra.Tensor, push: candelabra.Tensor) -> candelabra.Tensor
     )
     acceleration = inertia - POLE * HALF_LENGTH * falling * angle.cos() / (CART + POLE)
     return candelabra.stack(
-        [place + SECONDS * speed, speed + SECONDS * acceleration, angle + SECONDS * turning, turning + SECONDS * falling], -1
+        [
+            place + SECONDS * speed,
+            speed + SECONDS * acceleration,
+            angle + SECONDS * turning,
+            turning + SECONDS * falling,
+        ],
+        -1,
     )
 
 
@@ -39,7 +49,9 @@ def stands(state: candelabra.Tensor) -> candelabra.Tensor:
 
 
 def play(policy: nn.Module, carts: int, moments: int) -> tuple[candelabra.Tensor, candelabra.Tensor]:
-    """Balance many poles at once; log-probabilities of what was done, and whether the pole stood, both (moments, carts)."""
+    """Balance many poles at once; log-probabilities of what was done, and whether the pole stood,
+    both (moments, carts).
+    """
     state = candelabra.empty(carts, 4).uniform_(-0.05, 0.05)
     alive = candelabra.ones(carts, dtype=candelabra.bool)
     chances, standing = [], []
@@ -56,13 +68,16 @@ def play(policy: nn.Module, carts: int, moments: int) -> tuple[candelabra.Tensor
 
 
 def learn(policy: nn.Module, rounds: int, carts: int, moments: int) -> list[float]:
-    """Follow the gradient of the expected return; the mean number of moments that poles stood in each round."""
+    """Follow the gradient of the expected return; the mean number of moments that poles stood in
+    each round.
+    """
     optimizer = optim.Adam(policy.parameters(), lr=1e-2)
     history = []
     progress = tqdm(range(rounds), desc="learning", unit="round")
     for _ in progress:
         chances, standing = play(policy, carts, moments)
-        # The return of a moment: how much longer the pole stood. What is better than the other carts' is encouraged.
+        # The return of a moment: how much longer the pole stood. What is better than the other
+        # carts' is encouraged.
         returns = standing.float().flip(0).cumsum(0).flip(0)
         count = standing.sum(1, keepdim=True).clamp(min=1)
         mean = (returns * standing).sum(1, keepdim=True) / count

@@ -1,7 +1,8 @@
-"""Train a small convolutional net on scikit-learn's handwritten digits (1,797 images of 8 by 8 pixels, UCI ML hand-written digits data).
+"""Train a small convolutional net on scikit-learn's handwritten digits (1,797 images of 8 by 8
+pixels, UCI ML hand-written digits data).
 
-Prints the accuracy on images that were not trained on, saves and reloads a checkpoint, and draws the loss curve with a grid of
-predictions into ``digits.png``.
+Prints the accuracy on images that were not trained on, saves and reloads a checkpoint, and draws
+the loss curve with a grid of predictions into ``digits.png``.
 """
 
 from __future__ import annotations
@@ -34,14 +35,18 @@ class DigitNet(nn.Module):
             nn.ReLU(),
             nn.MaxPool2d(2),
         )
-        self.classify = nn.Sequential(nn.Flatten(), nn.Linear(64 * 4 * 4, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
+        self.classify = nn.Sequential(
+            nn.Flatten(), nn.Linear(64 * 4 * 4, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10)
+        )
 
     def forward(self, images: candelabra.Tensor) -> candelabra.Tensor:
         return self.classify(self.features(images))
 
 
 def load(device: str) -> tuple[candelabra.Tensor, candelabra.Tensor, candelabra.Tensor, candelabra.Tensor]:
-    """Images of shape (N, 1, 8, 8) from 0 to 1 with their digits, three quarters for training and one for testing."""
+    """Images of shape (N, 1, 8, 8) from 0 to 1 with their digits, three quarters for training and
+    one for testing.
+    """
     data = load_digits()
     images = (data.images / 16).astype(np.float32)[:, None]
     parts = train_test_split(images, data.target.astype(np.int64), test_size=0.25, random_state=0, stratify=data.target)
@@ -60,7 +65,9 @@ def accuracy(model: nn.Module, images: candelabra.Tensor, digits: candelabra.Ten
 def train(
     model: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, epochs: int, batch: int = 64
 ) -> tuple[list[float], optim.Optimizer]:
-    """Train with Adam under a one-cycle learning rate; returns the loss of each step, and the optimizer."""
+    """Train with Adam under a one-cycle learning rate; returns the loss of each step, and the
+    optimizer.
+    """
     optimizer = optim.Adam(model.parameters(), lr=1e-3)
     steps = epochs * -(-len(images) // batch)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=5e-3, total_steps=steps)
@@ -82,9 +89,16 @@ def train(
 
 
 def draw(
-    path: Path, losses: list[float], images: candelabra.Tensor, digits: candelabra.Tensor, predicted: candelabra.Tensor, title: str
+    path: Path,
+    losses: list[float],
+    images: candelabra.Tensor,
+    digits: candelabra.Tensor,
+    predicted: candelabra.Tensor,
+    title: str,
 ) -> None:
-    """The loss of each step beside forty test images with what the net says of them; wrong ones in red and first."""
+    """The loss of each step beside forty test images with what the net says of them; wrong ones in
+    red and first.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -99,7 +113,9 @@ def draw(
     axes.plot(losses, color="#c9c9c9", linewidth=0.8, label="each step")
     window = max(len(losses) // 40, 1)
     smooth = np.convolve(losses, np.ones(window) / window, mode="valid")
-    axes.plot(np.arange(len(smooth)) + window - 1, smooth, color="#d9480f", linewidth=2, label=f"mean of {window} steps")
+    axes.plot(
+        np.arange(len(smooth)) + window - 1, smooth, color="#d9480f", linewidth=2, label=f"mean of {window} steps"
+    )
     axes.set(xlabel="step", ylabel="cross-entropy", yscale="log", title="Training loss")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
@@ -128,7 +144,9 @@ def main() -> None:
     candelabra.manual_seed(options.seed)
     train_x, train_y, test_x, test_y = load(options.device)
     model = DigitNet().to(options.device)
-    print(f"{len(train_x)} images to train on, {len(test_x)} to test; {sum(p.numel() for p in model.parameters()):,} parameters")
+    print(
+        f"{len(train_x)} images to train on, {len(test_x)} to test; {sum(p.numel() for p in model.parameters()):,} parameters"
+    )
 
     start = time.perf_counter()
     losses, optimizer = train(model, train_x, train_y, options.epochs)

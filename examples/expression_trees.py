@@ -1,8 +1,10 @@
-"""A net whose structure changes at every step: it is built along the tree of an arithmetic expression, and learns to evaluate it.
+"""A net whose structure changes at every step: it is built along the tree of an arithmetic
+expression, and learns to evaluate it.
 
-A number becomes a vector, an operator joins the vectors of its two sides by a net of its own, and the vector of the whole is read off
-as the value. Every expression is another net; the tape follows whatever Python does. Prints the error on new expressions, some deeper
-than those trained on, before and after.
+A number becomes a vector, an operator joins the vectors of its two sides by a net of its own, and
+the vector of the whole is read off as the value. Every expression is another net; the tape follows
+whatever Python does. Prints the error on new expressions, some deeper than those trained on, before
+and after.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ class Evaluator(nn.Module):
         super().__init__()
         self.number = nn.Linear(1, width)
         self.joins = nn.ModuleDict(
-            {sign: nn.Sequential(nn.Linear(2 * width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width)) for sign in OPERATORS}
+            {
+                sign: nn.Sequential(nn.Linear(2 * width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width))
+                for sign in OPERATORS
+            }
         )
         self.read = nn.Linear(width, 1)
 

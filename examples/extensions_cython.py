@@ -1,7 +1,9 @@
-"""A Cython function as an operator with a gradient: a recursive filter, which no row of array operations computes well.
+"""A Cython function as an operator with a gradient: a recursive filter, which no row of array
+operations computes well.
 
-Cython compiles the text below when the program runs; in a project it is a .pyx file of its own. The operator filters a batch of signals,
-and its gradient is the same filter backwards. The program then finds the filter that a signal went through.
+Cython compiles the text below when the program runs; in a project it is a .pyx file of its own. The
+operator filters a batch of signals, and its gradient is the same filter backwards. The program then
+finds the filter that a signal went through.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ _cython = compiled("candelabra_filters", SOURCE)
 def smooth(x: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:
     """Filter signals (B, T), each with a decay of its own (B)."""
     out = candelabra.empty(x.shape, dtype=x.dtype)
-    # Tensors have the buffer protocol, which is what Cython's memory views take; x may have any strides.
+    # Tensors have the buffer protocol, which is what Cython's memory views take; x may have any
+    # strides.
     _cython.smooth(x.numpy(), decay.numpy(), out.numpy(), backwards)
     return out
 
@@ -103,7 +106,10 @@ def check() -> None:
 def find_filter(steps: int) -> tuple[float, float]:
     """Find the decay that signals were filtered with; give the true one and the one found."""
     candelabra.manual_seed(1)
-    signals, true = candelabra.randn(1, 500, dtype=candelabra.float64), candelabra.tensor([0.8], dtype=candelabra.float64)
+    signals, true = (
+        candelabra.randn(1, 500, dtype=candelabra.float64),
+        candelabra.tensor([0.8], dtype=candelabra.float64),
+    )
     heard = smooth(signals, true)
     logit = candelabra.zeros(1, dtype=candelabra.float64, requires_grad=True)
     optimizer = candelabra.optim.Adam([logit], lr=0.1)

@@ -1,8 +1,10 @@
-"""Numba's functions as operators with gradients: a loop over pixels, an elementwise formula, and a function of rows.
+"""Numba's functions as operators with gradients: a loop over pixels, an elementwise formula, and a
+function of rows.
 
-``@njit`` compiles loops, ``@vectorize`` and ``@guvectorize`` make NumPy's ufuncs; each is called with the tensors' memory as arrays. The
-program renders the Mandelbrot set's escape times as an operator without a gradient, checks the gradients of the other two, and fits a
-curve with one of them.
+``@njit`` compiles loops, ``@vectorize`` and ``@guvectorize`` make NumPy's ufuncs; each is called
+with the tensors' memory as arrays. The program renders the Mandelbrot set's escape times as an
+operator without a gradient, checks the gradients of the other two, and fits a curve with one of
+them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """SciPy's functions as operators with gradients: sparse solving, a special function, a convolution.
 
-Each becomes an operator by `candelabra.library.custom_op` and gets its gradient by `register_autograd`; then it is one like all others, on
-the tape, within transformations and in nets. Shows that the gradients are right, and uses them: the heat sources of a rod are found from
+Each becomes an operator by `candelabra.library.custom_op` and gets its gradient by
+`register_autograd`; then it is one like all others, on the tape, within transformations and in
+nets. Shows that the gradients are right, and uses them: the heat sources of a rod are found from
 its temperatures.
 """
 
@@ -44,7 +45,8 @@ def _keep_system(ctx: autograd.function.FunctionCtx, inputs: tuple, output: Tens
 
 def _solve_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> tuple:
     values, rows, columns, x = ctx.saved_tensors
-    # b's is the solution of the transposed system; the matrix's is minus the outer product of that with x, where there are values.
+    # b's is the solution of the transposed system; the matrix's is minus the outer product of that
+    # with x, where there are values.
     of_b = sparse_solve(values, rows, columns, grad, not ctx.transposed)
     left, right = (x, of_b) if ctx.transposed else (of_b, x)
     return -left[rows] * right[columns], None, None, of_b, None
@@ -119,7 +121,9 @@ def check() -> None:
 
 
 def find_sources(size: int, steps: int) -> tuple[float, float]:
-    """Find the heat sources of a rod from noisy temperatures; give the error at first and at last."""
+    """Find the heat sources of a rod from noisy temperatures; give the error at first and at
+    last.
+    """
     inside = np.arange(size)
     rows = candelabra.from_numpy(np.concatenate([inside, inside[1:], inside[:-1]]))
     columns = candelabra.from_numpy(np.concatenate([inside, inside[:-1], inside[1:]]))

@@ -1,7 +1,9 @@
-"""Teach two nets to draw digits: a variational autoencoder (Kingma and Welling 2013), and a pair of adversaries whose judge is held to
-gradients of length one (WGAN-GP, Gulrajani et al. 2017), which needs the gradient of a gradient.
+"""Teach two nets to draw digits: a variational autoencoder (Kingma and Welling 2013), and a pair of
+adversaries whose judge is held to gradients of length one (WGAN-GP, Gulrajani et al. 2017), which
+needs the gradient of a gradient.
 
-Prints what each has learned and draws samples of both beside real digits into ``generate_digits.png``. Data: scikit-learn's digits.
+Prints what each has learned and draws samples of both beside real digits into
+``generate_digits.png``. Data: scikit-learn's digits.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Autoencoder(nn.Module):
         self.numbers = numbers
 
     def forward(self, images: candelabra.Tensor) -> tuple[candelabra.Tensor, candelabra.Tensor]:
-        """Return the logits of the pixels, and how far the numbers are from standard normal ones, in nats an image."""
+        """Return the logits of the pixels, and how far the numbers are from standard normal ones,
+        in nats an image.
+        """
         mean, log_variance = self.encode(images).chunk(2, -1)
         drawn = mean + candelabra.exp(0.5 * log_variance) * candelabra.randn_like(mean)
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1).mean()
@@ -61,10 +65,18 @@ def penalty(judge: nn.Module, real: candelabra.Tensor, drawn: candelabra.Tensor)
     return (gradient.norm(dim=1) - 1).square().mean()
 
 
-def train_adversaries(images: candelabra.Tensor, rounds: int, batch: int = 64, noise: int = 16) -> tuple[nn.Module, list[float]]:
-    """Train the forger against its judge; returns the forger, and the judge's distance between real and drawn images each round."""
-    forger = nn.Sequential(nn.Linear(noise, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 64), nn.Sigmoid())
-    judge = nn.Sequential(nn.Linear(64, 256), nn.LeakyReLU(0.2), nn.Linear(256, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
+def train_adversaries(
+    images: candelabra.Tensor, rounds: int, batch: int = 64, noise: int = 16
+) -> tuple[nn.Module, list[float]]:
+    """Train the forger against its judge; returns the forger, and the judge's distance between real
+    and drawn images each round.
+    """
+    forger = nn.Sequential(
+        nn.Linear(noise, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 64), nn.Sigmoid()
+    )
+    judge = nn.Sequential(
+        nn.Linear(64, 256), nn.LeakyReLU(0.2), nn.Linear(256, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1)
+    )
     forging = optim.Adam(forger.parameters(), lr=3e-4, betas=(0.5, 0.9))
     judging = optim.Adam(judge.parameters(), lr=3e-4, betas=(0.5, 0.9))
     history = []
@@ -85,7 +97,9 @@ def train_adversaries(images: candelabra.Tensor, rounds: int, batch: int = 64, n
 
 
 def spread(images: candelabra.Tensor, drawn: candelabra.Tensor) -> float:
-    """Root mean square distance of drawn images from the nearest real one, in grey levels from 0 to 1 a pixel."""
+    """Root mean square distance of drawn images from the nearest real one, in grey levels from 0 to
+    1 a pixel.
+    """
     return (candelabra.cdist(drawn, images).min(dim=1).values.square().mean() / 64).sqrt().item()
 
 
@@ -126,7 +140,9 @@ def main() -> None:
         print(f"autoencoder: {bounds[0]:.1f} nats an image at first, {np.mean(bounds[-50:]):.1f} at last")
         print(f"adversaries: distance {np.mean(distances[:20]):.2f} at first, {np.mean(distances[-50:]):.2f} at last")
         near = {"autoencoder": spread(images, invented), "adversaries": spread(images, forged), "random pixels": noise}
-        print("distance from the nearest digit: " + ", ".join(f"{name} {distance:.3f}" for name, distance in near.items()))
+        print(
+            "distance from the nearest digit: " + ", ".join(f"{name} {distance:.3f}" for name, distance in near.items())
+        )
     picture = options.output / "generate_digits.png"
     draw(picture, {"real": images[:12], "autoencoder": invented[:12], "adversaries": forged[:12]})
     print(f"samples: {picture}")

@@ -1,8 +1,9 @@
-"""Train one net on scikit-learn's handwritten digits with several processes that write its parameters at once, without locks.
+"""Train one net on scikit-learn's handwritten digits with several processes that write its
+parameters at once, without locks.
 
-Hogwild (Niu, Recht, Ré and Wright, 2011): the parameters are in shared memory, each process takes steps of gradient descent on its own
-batches, and steps that meet overwrite a little of each other. Prints the accuracy before and after, and how many steps a second were
-made by all together.
+Hogwild (Niu, Recht, Ré and Wright, 2011): the parameters are in shared memory, each process takes
+steps of gradient descent on its own batches, and steps that meet overwrite a little of each other.
+Prints the accuracy before and after, and how many steps a second were made by all together.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def make_net() -> nn.Module:
 
 
 def load() -> tuple[candelabra.Tensor, candelabra.Tensor, candelabra.Tensor, candelabra.Tensor]:
-    """Images of shape (N, 64) from 0 to 1 with their digits, three quarters for training and one for testing."""
+    """Images of shape (N, 64) from 0 to 1 with their digits, three quarters for training and one
+    for testing.
+    """
     data = load_digits()
     images = (data.images / 16).astype(np.float32).reshape(-1, 64)
     parts = train_test_split(images, data.target.astype(np.int64), test_size=0.25, random_state=0, stratify=data.target)
@@ -39,7 +42,9 @@ def accuracy(net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tenso
     return (net(images).argmax(1) == digits).float().mean().item()
 
 
-def train(index: int, net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, steps: Any, options: Any) -> None:
+def train(
+    index: int, net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, steps: Any, options: Any
+) -> None:
     """What each process does: its own batches and gradients, everybody's parameters."""
     candelabra.manual_seed(options.seed + index)
     if images.device.type == "cpu":
@@ -65,7 +70,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cpu", help="where the parameters are, which the processes share there as well")
+    parser.add_argument(
+        "--device", default="cpu", help="where the parameters are, which the processes share there as well"
+    )
     options = parser.parse_args()
 
     candelabra.manual_seed(options.seed)

@@ -1,7 +1,7 @@
 """Train two language models of characters on Python's own library sources: an LSTM and a small GPT.
 
-Prints the bits a character of text that was not trained on costs each of them, a sample of what each writes, and draws the curves into
-``text_model.png``.
+Prints the bits a character of text that was not trained on costs each of them, a sample of what
+each writes, and draws the curves into ``text_model.png``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Recurrent(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention to what came before, then a net for each position; both add to what they are given."""
+    """Attention to what came before, then a net for each position; both add to what they are
+    given.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -60,7 +62,8 @@ class Block(nn.Module):
 
     def forward(self, x: candelabra.Tensor) -> candelabra.Tensor:
         query, key, value = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.project(self.norm_attention(x)).chunk(3, -1)
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in self.project(self.norm_attention(x)).chunk(3, -1)
         )
         attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.mix(attended.transpose(1, 2).flatten(2))
@@ -104,7 +107,9 @@ def write(model: nn.Module, start: str, length: int, context: int) -> str:
 
 
 def train(name: str, model: nn.Module, text: candelabra.Tensor, steps: int, batch: int, context: int) -> list[float]:
-    """Train with AdamW under a one-cycle learning rate; returns the bits a character cost at each step."""
+    """Train with AdamW under a one-cycle learning rate; returns the bits a character cost at each
+    step.
+    """
     optimizer = optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=4e-3, total_steps=steps)
     history = []

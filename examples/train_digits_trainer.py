@@ -1,7 +1,8 @@
 """The digits of ``digits.py`` once more, trained by `candelabra.utils.Trainer`.
 
-It evaluates after each epoch, keeps the last and the best checkpoint, writes a table and draws curves. Interrupt it with Ctrl-C or
-``kill -9`` and start it again with ``--resume``: it goes on and ends with the weights that it would have had.
+It evaluates after each epoch, keeps the last and the best checkpoint, writes a table and draws
+curves. Interrupt it with Ctrl-C or ``kill -9`` and start it again with ``--resume``: it goes on and
+ends with the weights that it would have had.
 """
 
 from __future__ import annotations

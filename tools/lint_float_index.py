@@ -1,12 +1,14 @@
-"""Find floating-point numbers that kernels convert to integers without a check of their range: ``python tools/lint_float_index.py [FILES]``.
+"""Find floating-point numbers that kernels convert to integers without a check of their range:
+``python tools/lint_float_index.py [FILES]``.
 
-The conversion of NaN, or of a number that the integer type cannot hold, is undefined in C++, and an index made of it lies anywhere.
-Kernels call `index_from_float` or `index_or_outside` of ``candelabra/float_index.hpp`` instead. A conversion that is safe without
-them has a comment with the reason, on its line or the line above: ``// float index: REASON``.
+The conversion of NaN, or of a number that the integer type cannot hold, is undefined in C++, and an
+index made of it lies anywhere. Kernels call `index_from_float` or `index_or_outside` of
+``candelabra/float_index.hpp`` instead. A conversion that is safe without them has a comment with
+the reason, on its line or the line above: ``// float index: REASON``.
 
-The compiler knows types, this only reads the text: it takes an expression for floating-point where it calls a function that gives
-such a number, has a literal of one, or names a variable that was last declared as one. What it overlooks,
-``nox -s sanitize`` finds (float-cast-overflow).
+The compiler knows types, this only reads the text: it takes an expression for floating-point where
+it calls a function that gives such a number, has a literal of one, or names a variable that was
+last declared as one. What it overlooks, ``nox -s sanitize`` finds (float-cast-overflow).
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ def declarations(code: str) -> dict[str, list[tuple[int, bool]]]:
 
 
 def is_floating(expression: str, start: int, declared: dict[str, list[tuple[int, bool]]]) -> bool:
-    """Whether this reads as a floating-point number; the last declaration of a name before `start` says what it is."""
+    """Whether this reads as a floating-point number; the last declaration of a name before `start`
+    says what it is.
+    """
     rest = without_integral_calls(expression)
     if COMPARISON.search(re.sub(r"<[\w:, ]*>", "", rest)):
         return False

@@ -1,4 +1,6 @@
-"""Write docs/coverage.md, which operators each backend has a kernel for: ``python tools/make_coverage.py``; ``--check`` only compares."""
+"""Write docs/coverage.md, which operators each backend has a kernel for: ``python
+tools/make_coverage.py``; ``--check`` only compares.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from candelabra.catalogue import FAMILIES, OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE, CORE, VIEW
 
 PAGE = Path(__file__).parent.parent / "docs" / "coverage.md"
-#: The backends that this repository publishes; others that may be installed here are not in the table.
+#: The backends that this repository publishes; others that may be installed here are not in the
+#: table.
 DEVICE_TYPES = ("cpu", "cuda")
 
 
@@ -71,7 +74,9 @@ def main() -> int:
     text = table(kernels())
     if "--check" in sys.argv[1:]:
         if not PAGE.exists() or PAGE.read_text() != text:
-            print("docs/coverage.md is not what the catalogue says: run `python tools/make_coverage.py`", file=sys.stderr)
+            print(
+                "docs/coverage.md is not what the catalogue says: run `python tools/make_coverage.py`", file=sys.stderr
+            )
             return 1
         return 0
     PAGE.write_text(text)

@@ -1,6 +1,8 @@
-"""Write docs/gradients.md, the derivatives of every operator as finite differences find them: ``python tools/make_gradients.py [OPERATOR …]``.
+"""Write docs/gradients.md, the derivatives of every operator as finite differences find them:
+``python tools/make_gradients.py [OPERATOR …]``.
 
-With names of operators only these are checked, and printed. The sample calls are those of candelabra-autograd's tests. It takes some minutes.
+With names of operators only these are checked, and printed. The sample calls are those of
+candelabra-autograd's tests. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "gradients.md"
 NONDIFFERENTIABLE = 8
-#: Operators whose derivative is a decomposition of one that is in the table: checked as its second derivative.
+#: Operators whose derivative is a decomposition of one that is in the table: checked as its second
+#: derivative.
 SECOND_DERIVATIVES = {
     "grid_sampler_backward": "grid_sampler_forward", "native_layer_norm_backward": "native_layer_norm",
     "native_group_norm_backward": "native_group_norm", "lstm_sequence_backward": "lstm_sequence",
@@ -47,7 +50,9 @@ CHECKS: dict[str, Callable[..., bool]] = {
 
 
 def calls(name: str, dtype: Any) -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Give functions that call an operator, and the tensors they are differentiated with respect to."""
+    """Give functions that call an operator, and the tensors they are differentiated with respect
+    to.
+    """
     if name in EXPRESSIONS:
         if dtype is candelabra.float64 or name in COMPLEX_EXPRESSIONS:
             yield from expressions(name, dtype)
@@ -84,7 +89,11 @@ def rows(names: list[str]) -> Iterator[list[str]]:
             real = outcome(check, name, candelabra.float64)
             complex_ = outcome(check, name, candelabra.complex128)
             cells.append(
-                real if not complex_ else "yes, complex too" if real == complex_ == "yes" else f"{real}; complex: {complex_}"
+                real
+                if not complex_
+                else "yes, complex too"
+                if real == complex_ == "yes"
+                else f"{real}; complex: {complex_}"
             )
         yield [f"`{name}`", *cells]
     print(file=sys.stderr)

@@ -1,6 +1,8 @@
-"""Write docs/kernel-contract.md, what every operator asks of its kernel: ``python tools/make_kernel_contract.py [PATH]``.
+"""Write docs/kernel-contract.md, what every operator asks of its kernel: ``python
+tools/make_kernel_contract.py [PATH]``.
 
-The general rules are in docs/kernel-contract.template.md; the table of each family comes from the rows of the operator catalogue.
+The general rules are in docs/kernel-contract.template.md; the table of each family comes from the
+rows of the operator catalogue.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ WORDS = {
 
 
 def has_kernel(name: str) -> bool:
-    """Whether a backend can have a kernel for an operator: the core itself does views and what is tagged CORE."""
+    """Whether a backend can have a kernel for an operator: the core itself does views and what is
+    tagged CORE.
+    """
     return not OPERATORS[name].tags & (tags.VIEW | tags.CORE)
 
 
@@ -46,14 +50,18 @@ def said(name: str) -> str:
 
 
 def entry(names: list[str]) -> list[str]:
-    """Operators of which the same is to be said: their schemas, what holds of them, what their kernels see."""
+    """Operators of which the same is to be said: their schemas, what holds of them, what their
+    kernels see.
+    """
     title = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
     schemas = [OPERATORS[name].schema for name in names]
     return [f"### {title}", "", "```text", *schemas, "```", "", said(names[0]), "", FACTS[names[0]].sees.strip(), ""]
 
 
 def page() -> str:
-    """The page: the template, then every operator that a backend can have a kernel for, by family."""
+    """The page: the template, then every operator that a backend can have a kernel for, by
+    family.
+    """
     lines = []
     for family, names in FAMILIES.items():
         groups: dict[tuple[str, str], list[str]] = {}

@@ -1,6 +1,8 @@
-"""Write the type stubs of tensor-core from the catalogue and the composites: ``python tools/make_stubs.py``; ``--check`` only compares.
+"""Write the type stubs of tensor-core from the catalogue and the composites: ``python
+tools/make_stubs.py``; ``--check`` only compares.
 
-``_C.pyi`` describes the extension module: its types, with all methods of Tensor. ``__init__.pyi`` describes the package: its functions.
+``_C.pyi`` describes the extension module: its types, with all methods of Tensor. ``__init__.pyi``
+describes the package: its functions.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ DTYPES = [
     "complex128",
 ]
 
-# Names of types as the stubs write them: methods such as Tensor.float and functions such as candelabra.bool hide Python's own.
+# Names of types as the stubs write them: methods such as Tensor.float and functions such as
+# candelabra.bool hide Python's own.
 TYPES = {
     "Tensor": "Tensor", "Scalar": "Number", "int": "builtins.int", "float": "builtins.float", "bool": "builtins.bool",
     "str": "builtins.str", "dtype": "Dtype", "device": "Device", "memory_format": "MemoryFormat", "Generator": "Generator",
@@ -277,7 +280,21 @@ TENSOR = """\
     def __hash__(self) -> builtins.int: ...
 """
 UNARY_SLOTS = ("neg", "pos", "abs", "invert")
-BINARY_SLOTS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+BINARY_SLOTS = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 # Python's own names for these have another signature than the methods here.
 OVERRIDES = {"__reduce_ex__", "__format__"}
@@ -290,7 +307,9 @@ def slots() -> list[str]:
     lines = [f"    def __{name}__(self) -> Tensor: ..." for name in UNARY_SLOTS]
     for name in BINARY_SLOTS:
         lines += [
-            f"    def __{kind}{name}__(self, other: Any) -> Tensor: ..." for kind in ("", "r", "i") if kind + name != "imatmul"
+            f"    def __{kind}{name}__(self, other: Any) -> Tensor: ..."
+            for kind in ("", "r", "i")
+            if kind + name != "imatmul"
         ]
     for name in COMPARISONS:
         ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
@@ -382,7 +401,9 @@ def alias_lines(known: dict[str, str]) -> None:
     for alias, name in composite.ALIASES.items():
         for suffix in ("", "_"):
             if name + suffix in known:
-                known[alias + suffix] = known[name + suffix].replace(f"def {name + suffix}(", f"def {alias + suffix}(", 1)
+                known[alias + suffix] = known[name + suffix].replace(
+                    f"def {name + suffix}(", f"def {alias + suffix}(", 1
+                )
 
 
 def core_stub() -> str:

@@ -1,4 +1,6 @@
-"""Type-check each package by itself: they share the namespace `candelabra`, so mypy sees one source tree at a time on top of the core's."""
+"""Type-check each package by itself: they share the namespace `candelabra`, so mypy sees one source
+tree at a time on top of the core's.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def main() -> int:
         names = packages_in(tree)
         if not names:
             continue
-        # The core's stubs are on the path of every other package; candelabra.X of another tree is looked up as untyped.
+        # The core's stubs are on the path of every other package; candelabra.X of another tree is
+        # looked up as untyped.
         search = os.pathsep.join(str(path) for path in dict.fromkeys([tree, CORE]))
         arguments = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "tools" / "mypy.ini")]
         for name in names:

@@ -1,4 +1,6 @@
-"""One training step with what is installed: run by ``nox -s wheels`` in an environment that holds nothing but the wheels."""
+"""One training step with what is installed: run by ``nox -s wheels`` in an environment that holds
+nothing but the wheels.
+"""
 
 import candelabra
 from candelabra import nn, optim

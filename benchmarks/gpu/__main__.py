@@ -52,11 +52,15 @@ def reached(measured: Measured, bandwidth: float) -> tuple[str, bool | None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Time the workloads, print a line for each and write the figures; return 1 where one fails or a limit is missed, else 0."""
+    """Time the workloads, print a line for each and write the figures; return 1 where one fails or
+    a limit is missed, else 0.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks --device cuda", description=__doc__)
     parser.add_argument("--device", default="cuda", choices=["cuda"])
     parser.add_argument("--only", default="", help="a regular expression to be found in 'KIND: NAME'")
-    parser.add_argument("--tiny", action="store_true", help="sizes for an emulated device: that everything runs, not how fast")
+    parser.add_argument(
+        "--tiny", action="store_true", help="sizes for an emulated device: that everything runs, not how fast"
+    )
     parser.add_argument("--list", action="store_true", help="print the names of the workloads")
     parser.add_argument("--json", type=Path, help="write the figures here")
     given = parser.parse_args(arguments)
@@ -91,7 +95,9 @@ def main(arguments: list[str] | None = None) -> int:
         ratio = "–" if measured.ratio is None else f"{measured.ratio:.2f}"
         verdict = "" if kept is None else " met" if kept else " MISSED"
         missed += verdict == " MISSED"
-        print(f"{workload.name:<44}{duration(measured.seconds[0]):>12}{theirs:>12}{ratio:>8}  {text}{verdict}", flush=True)
+        print(
+            f"{workload.name:<44}{duration(measured.seconds[0]):>12}{theirs:>12}{ratio:>8}  {text}{verdict}", flush=True
+        )
         rows.append(
             {
                 "name": workload.name, "kind": workload.kind, "seconds": measured.seconds, "peak_bytes": measured.peaks,

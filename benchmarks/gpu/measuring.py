@@ -1,4 +1,6 @@
-"""How a workload is timed on a device: by events on its stream, both frameworks in one process, in turn."""
+"""How a workload is timed on a device: by events on its stream, both frameworks in one process, in
+turn.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SECONDS, ROUNDS, MOST = 0.1, 5, 2000
 
 @dataclass
 class Measured:
-    """Medians of one workload: seconds of a call, and the most bytes that tensors took; of each side."""
+    """Medians of one workload: seconds of a call, and the most bytes that tensors took; of each
+    side.
+    """
 
     workload: GPUWorkload
     seconds: list[float] = field(default_factory=list)
@@ -35,7 +39,9 @@ class Measured:
 
 
 def on_device(xp: Any, work: Callable[[], Any], count: int) -> float:
-    """Seconds of one call, over so many, from when the device begins the first to when it is done with the last."""
+    """Seconds of one call, over so many, from when the device begins the first to when it is done
+    with the last.
+    """
     start, end = xp.cuda.Event(enable_timing=True), xp.cuda.Event(enable_timing=True)
     xp.cuda.synchronize()
     start.record()
@@ -47,7 +53,9 @@ def on_device(xp: Any, work: Callable[[], Any], count: int) -> float:
 
 
 def on_host(xp: Any, work: Callable[[], Any], count: int) -> float:
-    """Seconds that the host takes to queue one call; fewer than what a device's queue holds are queued at once."""
+    """Seconds that the host takes to queue one call; fewer than what a device's queue holds are
+    queued at once.
+    """
     total = 0.0
     for _ in range(max(1, count // 500)):
         xp.cuda.synchronize()

@@ -44,8 +44,12 @@ def resnet50(xp: Any, classes: int = 1000, width: int = 64, stages: tuple[int, .
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))
 
 
-def gpt2(xp: Any, layers: int = 12, width: int = 768, heads: int = 12, vocabulary: int = 50304, context: int = 1024) -> Any:
-    """Radford et al. 2019; the head has the weights of the embedding, the vocabulary a multiple of 128."""
+def gpt2(
+    xp: Any, layers: int = 12, width: int = 768, heads: int = 12, vocabulary: int = 50304, context: int = 1024
+) -> Any:
+    """Radford et al. 2019; the head has the weights of the embedding, the vocabulary a multiple of
+    128.
+    """
     nn, functional = xp.nn, xp.nn.functional
 
     class Layer(xp.nn.Module):  # type: ignore[misc]

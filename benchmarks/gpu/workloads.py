@@ -9,7 +9,8 @@ from typing import Any
 
 from . import models
 
-#: Builds the work for a framework on a device; the last argument asks for sizes that an emulated device can do.
+#: Builds the work for a framework on a device; the last argument asks for sizes that an emulated
+#: device can do.
 Make = Callable[[Any, str, bool], Callable[[], Any]]
 
 
@@ -20,8 +21,9 @@ class GPUWorkload:
     Attributes
     ----------
     kind
-        ``"memory"``: a share of the copy's bandwidth is to be reached; ``"matmul"`` and ``"training"``: a ratio to PyTorch's time;
-        ``"launch"``: the same of the host's time of a call.
+        ``"memory"``: a share of the copy's bandwidth is to be reached; ``"matmul"`` and
+        ``"training"``: a ratio to PyTorch's time; ``"launch"``: the same of the host's time of a
+        call.
     bytes, operations
         Of the full size: moved at least, and computed.
     limit
@@ -102,7 +104,12 @@ def _memory(name: str, make: Make, elements: float, item: int = 4, limit: float 
 def _matmul(size: int, dtype: str, tf32: bool = False) -> GPUWorkload:
     shown = "tf32" if tf32 else dtype
     return GPUWorkload(
-        f"matmul {shown}, {size} x {size}", "matmul", product(size, dtype), 1 / 0.98, operations=2.0 * size**3, tf32=tf32
+        f"matmul {shown}, {size} x {size}",
+        "matmul",
+        product(size, dtype),
+        1 / 0.98,
+        operations=2.0 * size**3,
+        tf32=tf32,
     )
 
 

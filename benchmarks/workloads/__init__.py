@@ -7,7 +7,8 @@ import importlib
 
 from ..workload import Workload
 
-#: Files of this folder; but for the first and the last two they have the names of the families of operators.
+#: Files of this folder; but for the first and the last two they have the names of the families of
+#: operators.
 FAMILIES = [
     "calls", "elementwise", "special", "reduction", "scan", "sorting", "indexing", "joining", "copying", "views", "creation", "random",
     "linalg", "solving", "fft", "softmax", "loss", "normalization", "convolution", "pooling", "resampling", "attention", "recurrent",

@@ -1,4 +1,6 @@
-"""What one call costs: operators on a few elements, where nothing but the way to the kernel and back takes time."""
+"""What one call costs: operators on a few elements, where nothing but the way to the kernel and
+back takes time.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,8 @@ WORKLOADS = [
     _call("empty(4)", _of(lambda xp, a, b: lambda: xp.empty(4)), comparable=False),
     _call("full((2, 3), 1.5)", _of(lambda xp, a, b: lambda: xp.full((2, 3), 1.5))),
     _call(
-        "zeros(2, 3, dtype=, requires_grad=)", _of(lambda xp, a, b: lambda: xp.zeros(2, 3, dtype=xp.float64, requires_grad=True))
+        "zeros(2, 3, dtype=, requires_grad=)",
+        _of(lambda xp, a, b: lambda: xp.zeros(2, 3, dtype=xp.float64, requires_grad=True)),
     ),
     _call("ones_like(x)", _matrix(lambda xp, x: lambda: xp.ones_like(x))),
     _call("tensor([1., 2., 3.])", _of(lambda xp, a, b: lambda: xp.tensor([1.0, 2.0, 3.0]))),

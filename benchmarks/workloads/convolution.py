@@ -15,7 +15,14 @@ def _convolution(
     dimensions = len(inputs.shape) - 2
     groups = options.get("groups", 1)
     operations = (
-        2.0 * inputs.shape[0] * positions * channels * inputs.shape[1] // groups * kernel**dimensions * (3 if backward else 1)
+        2.0
+        * inputs.shape[0]
+        * positions
+        * channels
+        * inputs.shape[1]
+        // groups
+        * kernel**dimensions
+        * (3 if backward else 1)
     )
     dtype = inputs.dtype
 

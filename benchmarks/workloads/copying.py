@@ -20,7 +20,9 @@ WORKLOADS = [
     forward("clone, 10 M", lambda xp, x: x.clone(), normal(10_000_000)),
     forward("contiguous, 64 x 64, transposed", lambda xp, x: x.contiguous(), normal(64, 64, layout="transposed")),
     forward("contiguous, 512 x 512, transposed", lambda xp, x: x.contiguous(), normal(512, 512, layout="transposed")),
-    forward("contiguous, 2048 x 2048, transposed", lambda xp, x: x.contiguous(), normal(2048, 2048, layout="transposed")),
+    forward(
+        "contiguous, 2048 x 2048, transposed", lambda xp, x: x.contiguous(), normal(2048, 2048, layout="transposed")
+    ),
     forward(
         "contiguous, 2048 x 2048, transposed, float64",
         lambda xp, x: x.contiguous(),
@@ -37,16 +39,32 @@ WORKLOADS = [
         integers(255, 2048, 2048, layout="transposed", dtype="uint8"),
     ),
     forward("contiguous, 4 M, every second element", lambda xp, x: x.contiguous(), normal(4_000_000, layout="strided")),
-    forward("contiguous, 2048 x 2048, one row expanded", lambda xp, x: x.contiguous(), normal(2048, 2048, layout="expanded")),
     forward(
-        "to channels last, 16 x 64 x 56 x 56", lambda xp, x: x.contiguous(memory_format=xp.channels_last), normal(16, 64, 56, 56)
+        "contiguous, 2048 x 2048, one row expanded", lambda xp, x: x.contiguous(), normal(2048, 2048, layout="expanded")
     ),
-    forward("from channels last, 16 x 64 x 56 x 56", lambda xp, x: x.contiguous(), normal(16, 64, 56, 56, layout="channels_last")),
     forward(
-        "from channels last, 32 x 3 x 224 x 224", lambda xp, x: x.contiguous(), normal(32, 3, 224, 224, layout="channels_last")
+        "to channels last, 16 x 64 x 56 x 56",
+        lambda xp, x: x.contiguous(memory_format=xp.channels_last),
+        normal(16, 64, 56, 56),
     ),
-    forward("permute (0, 2, 1, 3), 8 x 256 x 8 x 64", lambda xp, x: x.permute(0, 2, 1, 3).contiguous(), normal(8, 256, 8, 64)),
-    forward("reverse all dimensions, 128 x 128 x 128", lambda xp, x: x.permute(2, 1, 0).contiguous(), normal(128, 128, 128)),
+    forward(
+        "from channels last, 16 x 64 x 56 x 56",
+        lambda xp, x: x.contiguous(),
+        normal(16, 64, 56, 56, layout="channels_last"),
+    ),
+    forward(
+        "from channels last, 32 x 3 x 224 x 224",
+        lambda xp, x: x.contiguous(),
+        normal(32, 3, 224, 224, layout="channels_last"),
+    ),
+    forward(
+        "permute (0, 2, 1, 3), 8 x 256 x 8 x 64",
+        lambda xp, x: x.permute(0, 2, 1, 3).contiguous(),
+        normal(8, 256, 8, 64),
+    ),
+    forward(
+        "reverse all dimensions, 128 x 128 x 128", lambda xp, x: x.permute(2, 1, 0).contiguous(), normal(128, 128, 128)
+    ),
     forward("to bfloat16, 4 M", lambda xp, x: x.to(xp.bfloat16), normal(4_000_000), tolerance=1e-2),
     forward("to float32, 4 M of bfloat16", lambda xp, x: x.float(), normal(4_000_000, dtype="bfloat16")),
     forward("to float16, 4 M", lambda xp, x: x.half(), normal(4_000_000), tolerance=1e-2),
@@ -57,9 +75,15 @@ WORKLOADS = [
     forward("fill of columns, 2048 x 2048", lambda xp, x: x[:, ::2].fill_(1.0), normal(2048, 2048), read=8e6),
     forward("flip, 2048 x 2048, columns", lambda xp, x: x.flip(1), normal(2048, 2048)),
     forward("roll, 2048 x 2048", lambda xp, x: x.roll((5, 7), (0, 1)), normal(2048, 2048)),
-    forward("roll, 8x16x64x64, channels last", lambda xp, x: x.roll((1, 2), (2, 3)), normal(8, 16, 64, 64, layout="channels_last")),
     forward(
-        "pad zeros 8x16x64x64 by 3, channels last", _padded("constant", value=0.0), normal(8, 16, 64, 64, layout="channels_last")
+        "roll, 8x16x64x64, channels last",
+        lambda xp, x: x.roll((1, 2), (2, 3)),
+        normal(8, 16, 64, 64, layout="channels_last"),
+    ),
+    forward(
+        "pad zeros 8x16x64x64 by 3, channels last",
+        _padded("constant", value=0.0),
+        normal(8, 16, 64, 64, layout="channels_last"),
     ),
     forward("rot90, 1024 x 1024", lambda xp, x: xp.rot90(x), normal(1024, 1024)),
     forward("pad zeros 8x16x64x64 by 3", _padded("constant", value=0.0), IMAGES),

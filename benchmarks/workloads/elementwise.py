@@ -7,7 +7,8 @@ from ..workload import Workload, both_ways, forward
 
 SIZES = {"1 K": 1_000, "100 K": 100_000, "4 M": 4_000_000}
 
-#: Name, function and operations an element, which for transcendental functions are those of a usual polynomial of full accuracy.
+#: Name, function and operations an element, which for transcendental functions are those of a usual
+#: polynomial of full accuracy.
 UNARY = [
     ("exp", lambda xp, x: xp.exp(x), 15),
     ("log", lambda xp, x: xp.log(x), 18),
@@ -136,7 +137,11 @@ def _others() -> list[Workload]:
     return [
         forward("where, 4 M", lambda xp, m, a, b: xp.where(m, a, b), booleans(n), a, b),
         forward(
-            "where, 100 K", lambda xp, m, a, b: xp.where(m, a, b), booleans(100_000), uniform(100_000), uniform(100_000, number=1)
+            "where, 100 K",
+            lambda xp, m, a, b: xp.where(m, a, b),
+            booleans(100_000),
+            uniform(100_000),
+            uniform(100_000, number=1),
         ),
         forward("where(m, a, 0.0), 4 M", lambda xp, m, a: xp.where(m, a, 0.0), booleans(n), a),
         forward("a < b, 4 M", lambda xp, a, b: a < b, a, b),
@@ -149,7 +154,12 @@ def _others() -> list[Workload]:
         forward("lerp, 4 M", lambda xp, a, b: xp.lerp(a, b, 0.3), a, b),
         forward("a.add_(b, alpha=), 4 M", lambda xp, a, b: a.add_(b, alpha=1e-9), a, b, in_place=True),
         forward(
-            "a.mul_(0.5).mul_(2), 4 M", lambda xp, a: a.mul_(0.5).mul_(2.0), a, read=2 * 4 * n, written=2 * 4 * n, in_place=True
+            "a.mul_(0.5).mul_(2), 4 M",
+            lambda xp, a: a.mul_(0.5).mul_(2.0),
+            a,
+            read=2 * 4 * n,
+            written=2 * 4 * n,
+            in_place=True,
         ),
         forward("add(out=), 4 M", lambda xp, a, b, out: xp.add(a, b, out=out), a, b, c, read=8 * n),
         forward("exp, 2048 x 2048, transposed", lambda xp, x: xp.exp(x), uniform(2048, 2048, layout="transposed")),
@@ -157,7 +167,12 @@ def _others() -> list[Workload]:
         forward("chain of 6 operators, 1 M", _chain, normal(1_000_000), normal(1_000_000, number=1)),
         both_ways("gelu, forward and backward, 4 M", lambda xp, x: xp.nn.functional.gelu(x), normal(n, grad=True)),
         both_ways("relu, forward and backward, 4 M", lambda xp, x: xp.relu(x), normal(n, grad=True)),
-        both_ways("a * b, forward and backward, 4 M", lambda xp, a, b: a * b, normal(n, grad=True), normal(n, grad=True, number=1)),
+        both_ways(
+            "a * b, forward and backward, 4 M",
+            lambda xp, a, b: a * b,
+            normal(n, grad=True),
+            normal(n, grad=True, number=1),
+        ),
         both_ways(
             "a + row, forward and backward, 2048 x 2048",
             lambda xp, a, b: a + b,
@@ -166,7 +181,10 @@ def _others() -> list[Workload]:
             linear=True,
         ),
         both_ways(
-            "chain of 6 operators, forward and backward, 1 M", _chain, normal(1_000_000, grad=True), normal(1_000_000, number=1)
+            "chain of 6 operators, forward and backward, 1 M",
+            _chain,
+            normal(1_000_000, grad=True),
+            normal(1_000_000, number=1),
         ),
     ]
 
@@ -183,7 +201,10 @@ WORKLOADS = [
         for name, function, cost in UNARY
         for size, count in SIZES.items()
     ),
-    *(forward(f"{name}, 4 M", function, uniform(4_000_000), operations=cost * 4_000_000) for name, function, cost in UNARY_LARGE),
+    *(
+        forward(f"{name}, 4 M", function, uniform(4_000_000), operations=cost * 4_000_000)
+        for name, function, cost in UNARY_LARGE
+    ),
     *_dtypes(),
     *_others(),
 ]

@@ -12,7 +12,9 @@ ROW_BYTES = 65536 * 64 * 4
 
 def _bags(mode: str, weighted: bool = False) -> Any:
     def function(xp: Any, table: Any, index: Any, offsets: Any, *weights: Any) -> Any:
-        return xp.nn.functional.embedding_bag(index, table, offsets, mode=mode, per_sample_weights=weights[0] if weighted else None)
+        return xp.nn.functional.embedding_bag(
+            index, table, offsets, mode=mode, per_sample_weights=weights[0] if weighted else None
+        )
 
     return function
 
@@ -35,7 +37,11 @@ def _bag_rows() -> list[Workload]:
         forward("embedding_bag mean", with_offsets(_bags("mean")), table, index, **moved),
         forward("embedding_bag max", with_offsets(_bags("max")), table, index, **moved),
         both_ways(
-            "embedding_bag mean, forward and backward", with_offsets(_bags("mean")), normal(10000, 64, grad=True), index, **moved
+            "embedding_bag mean, forward and backward",
+            with_offsets(_bags("mean")),
+            normal(10000, 64, grad=True),
+            index,
+            **moved,
         ),
     ]
 

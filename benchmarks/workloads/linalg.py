@@ -25,7 +25,9 @@ def _product(
 
 
 def _limit(m: int, k: int, n: int, dtype: str) -> float:
-    """On AMD, MKL runs its AVX2 path; there the gain from choosing the library by measurement is larger."""
+    """On AMD, MKL runs its AVX2 path; there the gain from choosing the library by measurement is
+    larger.
+    """
     if m == k == n == 1024 and dtype == "float32":
         with open("/proc/cpuinfo") as file:
             return 0.6 if "AuthenticAMD" in file.read() else 1.0

@@ -20,13 +20,21 @@ def _inference(xp: Any, x: Any, mean: Any) -> Any:
 
 WORKLOADS = [
     layer(
-        "nn.LayerNorm, forward and backward, 32 x 128", lambda xp: xp.nn.LayerNorm(128), normal(32, 128, grad=True), backward=True
+        "nn.LayerNorm, forward and backward, 32 x 128",
+        lambda xp: xp.nn.LayerNorm(128),
+        normal(32, 128, grad=True),
+        backward=True,
     ),
     forward("batch_norm, training, 16 x 64 x 56 x 56", _batch_norm, normal(*IMAGES)),
     forward("batch_norm, training, channels last", _batch_norm, normal(*IMAGES, layout="channels_last")),
     forward("batch_norm, inference, 16 x 64 x 56 x 56", _inference, normal(*IMAGES), normal(64)),
     forward("batch_norm, inference, 1 x 64 x 14 x 14", _inference, normal(1, 64, 14, 14), normal(64)),
-    layer("nn.BatchNorm2d, forward and backward", lambda xp: xp.nn.BatchNorm2d(64), normal(*IMAGES, grad=True), backward=True),
+    layer(
+        "nn.BatchNorm2d, forward and backward",
+        lambda xp: xp.nn.BatchNorm2d(64),
+        normal(*IMAGES, grad=True),
+        backward=True,
+    ),
     layer(
         "nn.BatchNorm1d, forward and backward, 32 x 128",
         lambda xp: xp.nn.BatchNorm1d(128),
@@ -58,8 +66,15 @@ WORKLOADS = [
         normal(4096, 768, grad=True),
         backward=True,
     ),
-    forward("group_norm, 16 x 64 x 56 x 56, 8 groups", lambda xp, x: xp.nn.functional.group_norm(x, 8), normal(*IMAGES)),
-    layer("nn.GroupNorm, forward and backward", lambda xp: xp.nn.GroupNorm(8, 64), normal(*IMAGES, grad=True), backward=True),
+    forward(
+        "group_norm, 16 x 64 x 56 x 56, 8 groups", lambda xp, x: xp.nn.functional.group_norm(x, 8), normal(*IMAGES)
+    ),
+    layer(
+        "nn.GroupNorm, forward and backward",
+        lambda xp: xp.nn.GroupNorm(8, 64),
+        normal(*IMAGES, grad=True),
+        backward=True,
+    ),
     layer(
         "nn.GroupNorm, channels last, forward and backward",
         lambda xp: xp.nn.GroupNorm(8, 64),
@@ -88,6 +103,8 @@ WORKLOADS = [
     ),
     forward("normalize, 4096 x 768", lambda xp, x: xp.nn.functional.normalize(x, dim=1), normal(4096, 768)),
     forward(
-        "local_response_norm, 4 x 64 x 28 x 28", lambda xp, x: xp.nn.functional.local_response_norm(x, 5), normal(4, 64, 28, 28)
+        "local_response_norm, 4 x 64 x 28 x 28",
+        lambda xp, x: xp.nn.functional.local_response_norm(x, 5),
+        normal(4, 64, 28, 28),
     ),
 ]

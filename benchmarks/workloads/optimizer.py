@@ -9,9 +9,18 @@ from ..workload import Work, Workload
 
 
 def _step(
-    name: str, optimizer: str, count: int, *shape: int, states: int = 0, group: str = "", limit: float = 1.0, **options: Any
+    name: str,
+    optimizer: str,
+    count: int,
+    *shape: int,
+    states: int = 0,
+    group: str = "",
+    limit: float = 1.0,
+    **options: Any,
 ) -> Workload:
-    """A step over so many parameters; `states` counts the tensors a parameter that the optimizer keeps."""
+    """A step over so many parameters; `states` counts the tensors a parameter that the optimizer
+    keeps.
+    """
 
     def make(xp: Any) -> Work:
         parameters = [xp.nn.Parameter(normal(*shape, number=number % 4).make(xp)) for number in range(count)]
@@ -29,7 +38,13 @@ def _step(
     for size in shape:
         nbytes *= size
     return Workload(
-        name, make, read=nbytes * (2 + states), written=nbytes * (1 + states), group=group, limit=limit, comparable=False
+        name,
+        make,
+        read=nbytes * (2 + states),
+        written=nbytes * (1 + states),
+        group=group,
+        limit=limit,
+        comparable=False,
     )
 
 

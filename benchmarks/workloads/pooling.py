@@ -16,13 +16,23 @@ SHAPE = (16, 64, 112, 112)
 
 WORKLOADS = [
     forward("max_pool2d 3x3, step 2, 16 x 64 x 112 x 112", _pool("max_pool2d", 3, 2, 1), normal(*SHAPE)),
-    forward("max_pool2d 3x3, step 2, channels last", _pool("max_pool2d", 3, 2, 1), normal(*SHAPE, layout="channels_last")),
+    forward(
+        "max_pool2d 3x3, step 2, channels last", _pool("max_pool2d", 3, 2, 1), normal(*SHAPE, layout="channels_last")
+    ),
     forward("max_pool2d 2x2, 1 x 16 x 28 x 28", _pool("max_pool2d", 2), normal(1, 16, 28, 28)),
     forward("max_pool2d 2x2, 16 x 64 x 56 x 56", _pool("max_pool2d", 2), normal(16, 64, 56, 56)),
-    forward("max_pool2d 2x2, 16 x 64 x 56 x 56, bfloat16", _pool("max_pool2d", 2), normal(16, 64, 56, 56, dtype="bfloat16")),
-    forward("max_pool2d 2x2 with indices, 16 x 64 x 56 x 56", _pool("max_pool2d", 2, return_indices=True), normal(16, 64, 56, 56)),
+    forward(
+        "max_pool2d 2x2, 16 x 64 x 56 x 56, bfloat16", _pool("max_pool2d", 2), normal(16, 64, 56, 56, dtype="bfloat16")
+    ),
+    forward(
+        "max_pool2d 2x2 with indices, 16 x 64 x 56 x 56",
+        _pool("max_pool2d", 2, return_indices=True),
+        normal(16, 64, 56, 56),
+    ),
     both_ways(
-        "max_pool2d 3x3, forward and backward, 8 x 64 x 56 x 56", _pool("max_pool2d", 3, 2, 1), normal(8, 64, 56, 56, grad=True)
+        "max_pool2d 3x3, forward and backward, 8 x 64 x 56 x 56",
+        _pool("max_pool2d", 3, 2, 1),
+        normal(8, 64, 56, 56, grad=True),
     ),
     forward("avg_pool2d 3x3, step 2, 16 x 64 x 112 x 112", _pool("avg_pool2d", 3, 2, 1), normal(*SHAPE)),
     forward("avg_pool2d 2x2, 1 x 16 x 28 x 28", _pool("avg_pool2d", 2), normal(1, 16, 28, 28)),

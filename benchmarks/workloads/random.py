@@ -26,7 +26,12 @@ WORKLOADS = [
     forward("randperm, 1 M", lambda xp: xp.randperm(1_000_000), comparable=False),
     forward("bernoulli, 4 M", lambda xp, p: xp.bernoulli(p), uniform(4_000_000, low=0.0, high=1.0), comparable=False),
     forward("exponential_, 4 M", lambda xp, x: x.exponential_(), uniform(4_000_000), read=0, comparable=False),
-    forward("multinomial, 100 of 1000, 256 rows", lambda xp, p: xp.multinomial(p, 100, True), uniform(256, 1000), comparable=False),
+    forward(
+        "multinomial, 100 of 1000, 256 rows",
+        lambda xp, p: xp.multinomial(p, 100, True),
+        uniform(256, 1000),
+        comparable=False,
+    ),
     forward("dropout, 4 M", lambda xp, x: xp.nn.functional.dropout(x, 0.1), uniform(4_000_000), comparable=False),
     both_ways(
         "dropout, forward and backward, 4 M",

@@ -54,12 +54,29 @@ WORKLOADS = [
     _layer("64 to 128, 32 steps, batch 32", "RNN", False, 32, 32, 64),
     _layer("64 to 128, forward and backward", "RNN", True, 32, 32, 64),
     _layer(
-        "64 to 128, two layers, both directions, forward and backward", "GRU", True, 32, 32, 64, num_layers=2, bidirectional=True
+        "64 to 128, two layers, both directions, forward and backward",
+        "GRU",
+        True,
+        32,
+        32,
+        64,
+        num_layers=2,
+        bidirectional=True,
     ),
     _layer("256 to 512, 64 steps, batch 64", "GRU", False, 64, 64, 256, hidden=512),
     _packed("64 to 128, 32 packed sequences", "LSTM", False, 32, 64, 128),
     _packed("64 to 128, 32 packed sequences, forward and backward", "LSTM", True, 32, 64, 128),
     _packed("64 to 128, 32 packed sequences, forward and backward", "GRU", True, 32, 64, 128),
-    layer("nn.LSTMCell 64 to 128, batch 32", lambda xp: xp.nn.LSTMCell(64, 128), normal(32, 64), operations=2.0 * 32 * 512 * 192),
-    layer("nn.GRUCell 64 to 128, batch 32", lambda xp: xp.nn.GRUCell(64, 128), normal(32, 64), operations=2.0 * 32 * 384 * 192),
+    layer(
+        "nn.LSTMCell 64 to 128, batch 32",
+        lambda xp: xp.nn.LSTMCell(64, 128),
+        normal(32, 64),
+        operations=2.0 * 32 * 512 * 192,
+    ),
+    layer(
+        "nn.GRUCell 64 to 128, batch 32",
+        lambda xp: xp.nn.GRUCell(64, 128),
+        normal(32, 64),
+        operations=2.0 * 32 * 384 * 192,
+    ),
 ]

@@ -41,11 +41,21 @@ WORKLOADS = [
     forward("aminmax, 4 M", lambda xp, x: xp.aminmax(x), normal(4_000_000)),
     forward("prod of rows, 2048 x 2048", lambda xp, x: x.prod(1), uniform(2048, 2048, low=0.99, high=1.01)),
     forward(
-        "prod of rows, 1024 x 1024, complex64", lambda xp, x: x.prod(1), normal(1024, 1024, dtype="complex64"), comparable=False
+        "prod of rows, 1024 x 1024, complex64",
+        lambda xp, x: x.prod(1),
+        normal(1024, 1024, dtype="complex64"),
+        comparable=False,
     ),
     forward("amax of columns, 2048 x 2048, uint8", lambda xp, x: x.amax(0), integers(200, 2048, 2048, dtype="uint8")),
-    forward("sum of columns, 2048 x 2048, float16", lambda xp, x: x.sum(0), normal(2048, 2048, dtype="float16"), tolerance=1e-2),
-    forward("any, 4 M bools, none true", lambda xp, x: (x != x).any(), integers(2, 4_000_000, dtype="uint8"), written=4e6),
+    forward(
+        "sum of columns, 2048 x 2048, float16",
+        lambda xp, x: x.sum(0),
+        normal(2048, 2048, dtype="float16"),
+        tolerance=1e-2,
+    ),
+    forward(
+        "any, 4 M bools, none true", lambda xp, x: (x != x).any(), integers(2, 4_000_000, dtype="uint8"), written=4e6
+    ),
     forward("all of rows, 2048 x 2048", lambda xp, x: x.all(1), booleans(2048, 2048)),
     forward("sum of rows, 2048 x 2048, bool", lambda xp, x: x.sum(1), booleans(2048, 2048)),
     forward("sum, 4 M, int32", lambda xp, x: x.sum(), integers(100, 4_000_000, dtype="int32")),
@@ -54,8 +64,16 @@ WORKLOADS = [
     forward("logsumexp of rows, 2048 x 2048", lambda xp, x: xp.logsumexp(x, 1), M, operations=16 * 2048 * 2048),
     forward("nansum, 4 M", lambda xp, x: xp.nansum(x), normal(4_000_000)),
     forward("count_nonzero, 4 M", lambda xp, x: xp.count_nonzero(x), integers(2, 4_000_000)),
-    forward("norm of order 3, 1 M", lambda xp, x: xp.linalg.vector_norm(x, 3), normal(1_000_000), operations=45e6, tolerance=1e-3),
-    forward("logsumexp of rows, 256 x 400, complex64", lambda xp, x: xp.logsumexp(x, 1), normal(256, 400, dtype="complex64")),
+    forward(
+        "norm of order 3, 1 M",
+        lambda xp, x: xp.linalg.vector_norm(x, 3),
+        normal(1_000_000),
+        operations=45e6,
+        tolerance=1e-3,
+    ),
+    forward(
+        "logsumexp of rows, 256 x 400, complex64", lambda xp, x: xp.logsumexp(x, 1), normal(256, 400, dtype="complex64")
+    ),
     forward("var, 250 x 400, complex64", lambda xp, x: x.var(), normal(250, 400, dtype="complex64")),
     forward(
         "sum along the width, 4 x 16 x 40 x 40, channels last",
@@ -64,6 +82,11 @@ WORKLOADS = [
     ),
     forward("histc, 1 M in 100", lambda xp, x: xp.histc(x, 100), normal(1_000_000)),
     forward("bincount, 1 M in 1000", lambda xp, x: xp.bincount(x), integers(1000, 1_000_000)),
-    both_ways("sum of rows, forward and backward, 2048 x 2048", lambda xp, x: x.sum(1), normal(2048, 2048, grad=True), linear=True),
+    both_ways(
+        "sum of rows, forward and backward, 2048 x 2048",
+        lambda xp, x: x.sum(1),
+        normal(2048, 2048, grad=True),
+        linear=True,
+    ),
     both_ways("var of rows, forward and backward, 2048 x 2048", lambda xp, x: x.var(1), normal(2048, 2048, grad=True)),
 ]

@@ -12,10 +12,18 @@ WORKLOADS = [
     forward("cumsum, 4 M, int64", lambda xp, x: xp.cumsum(x, 0), integers(100, 4_000_000)),
     forward("cumsum of rows, 2048 x 1024", lambda xp, x: xp.cumsum(x, 1), normal(2048, 1024)),
     forward("cumsum of columns, 2048 x 1024", lambda xp, x: xp.cumsum(x, 0), normal(2048, 1024)),
-    forward("cumsum of rows, 2048 x 1024, transposed", lambda xp, x: xp.cumsum(x, 1), normal(2048, 1024, layout="transposed")),
-    forward("cumsum of rows, 2048 x 512, every second column", lambda xp, x: xp.cumsum(x[:, ::2], 1), normal(2048, 1024)),
     forward(
-        "cumsum of columns, 1024 x 2048, one column expanded", lambda xp, x: xp.cumsum(x.expand(1024, 2048), 0), normal(1024, 1)
+        "cumsum of rows, 2048 x 1024, transposed",
+        lambda xp, x: xp.cumsum(x, 1),
+        normal(2048, 1024, layout="transposed"),
+    ),
+    forward(
+        "cumsum of rows, 2048 x 512, every second column", lambda xp, x: xp.cumsum(x[:, ::2], 1), normal(2048, 1024)
+    ),
+    forward(
+        "cumsum of columns, 1024 x 2048, one column expanded",
+        lambda xp, x: xp.cumsum(x.expand(1024, 2048), 0),
+        normal(1024, 1),
     ),
     forward(
         "cumprod of rows, 1024 x 1024, complex64",

@@ -19,7 +19,10 @@ WORKLOADS = [
     ),
     forward("softmax of columns, 4096 x 1000", lambda xp, x: xp.softmax(x, 0), normal(4096, 1000), operations=18 * N),
     forward(
-        "softmax, 4096 x 1000, bfloat16", lambda xp, x: xp.softmax(x, 1), normal(4096, 1000, dtype="bfloat16"), operations=18 * N
+        "softmax, 4096 x 1000, bfloat16",
+        lambda xp, x: xp.softmax(x, 1),
+        normal(4096, 1000, dtype="bfloat16"),
+        operations=18 * N,
     ),
     forward("softmax, 64 x 32,000", lambda xp, x: xp.softmax(x, 1), normal(64, 32_000), operations=18 * 64 * 32_000),
     forward("log_softmax, 32 x 10", lambda xp, x: xp.log_softmax(x, 1), normal(32, 10)),

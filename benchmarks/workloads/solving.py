@@ -16,7 +16,11 @@ def _definite(xp: Any, x: Any) -> Any:
 
 WORKLOADS = [
     forward(
-        "solve 8 by 1", lambda xp, a, b: xp.linalg.solve(_definite(xp, a), b), normal(8, 8), normal(8, 1, number=1), tolerance=1e-3
+        "solve 8 by 1",
+        lambda xp, a, b: xp.linalg.solve(_definite(xp, a), b),
+        normal(8, 8),
+        normal(8, 1, number=1),
+        tolerance=1e-3,
     ),
     forward("inv 8", lambda xp, x: xp.linalg.inv(_definite(xp, x)), normal(8, 8), tolerance=1e-3),
     forward("cholesky 8", lambda xp, x: xp.linalg.cholesky(_definite(xp, x)), normal(8, 8), tolerance=1e-3),
@@ -57,7 +61,11 @@ WORKLOADS = [
     forward("eigh, 1000 of 8", lambda xp, x: xp.linalg.eigh(x + x.mT)[0], MANY, tolerance=1e-3),
     forward("eigvals 128", lambda xp, x: xp.linalg.eigvals(x).abs().sort()[0], normal(128, 128), tolerance=1e-2),
     forward(
-        "lstsq 512 x 64 by 8", lambda xp, a, b: xp.linalg.lstsq(a, b)[0], normal(512, 64), normal(512, 8, number=1), tolerance=1e-3
+        "lstsq 512 x 64 by 8",
+        lambda xp, a, b: xp.linalg.lstsq(a, b)[0],
+        normal(512, 64),
+        normal(512, 8, number=1),
+        tolerance=1e-3,
     ),
     forward(
         "solve_triangular 512 by 64",

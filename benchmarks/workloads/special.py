@@ -10,7 +10,9 @@ N = 1_000_000
 WORKLOADS = [
     forward("erfinv, 1 K", lambda xp, x: xp.erfinv(x), uniform(1_000, low=-0.99, high=0.99)),
     forward("digamma, 10 K", lambda xp, x: xp.digamma(x), uniform(10_000)),
-    forward("xlogy, 1024 x 1024, a column", lambda xp, x, y: xp.xlogy(x, y), uniform(1024, 1024), uniform(1024, 1, number=1)),
+    forward(
+        "xlogy, 1024 x 1024, a column", lambda xp, x, y: xp.xlogy(x, y), uniform(1024, 1024), uniform(1024, 1, number=1)
+    ),
     forward("lgamma, 1 M, every second element", lambda xp, x: xp.lgamma(x), uniform(N, layout="strided")),
     forward("lgamma, 1 M", lambda xp, x: xp.lgamma(x), uniform(N)),
     forward("lgamma, 10 K", lambda xp, x: xp.lgamma(x), uniform(10_000)),
@@ -28,5 +30,10 @@ WORKLOADS = [
     forward("logaddexp, 1 M", lambda xp, x, y: xp.logaddexp(x, y), uniform(N), uniform(N, number=1)),
     forward("igamma, 100 K", lambda xp, x, y: xp.igamma(x, y), uniform(100_000), uniform(100_000, number=1)),
     forward("polygamma(1), 1 M", lambda xp, x: xp.polygamma(1, x), uniform(N)),
-    forward("zeta, 100 K", lambda xp, x, y: xp.special.zeta(x, y), uniform(100_000, low=1.5, high=4.0), uniform(100_000, number=1)),
+    forward(
+        "zeta, 100 K",
+        lambda xp, x, y: xp.special.zeta(x, y),
+        uniform(100_000, low=1.5, high=4.0),
+        uniform(100_000, number=1),
+    ),
 ]

@@ -21,7 +21,9 @@ def mlp(xp: Any, *sizes: int) -> Any:
 
 
 def resnet18(xp: Any) -> Any:
-    """He et al. 2016, for images of 32 x 32: a first convolution of 3 x 3 and no pooling after it."""
+    """He et al. 2016, for images of 32 x 32: a first convolution of 3 x 3 and no pooling after
+    it.
+    """
     nn = xp.nn
 
     class Block(xp.nn.Module):  # type: ignore[misc]
@@ -98,7 +100,9 @@ def lstm(xp: Any) -> Any:
     return Classifier()
 
 
-def step(build: Callable[[Any], Any], inputs: Any, classes: Any, optimizer: str, **options: Any) -> Callable[[Any], Work]:
+def step(
+    build: Callable[[Any], Any], inputs: Any, classes: Any, optimizer: str, **options: Any
+) -> Callable[[Any], Work]:
     """Gradients zeroed, forward, cross-entropy, backward, a step of the optimizer."""
 
     def make(xp: Any) -> Work:
@@ -156,7 +160,9 @@ def _training(name: str, make: Callable[[Any], Work], operations: float) -> Work
 
 
 def _inference(name: str, make: Callable[[Any], Work], operations: float, parameters: float) -> Workload:
-    return Workload(name, make, operations=operations, read=4.0 * parameters, written=0, recording=False, tolerance=1e-3)
+    return Workload(
+        name, make, operations=operations, read=4.0 * parameters, written=0, recording=False, tolerance=1e-3
+    )
 
 
 WORKLOADS = [

@@ -1,4 +1,6 @@
-"""The ABI's version policy and the errors of plugins, each with a distribution made for the test, in a process of its own."""
+"""The ABI's version policy and the errors of plugins, each with a distribution made for the test,
+in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,12 @@ def distribution(folder: Path, name: str, device: str, code: str) -> None:
 
 
 def compiled(
-    folder: Path, name: str, device: str, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)"
+    folder: Path,
+    name: str,
+    device: str,
+    major: str = "CB_ABI_MAJOR",
+    minor: str = "CB_ABI_MINOR",
+    size: str = "sizeof(cb_backend)",
 ) -> None:
     if COMPILER is None:
         pytest.skip("no C compiler")
@@ -74,7 +81,8 @@ def compiled(
     source.write_text(SOURCE % {"major": major, "minor": minor, "size": size, "device": device})
     library = folder / "libbackend.so"
     subprocess.run(
-        [COMPILER, "-D_POSIX_C_SOURCE=200809L", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(library)], check=True
+        [COMPILER, "-D_POSIX_C_SOURCE=200809L", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(library)],
+        check=True,
     )
 
 
@@ -103,7 +111,9 @@ def test_current_version_works(tmp_path):
 
 def test_another_major_is_refused(tmp_path):
     compiled(tmp_path, "third-party", "third", major="2")
-    out = run(tmp_path, SHOW + "attempt(lambda: candelabra.device('third'))\nattempt(lambda: candelabra.ones(1).tolist())")
+    out = run(
+        tmp_path, SHOW + "attempt(lambda: candelabra.device('third'))\nattempt(lambda: candelabra.ones(1).tolist())"
+    )
     first, second = out.strip().splitlines()
     assert first.startswith("BackendVersionError")
     assert "ABI 2." in first
@@ -113,7 +123,8 @@ def test_another_major_is_refused(tmp_path):
 
 
 def test_an_older_minor_works(tmp_path):
-    # As a backend of an earlier minor version would be: its table ends after the required memory functions.
+    # As a backend of an earlier minor version would be: its table ends after the required memory
+    # functions.
     compiled(tmp_path, "third-party", "third", size="offsetof(cb_backend, copy_within)")
     out = run(
         tmp_path,
@@ -128,7 +139,8 @@ def test_kernel_that_fails_without_a_message(tmp_path):
     compiled(tmp_path, "third-party", "third")
     out = run(
         tmp_path,
-        SHOW + "t = candelabra.tensor([1.0], device='third')\nattempt(lambda: candelabra.exp(t))\nattempt(lambda: (-t).tolist())",
+        SHOW
+        + "t = candelabra.tensor([1.0], device='third')\nattempt(lambda: candelabra.exp(t))\nattempt(lambda: (-t).tolist())",
     )
     first, second = out.strip().splitlines()
     assert first.startswith("RuntimeError exp(): the kernel of device third")
@@ -137,7 +149,8 @@ def test_kernel_that_fails_without_a_message(tmp_path):
 
 def test_no_such_device(tmp_path):
     out = run(
-        tmp_path, SHOW + "attempt(lambda: candelabra.ones(1, device='nowhere'))\nattempt(lambda: candelabra.ones(1).tolist())"
+        tmp_path,
+        SHOW + "attempt(lambda: candelabra.ones(1, device='nowhere'))\nattempt(lambda: candelabra.ones(1).tolist())",
     )
     first, second = out.strip().splitlines()
     assert first.startswith("BackendError")
@@ -147,7 +160,10 @@ def test_no_such_device(tmp_path):
 
 def test_plugin_that_fails_to_import(tmp_path):
     distribution(tmp_path, "broken-party", "broken", "import a_module_that_is_not_there")
-    out = run(tmp_path, SHOW + "attempt(lambda: candelabra.ones(1, device='broken'))\nattempt(lambda: candelabra.ones(1).tolist())")
+    out = run(
+        tmp_path,
+        SHOW + "attempt(lambda: candelabra.ones(1, device='broken'))\nattempt(lambda: candelabra.ones(1).tolist())",
+    )
     first, second = out.strip().splitlines()
     assert first.startswith("BackendError")
     assert "broken-party 0.3" in first
@@ -158,7 +174,10 @@ def test_plugin_that_fails_to_import(tmp_path):
 def test_two_distributions_for_one_device(tmp_path):
     distribution(tmp_path, "first-party", "mine", "")
     distribution(tmp_path, "second-party", "mine", "")
-    out = run(tmp_path, SHOW + "attempt(lambda: candelabra.ones(1, device='mine'))\nattempt(lambda: candelabra.ones(1).tolist())")
+    out = run(
+        tmp_path,
+        SHOW + "attempt(lambda: candelabra.ones(1, device='mine'))\nattempt(lambda: candelabra.ones(1).tolist())",
+    )
     first, second = out.strip().splitlines()
     assert first.startswith("BackendError")
     assert "first-party" in first

@@ -26,7 +26,9 @@ def test_conformance(device):
 
 
 def test_matrices_transforms_and_functions_on_numpy():
-    """What the example takes from LAPACK and SciPy gives what the CPU's backend gives, errors included."""
+    """What the example takes from LAPACK and SciPy gives what the CPU's backend gives, errors
+    included.
+    """
     random = np.random.default_rng(0)
     values = random.standard_normal((2, 4, 4)) + 3 * np.eye(4)
     results = []
@@ -35,7 +37,14 @@ def test_matrices_transforms_and_functions_on_numpy():
         solved = candelabra.linalg.solve(x, candelabra.ones(2, 4, 1, dtype=candelabra.float64, device=device))
         spectrum = candelabra.linalg.eigvalsh(x @ x.mT)
         transformed = candelabra.fft.irfft(candelabra.fft.rfft(x, dim=1) * 2, n=4, dim=1)
-        parts = (solved, spectrum, transformed, candelabra.linalg.det(x), candelabra.special.i0(x), candelabra.linalg.pinv(x))
+        parts = (
+            solved,
+            spectrum,
+            transformed,
+            candelabra.linalg.det(x),
+            candelabra.special.i0(x),
+            candelabra.linalg.pinv(x),
+        )
         results.append([np.array(part.tolist()) for part in parts])
         with pytest.raises(candelabra.linalg.LinAlgError, match="singular"):
             candelabra.linalg.inv(x * 0)
@@ -69,7 +78,9 @@ def test_same_random_numbers_everywhere():
 
 def test_a_model_trains_on_numpy():
     candelabra.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4 * 4, 2)).to("numpy")
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4 * 4, 2)
+    ).to("numpy")
     optimizer = optim.Adam(model.parameters(), lr=0.05)
     images = candelabra.randn(32, 1, 4, 4, device="numpy")
     classes = (images.mean((1, 2, 3)) > 0).to(candelabra.int64)
@@ -125,7 +136,9 @@ def test_dtype_without_kernel():
 
 
 def test_kernel_that_returns_an_error():
-    with pytest.raises(NotImplementedError, match="divides without a rounding mode only, not with rounding_mode='floor'"):
+    with pytest.raises(
+        NotImplementedError, match="divides without a rounding mode only, not with rounding_mode='floor'"
+    ):
         candelabra.div(candelabra.ones(3, device="minic"), 2.0, rounding_mode="floor")
 
 

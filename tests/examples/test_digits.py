@@ -12,7 +12,10 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "digits.py"
 
 def test_digits(tmp_path):
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--epochs", "3", "--output", str(tmp_path)], capture_output=True, text=True, timeout=300
+        [sys.executable, str(SCRIPT), "--epochs", "3", "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     accuracy = float(re.search(r"test accuracy ([\d.]+)%", done.stdout)[1])

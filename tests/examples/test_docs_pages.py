@@ -1,4 +1,6 @@
-"""The Python in the guides runs, from the first block of a page to the last, and what it asserts is so."""
+"""The Python in the guides runs, from the first block of a page to the last, and what it asserts is
+so.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(name: str, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, str(EXAMPLES / f"{name}.py"), *arguments], capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments], capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -27,7 +29,19 @@ def numbers(pattern: str, text: str) -> list[float]:
 
 
 def test_text_model(tmp_path: Path) -> None:
-    out = run("text_model", "--steps", "30", "--batch", "8", "--width", "32", "--characters", "100000", "--output", str(tmp_path))
+    out = run(
+        "text_model",
+        "--steps",
+        "30",
+        "--batch",
+        "8",
+        "--width",
+        "32",
+        "--characters",
+        "100000",
+        "--output",
+        str(tmp_path),
+    )
     for name in ("LSTM", "GPT"):
         (bits,) = numbers(rf"{name}: .* ([\d.]+) bits a character of new text", out)
         assert bits < 6.0  # 6.58 by guessing

@@ -1,7 +1,8 @@
 """Loads files that were changed at random: ``python tests/fuzz/files.py --mutations 1000000``.
 
-Each gives an object or raises FileError, within seconds, and within so much memory; anything else ends the run and says which file it was.
-A process that loads them is watched by another, so that a crash is noticed, and which file it was.
+Each gives an object or raises FileError, within seconds, and within so much memory; anything else
+ends the run and says which file it was. A process that loads them is watched by another, so that a
+crash is noticed, and which file it was.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ def main() -> int:
         process.start()
         process.join()
         if process.exitcode != 0:
-            print(f"file {place.value} of seed {arguments.seed} ended the process: exit code {process.exitcode}", file=sys.stderr)
+            print(
+                f"file {place.value} of seed {arguments.seed} ended the process: exit code {process.exitcode}",
+                file=sys.stderr,
+            )
             return 1
         found, time_of_one, memory = results.get()
         for name, count in found.items():

@@ -1,4 +1,6 @@
-"""Code written for the array API standard is on the tape: gradients flow through its functions, operators and indexing."""
+"""Code written for the array API standard is on the tape: gradients flow through its functions,
+operators and indexing.
+"""
 
 import pytest
 

@@ -18,7 +18,9 @@ def inputs(requires_grad=True):
 
 def test_hooks_see_the_gradients():
     model, seen = net(), {}
-    model[2].register_full_backward_hook(lambda module, grad_input, grad_output: seen.update(into=grad_input, out=grad_output))
+    model[2].register_full_backward_hook(
+        lambda module, grad_input, grad_output: seen.update(into=grad_input, out=grad_output)
+    )
     model(inputs()).sum().backward()
     np.testing.assert_allclose(seen["out"][0].numpy(), np.ones((4, 1)))
     np.testing.assert_allclose(seen["into"][0].numpy(), np.repeat(model[2].weight.detach().numpy(), 4, 0))
@@ -44,7 +46,9 @@ def test_hooks_replace_the_gradients():
 
 def test_inputs_without_gradient():
     model, seen = net(), []
-    model[0].register_full_backward_hook(lambda module, grad_input, grad_output: seen.append((grad_input, grad_output[0].shape)))
+    model[0].register_full_backward_hook(
+        lambda module, grad_input, grad_output: seen.append((grad_input, grad_output[0].shape))
+    )
     model(inputs(requires_grad=False)).sum().backward()
     assert seen == [((None,), (4, 3))]
     model[0].register_full_backward_hook(lambda module, grad_input, grad_output: (grad_output[0],))
@@ -80,7 +84,9 @@ def test_several_inputs_and_outputs():
 def test_hooks_of_all_modules():
     model, seen = net(), []
     handles = [
-        hooks.register_module_full_backward_pre_hook(lambda module, grad_output: seen.append(("pre", type(module).__name__))),
+        hooks.register_module_full_backward_pre_hook(
+            lambda module, grad_output: seen.append(("pre", type(module).__name__))
+        ),
         hooks.register_module_full_backward_hook(
             lambda module, grad_input, grad_output: seen.append(("post", type(module).__name__))
         ),

@@ -1,4 +1,6 @@
-"""The workloads of ``benchmarks/`` build and run; how they are timed and what their floors are made of."""
+"""The workloads of ``benchmarks/`` build and run; how they are timed and what their floors are made
+of.
+"""
 
 import sys
 from pathlib import Path
@@ -19,7 +21,9 @@ from benchmarks.workloads import FAMILIES, all_workloads
 
 #: Workloads over more than this are left to ``python -m benchmarks --check``.
 BYTES, OPERATIONS = 600_000, 3e7
-SMALL = [workload for workload in all_workloads() if (workload.read or 0) <= BYTES and workload.operations <= OPERATIONS]
+SMALL = [
+    workload for workload in all_workloads() if (workload.read or 0) <= BYTES and workload.operations <= OPERATIONS
+]
 
 
 def test_each_family_has_workloads():
@@ -47,7 +51,10 @@ def test_layouts_hold_the_numbers_drawn():
     assert normal(100, 4, layout="expanded").nbytes == 16
     drawn = [uniform(1000, low=2.0, high=3.0), integers(9, 1000, low=4), booleans(1000)]
     low, high = zip(
-        *((entry.make(candelabra).double().min().item(), entry.make(candelabra).double().max().item()) for entry in drawn)
+        *(
+            (entry.make(candelabra).double().min().item(), entry.make(candelabra).double().max().item())
+            for entry in drawn
+        )
     )
     assert 2.0 <= low[0] < 2.1 and 2.9 < high[0] <= 3.0
     assert (low[1:], high[1:]) == ((4, 0), (8, 1))
@@ -72,7 +79,8 @@ def test_floors():
     sizes = {1 << 20: 1.0, 1 << 24: 2.0}
     kinds = {"read": 1e-9, "triad": 2e-9, "copy": 3e-9, "fill": 5e-9}
     limits = Limits(
-        {kind: {size: factor * cost for size, factor in sizes.items()} for kind, cost in kinds.items()}, {"float32": 1e9}
+        {kind: {size: factor * cost for size, factor in sizes.items()} for kind, cost in kinds.items()},
+        {"float32": 1e9},
     )
     limits.seconds_per_byte["scale"] = {size: factor * 2.5e-9 for size, factor in sizes.items()}
     assert limits.memory_seconds(1 << 20, 1 << 20, in_place=True) == pytest.approx((1 << 21) * 2.5e-9)

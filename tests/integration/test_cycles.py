@@ -1,4 +1,6 @@
-"""What is no longer used is freed at once: no step leaves cycles behind that only the garbage collector finds."""
+"""What is no longer used is freed at once: no step leaves cycles behind that only the garbage
+collector finds.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,9 @@ def test_update_bn():
     model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 1)).eval()
     batches = [candelabra.randn(10, 2) + 3 for _ in range(5)]
     swa_utils.update_bn([(batch, None) for batch in batches], model)
-    np.testing.assert_allclose(model[0].running_mean.numpy(), np.mean([b.numpy() for b in batches], axis=(0, 1)), rtol=1e-5)
+    np.testing.assert_allclose(
+        model[0].running_mean.numpy(), np.mean([b.numpy() for b in batches], axis=(0, 1)), rtol=1e-5
+    )
     assert not model.training and model[0].momentum == 0.1 and int(model[0].num_batches_tracked) == 5
 
 

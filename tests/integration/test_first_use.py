@@ -1,4 +1,6 @@
-"""The first use of each package by many threads at once, in fresh processes; and the order of imports that makes it safe."""
+"""The first use of each package by many threads at once, in fresh processes; and the order of
+imports that makes it safe.
+"""
 
 from __future__ import annotations
 
@@ -199,7 +201,9 @@ def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def imports(file: Path, module: str) -> Iterator[tuple[int, str]]:
-    """Go through the modules that a file imports: the line, and the name by which Python locks what is imported first."""
+    """Go through the modules that a file imports: the line, and the name by which Python locks what
+    is imported first.
+    """
     package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     for node in statements(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

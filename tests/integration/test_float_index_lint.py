@@ -1,4 +1,6 @@
-"""tools/lint_float_index.py finds conversions without a check, and passes over those that have one."""
+"""tools/lint_float_index.py finds conversions without a check, and passes over those that have
+one.
+"""
 
 from __future__ import annotations
 

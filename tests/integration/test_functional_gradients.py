@@ -1,4 +1,6 @@
-"""Gradients of functions of candelabra.nn.functional and of the package's own spellings against finite differences."""
+"""Gradients of functions of candelabra.nn.functional and of the package's own spellings against
+finite differences.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_multi_head_attention(leaf, need_weights):
             q, k, v, 4, 2, w, b, None, None, False, 0.0, out, None, attn_mask=mask, need_weights=need_weights
         )[0]
 
-    assert gradcheck(heads, (leaf(3, 1, 4), leaf(2, 1, 4), leaf(2, 1, 4), leaf(12, 4), leaf(12), leaf(4, 4), leaf(3, 2)))
+    assert gradcheck(
+        heads, (leaf(3, 1, 4), leaf(2, 1, 4), leaf(2, 1, 4), leaf(12, 4), leaf(12), leaf(4, 4), leaf(3, 2))
+    )
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
@@ -122,7 +126,11 @@ def test_ctc(leaf):
 def test_linear_cross_entropy_in_pieces(leaf, reduction):
     x, w, b, target = leaf(7, 3), leaf(5, 3), leaf(5), candelabra.tensor([0, 1, 4, 1, 2, 3, 1])
     gradients = []
-    for options in (None, nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None), nn.LinearCrossEntropyOptions()):
+    for options in (
+        None,
+        nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None),
+        nn.LinearCrossEntropyOptions(),
+    ):
         for tensor in (x, w, b):
             tensor.grad = None
         loss = F.linear_cross_entropy(x, w, target, linear_bias=b, ignore_index=1, reduction=reduction, options=options)

@@ -1,11 +1,25 @@
-"""Functions that overwrite their input have the gradients of those that do not, though the tape's numbers are gone."""
+"""Functions that overwrite their input have the gradients of those that do not, though the tape's
+numbers are gone.
+"""
 
 import pytest
 
 import candelabra
 from candelabra.nn import functional as F
 
-ACTIVATIONS = ["relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "relu6", "silu", "mish", "hardswish", "hardsigmoid"]
+ACTIVATIONS = [
+    "relu",
+    "leaky_relu",
+    "elu",
+    "selu",
+    "celu",
+    "hardtanh",
+    "relu6",
+    "silu",
+    "mish",
+    "hardswish",
+    "hardsigmoid",
+]
 METHODS = {
     "logit": (1e-3,),
     "sinc": (),
@@ -47,7 +61,11 @@ def test_with_arguments(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_made_of_operators(name):
-    x = candelabra.linspace(1.1, 3.0, 12).reshape(4, 3) if name != "logit" else candelabra.linspace(0.1, 0.9, 12).reshape(4, 3)
+    x = (
+        candelabra.linspace(1.1, 3.0, 12).reshape(4, 3)
+        if name != "logit"
+        else candelabra.linspace(0.1, 0.9, 12).reshape(4, 3)
+    )
     x = x[:, 0] if name == "addmv" else x
     arguments = METHODS[name]
     wanted = gradient(lambda y: getattr(candelabra.Tensor, name)(y, *arguments), x)

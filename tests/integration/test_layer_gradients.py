@@ -84,7 +84,10 @@ LOSSES = {
     "mse": (F.mse_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
     "l1": (F.l1_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
     "smooth l1": (F.smooth_l1_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
-    "huber": (lambda x, y: F.huber_loss(x, y, delta=0.5), lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
+    "huber": (
+        lambda x, y: F.huber_loss(x, y, delta=0.5),
+        lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4))),
+    ),
     "cross entropy": (F.cross_entropy, lambda r: (r.standard_normal((3, 4)), r.integers(0, 4, 3))),
     "smoothed": (
         lambda x, y: F.cross_entropy(x, y, label_smoothing=0.2),
@@ -124,7 +127,11 @@ def test_functions(rng):
     mask = candelabra.tensor(rng.random((3, 5)) > 0.4)
     assert gradcheck(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask), (q, k, v))
     x, y = (candelabra.tensor(rng.standard_normal((3, 4)), requires_grad=True) for _ in range(2))
-    assert gradcheck(F.cosine_similarity, (x, y)) and gradcheck(F.pairwise_distance, (x, y)) and gradcheck(F.normalize, (x,))
+    assert (
+        gradcheck(F.cosine_similarity, (x, y))
+        and gradcheck(F.pairwise_distance, (x, y))
+        and gradcheck(F.normalize, (x,))
+    )
     assert gradcheck(lambda x: F.embedding(candelabra.tensor([0, 2, 2]), x), (x,))
     bilinear = nn.Bilinear(4, 4, 2).double()
     assert gradcheck(lambda x, y, w, b: F.bilinear(x, y, w, b), (x, y, bilinear.weight, bilinear.bias))

@@ -1,4 +1,6 @@
-"""Memory does not grow: over ten thousand training steps, and over whatever else is done again and again."""
+"""Memory does not grow: over ten thousand training steps, and over whatever else is done again and
+again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from candelabra import nn, optim
 
 MEBIBYTE = 2**20
 
-resident_only = pytest.mark.skipif("CANDELABRA_SANITIZED" in os.environ, reason="AddressSanitizer keeps what is freed for a while")
+resident_only = pytest.mark.skipif(
+    "CANDELABRA_SANITIZED" in os.environ, reason="AddressSanitizer keeps what is freed for a while"
+)
 
 
 def resident() -> int:
@@ -157,7 +161,13 @@ def errors_of_kernels():
 
 def errors_of_arguments():
     x = candelabra.rand(3)
-    for call in (lambda: x.sum(dim="a"), lambda: x.add(), lambda: x.add(1, 2, 3), lambda: x.add(object()), lambda: x.view(dtype=5)):
+    for call in (
+        lambda: x.sum(dim="a"),
+        lambda: x.add(),
+        lambda: x.add(1, 2, 3),
+        lambda: x.add(object()),
+        lambda: x.view(dtype=5),
+    ):
         with pytest.raises((TypeError, RuntimeError)):
             call()
     with pytest.raises(candelabra.OutOfMemoryError):
@@ -201,7 +211,11 @@ def subclasses():
 
 
 def printing():
-    return repr(candelabra.rand(5, 5)) + str(candelabra.ones(3, dtype=candelabra.complex64)) + repr(candelabra.rand(2).shape)
+    return (
+        repr(candelabra.rand(5, 5))
+        + str(candelabra.ones(3, dtype=candelabra.complex64))
+        + repr(candelabra.rand(2).shape)
+    )
 
 
 def random_numbers():

@@ -1,4 +1,6 @@
-"""Images and volumes with their channels last in memory: the same numbers, and results that lie so, too."""
+"""Images and volumes with their channels last in memory: the same numbers, and results that lie so,
+too.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,11 @@ def test_places_of_maxima(rng: np.random.Generator) -> None:
 def test_a_batch_in_parts_with_gaps_is_no_such_order(rng: np.random.Generator) -> None:
     values = candelabra.tensor(rng.standard_normal((2, 8, 4, 4, 4)))
     gaps = values.contiguous(memory_format=candelabra.channels_last_3d)[:, ::2]
-    for function in (lambda x: F.max_pool3d(x, 2), lambda x: F.pad(x, (1,) * 6, mode="replicate"), lambda x: F.pad(x, (1, 1))):
+    for function in (
+        lambda x: F.max_pool3d(x, 2),
+        lambda x: F.pad(x, (1,) * 6, mode="replicate"),
+        lambda x: F.pad(x, (1, 1)),
+    ):
         result = function(gaps)
         np.testing.assert_array_equal(result.numpy(), function(gaps.contiguous()).numpy())
     # three padded dimensions of four: a volume without a batch

@@ -1,4 +1,6 @@
-"""A net trained within autocast, its loss scaled: gradients, the cache of cast parameters, transformations."""
+"""A net trained within autocast, its loss scaled: gradients, the cache of cast parameters,
+transformations.
+"""
 
 import numpy as np
 import pytest
@@ -67,7 +69,9 @@ def test_steps_are_in_profiles():
     assert parameter.tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize(
+    "name", ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"]
+)
 def test_losses_are_in_full_precision(name):
     loss = getattr(nn.functional, name)
     low = candelabra.rand(8, 3).bfloat16()

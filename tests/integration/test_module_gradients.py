@@ -1,4 +1,6 @@
-"""Gradients through what nn makes of modules: recurrences, packed sequences, parametrizations, pruning, other parameters, devices."""
+"""Gradients through what nn makes of modules: recurrences, packed sequences, parametrizations,
+pruning, other parameters, devices.
+"""
 
 import copy
 
@@ -75,7 +77,8 @@ def test_parametrization():
     layer = parametrize.register_parametrization(nn.Linear(3, 3, **F64), "weight", Symmetric())
     x = candelabra.randn(2, 3, **F64)
     layer(x).sum().backward()
-    # The sum of all outputs has the gradient 1 x^T for the weight; below the diagonal it goes to the mirrored element.
+    # The sum of all outputs has the gradient 1 x^T for the weight; below the diagonal it goes to
+    # the mirrored element.
     full = np.ones((3, 1)) * x.numpy().sum(0)
     np.testing.assert_allclose(layer.parametrizations.weight.original.grad.numpy(), np.triu(full) + np.triu(full.T, 1))
 
@@ -107,12 +110,14 @@ def test_orthogonal_weights_stay_orthogonal(kind, shape, dtype):
 
 @pytest.mark.filterwarnings("ignore:`nn.utils.weight_norm`")
 @pytest.mark.parametrize(
-    "function", [parametrizations.weight_norm, parametrizations.spectral_norm, nn.utils.weight_norm, nn.utils.spectral_norm]
+    "function",
+    [parametrizations.weight_norm, parametrizations.spectral_norm, nn.utils.weight_norm, nn.utils.spectral_norm],
 )
 def test_normalized_weights(function):
     layer = function(nn.Linear(3, 4, **F64))
     x = candelabra.randn(2, 3, **F64)
-    # Two calls in training, then backward through both: the vectors of the power iteration move in between.
+    # Two calls in training, then backward through both: the vectors of the power iteration move in
+    # between.
     (layer(x).sum() - layer(x).square().sum()).backward()
     for name, parameter in layer.named_parameters():
         assert parameter.grad is not None, name
@@ -163,7 +168,9 @@ def test_data_parallel():
 def test_backward_hooks_of_one_name_only():
     layer = nn.Linear(2, 2)
     handle = layer.register_backward_hook(lambda *_: None)
-    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"):
+    with pytest.raises(
+        RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"
+    ):
         layer.register_full_backward_hook(lambda *_: None)
     handle.remove()
     layer.register_full_backward_hook(lambda *_: None)

@@ -273,7 +273,9 @@ def test_gradient_penalty():
         eps = torch.tensor(r.rand(64, 1), dtype=torch.float32)
         inter = (eps * real + (1 - eps) * fake).requires_grad_(True)
         d = D(inter)
-        g = torch.autograd.grad(outputs=d, inputs=inter, grad_outputs=torch.ones_like(d), create_graph=True, retain_graph=True)[0]
+        g = torch.autograd.grad(
+            outputs=d, inputs=inter, grad_outputs=torch.ones_like(d), create_graph=True, retain_graph=True
+        )[0]
         gp = ((g.norm(2, dim=1) - 1) ** 2).mean()
         loss = D(fake).mean() - D(real).mean() + 10 * gp
         opt.zero_grad()

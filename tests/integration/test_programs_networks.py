@@ -20,7 +20,9 @@ from program_data import fixed_init
 
 
 def test_attention_block():
-    """A small transformer of Linear layers, with tied weights, two parameter groups and clipped gradients."""
+    """A small transformer of Linear layers, with tied weights, two parameter groups and clipped
+    gradients.
+    """
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -116,7 +118,9 @@ def test_groupnorm_net():
         sched.step()
         L.append(loss.item())
     assert [L[0], L[-1]] == pytest.approx([1.7216, 1.320174], rel=1e-3, abs=1e-5)
-    assert net(x).is_contiguous(memory_format=torch.channels_last) and opt.param_groups[0]["lr"] == pytest.approx(0, abs=1e-9)
+    assert net(x).is_contiguous(memory_format=torch.channels_last) and opt.param_groups[0]["lr"] == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 def test_rnn_by_hand():

@@ -1,9 +1,13 @@
-"""``python tests/parity``: PyTorch's operator database through Candelabra, and a table of what differs.
+"""``python tests/parity``: PyTorch's operator database through Candelabra, and a table of what
+differs.
 
-``--device cuda`` has Candelabra compute on that device, PyTorch stays on the CPU. Long runs go in pieces: ``--part 1/4`` takes every fourth entry,
-``--samples 10`` at most ten of each dtype's samples, evenly spread, and ``--save FILE`` keeps what is done, so that the same command goes on there.
+``--device cuda`` has Candelabra compute on that device, PyTorch stays on the CPU. Long runs go in
+pieces: ``--part 1/4`` takes every fourth entry, ``--samples 10`` at most ten of each dtype's
+samples, evenly spread, and ``--save FILE`` keeps what is done, so that the same command goes on
+there.
 
-Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an environment.
+Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
+such an environment.
 """
 
 from __future__ import annotations
@@ -30,12 +34,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dtype", action="append", help="this dtype, any of PyTorch's, instead of the six of the table; repeatable"
     )
-    parser.add_argument("--device", default=os.environ.get("CANDELABRA_TEST_DEVICE", "cpu"), help="where Candelabra computes (cpu)")
-    parser.add_argument("--samples", type=int, default=0, help="at most so many samples of each dtype, evenly spread (all)")
+    parser.add_argument(
+        "--device", default=os.environ.get("CANDELABRA_TEST_DEVICE", "cpu"), help="where Candelabra computes (cpu)"
+    )
+    parser.add_argument(
+        "--samples", type=int, default=0, help="at most so many samples of each dtype, evenly spread (all)"
+    )
     parser.add_argument("--part", default="1/1", help="K/N: of the chosen entries every N-th, beginning with the K-th")
-    parser.add_argument("--save", type=Path, help="append each entry's outcome to this file, and do not run those that are there")
+    parser.add_argument(
+        "--save", type=Path, help="append each entry's outcome to this file, and do not run those that are there"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds an entry may take before its process is ended")
+    parser.add_argument(
+        "--timeout", type=float, default=120, help="seconds an entry may take before its process is ended"
+    )
     parser.add_argument("--show", type=int, default=6, help="how many differences of an operator to print")
     parser.add_argument("--write", type=Path, help="write the table to this file, as Markdown")
     parser.add_argument(
@@ -46,7 +58,9 @@ def arguments() -> argparse.Namespace:
 
 
 def work(options: argparse.Namespace) -> None:
-    """A worker: run the entries whose numbers come by standard input, and answer each with a line of JSON."""
+    """A worker: run the entries whose numbers come by standard input, and answer each with a line
+    of JSON.
+    """
     import torch
     from runner import DTYPES, Record, run_entry
     from torch.testing._internal.common_methods_invocations import op_db

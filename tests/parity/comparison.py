@@ -30,14 +30,16 @@ def compare(
     theirs: Any, ours: Any, reference: Callable[[], Any], values: bool = True, where: str = "result",
     tolerance: tuple[float, float] | None = None,
 ) -> None:  # fmt: skip
-    """Raise `Difference` unless the two results agree in structure, dtype, shape and, if `values`, in their values.
+    """Raise `Difference` unless the two results agree in structure, dtype, shape and, if `values`,
+    in their values.
 
     Parameters
     ----------
     theirs, ours
         What PyTorch and Candelabra returned: tensors, numbers, and tuples, lists and dicts of them.
     reference
-        Gives PyTorch's result in double precision; asked only when values differ by more than the tolerance.
+        Gives PyTorch's result in double precision; asked only when values differ by more than the
+        tolerance.
     values
         Whether values are compared too.
     tolerance
@@ -118,7 +120,9 @@ def compare_tensors(
     if not (expected.is_floating_point() or expected.is_complex()):
         if not torch.equal(expected, actual):
             count = int((expected != actual).sum())
-            raise Difference(f"{where}: {count} of {expected.numel()} values differ, {first(expected, actual, expected != actual)}")
+            raise Difference(
+                f"{where}: {count} of {expected.numel()} values differ, {first(expected, actual, expected != actual)}"
+            )
         return
     relative, absolute = TOLERANCES[expected.dtype]
     if tolerance is not None:
@@ -126,14 +130,18 @@ def compare_tensors(
     close = torch.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=True)
     if bool(close.all()) or nearer_to_the_truth(expected, actual, reference, "gradient" in where):
         return
-    raise Difference(f"{where}: {int((~close).sum())} of {expected.numel()} values differ, {first(expected, actual, ~close)}")
+    raise Difference(
+        f"{where}: {int((~close).sum())} of {expected.numel()} values differ, {first(expected, actual, ~close)}"
+    )
 
 
 def nearer_to_the_truth(theirs: torch.Tensor, ours: torch.Tensor, reference: Callable[[], Any], gradient: bool) -> bool:
-    """Whether ours is no farther from the result in double precision than twice PyTorch's distance, and a few roundings.
+    """Whether ours is no farther from the result in double precision than twice PyTorch's distance,
+    and a few roundings.
 
-    Two sums in another order differ by rounding; which of them is off is decided by a third, more precise one. Gradients, which
-    divide by differences of what was rounded, may be ten times as far.
+    Two sums in another order differ by rounding; which of them is off is decided by a third, more
+    precise one. Gradients, which divide by differences of what was rounded, may be ten times as
+    far.
     """
     if theirs.dtype in (torch.float64, torch.complex128):
         return False
@@ -147,14 +155,18 @@ def nearer_to_the_truth(theirs: torch.Tensor, ours: torch.Tensor, reference: Cal
     truth = truth.detach().resolve_conj().resolve_neg().to(theirs.dtype).to(wide)
     left, right = theirs.to(wide), ours.to(wide)
     finite = torch.isfinite(truth)
-    if not bool((torch.isclose(right, truth, equal_nan=True) | torch.isclose(right, left, equal_nan=True))[~finite].all()):
+    if not bool(
+        (torch.isclose(right, truth, equal_nan=True) | torch.isclose(right, left, equal_nan=True))[~finite].all()
+    ):
         return False
     if not bool((torch.isfinite(right) | ~torch.isfinite(left))[finite].all()):
         return False
     scale = torch.where(finite, truth.abs(), 0).max()
     both = finite & torch.isfinite(left) & torch.isfinite(right)
     factor, roundings = (10, 100) if gradient else (2, 4)
-    allowed = factor * torch.where(both, (left - truth).abs(), 0).max() + roundings * torch.finfo(theirs.dtype).eps * scale
+    allowed = (
+        factor * torch.where(both, (left - truth).abs(), 0).max() + roundings * torch.finfo(theirs.dtype).eps * scale
+    )
     return bool(torch.where(both, (right - truth).abs(), 0).max() <= allowed)
 
 
@@ -165,9 +177,13 @@ def first(expected: torch.Tensor, actual: torch.Tensor, differs: torch.Tensor) -
 
 
 def aliases(result: Any, arguments: list[Any], pointer: Callable[[Any], int]) -> list[int]:
-    """For each tensor of a result, which of the tensor arguments it shares memory with: an index, or -1 for none."""
+    """For each tensor of a result, which of the tensor arguments it shares memory with: an index,
+    or -1 for none.
+    """
     pointers = [pointer(argument) for argument in arguments]
-    return [pointers.index(pointer(item)) if pointer(item) and pointer(item) in pointers else -1 for item in tensors(result)]
+    return [
+        pointers.index(pointer(item)) if pointer(item) and pointer(item) in pointers else -1 for item in tensors(result)
+    ]
 
 
 def tensors(value: Any) -> list[Any]:

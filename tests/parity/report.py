@@ -34,7 +34,9 @@ def totals(rows: dict[str, dict[str, Any]]) -> tuple[int, int, float]:
 
 
 def is_right(name: str, row: dict[str, Any]) -> bool:
-    """Whether an operator is right in every sample; where PyTorch is known to be wrong, a difference is none of ours."""
+    """Whether an operator is right in every sample; where PyTorch is known to be wrong, a
+    difference is none of ours.
+    """
     return not row["kinds"] or (name in PYTORCH_IS_WRONG and not row["kinds"].get("crash"))
 
 
@@ -46,7 +48,9 @@ def summary(rows: dict[str, dict[str, Any]]) -> str:
 
 
 def print_table(rows: dict[str, dict[str, Any]], show: int) -> float:
-    """Print every operator that differs, with its first differences, and the total; return the percentage."""
+    """Print every operator that differs, with its first differences, and the total; return the
+    percentage.
+    """
     for name in sorted(rows):
         row = rows[name]
         if row["kinds"]:
@@ -64,7 +68,9 @@ def print_table(rows: dict[str, dict[str, Any]], show: int) -> float:
 def write_markdown(
     path: Path, rows: dict[str, dict[str, Any]], excluded: dict[str, str], device: str = "cpu", most: int = 0
 ) -> None:
-    """Write the page of the documentation; `device` is Candelabra's, `most` how many samples of a dtype were taken (0: all)."""
+    """Write the page of the documentation; `device` is Candelabra's, `most` how many samples of a
+    dtype were taken (0: all).
+    """
     import torch
 
     lines = [
@@ -87,7 +93,14 @@ def write_markdown(
     ]
     wrong = sorted(name for name, row in rows.items() if row["kinds"] and is_right(name, row))
     if wrong:
-        lines += ["## Where PyTorch is wrong", "", "These count as right.", "", "| Operator | What is wrong |", "| --- | --- |"]
+        lines += [
+            "## Where PyTorch is wrong",
+            "",
+            "These count as right.",
+            "",
+            "| Operator | What is wrong |",
+            "| --- | --- |",
+        ]
         lines += [*(f"| `{name}` | {PYTORCH_IS_WRONG[name]} |" for name in wrong), ""]
     different = sorted(name for name, row in rows.items() if not is_right(name, row))
     if different:
@@ -98,7 +111,11 @@ def write_markdown(
             reason = DIFFERENCES.get(name, "not yet right: " + cell(row["differences"][0]))
             lines.append(f"| `{name}` | {kinds} | {reason} |")
         lines.append("")
-    lines += ["## All operators in scope", "", "| Operator | Samples | " + " | ".join(COLUMNS) + " | Error inputs | Right |"]
+    lines += [
+        "## All operators in scope",
+        "",
+        "| Operator | Samples | " + " | ".join(COLUMNS) + " | Error inputs | Right |",
+    ]
     lines.append("| --- |" + " ---: |" * (len(COLUMNS) + 2) + " :---: |")
     for name in sorted(rows):
         row = rows[name]

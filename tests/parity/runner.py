@@ -1,4 +1,6 @@
-"""Runs the samples and the error inputs of one entry of PyTorch's operator database through both libraries."""
+"""Runs the samples and the error inputs of one entry of PyTorch's operator database through both
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Record:
 
 
 def resolve(entry: Any) -> Any:
-    """Candelabra's function for an entry: rewritten when the entry is a function of PyTorch's tests, else found by its name."""
+    """Candelabra's function for an entry: rewritten when the entry is a function of PyTorch's
+    tests, else found by its name.
+    """
     try:
         if (getattr(entry.op, "__module__", None) or "").startswith("torch.testing") and hasattr(entry.op, "__code__"):
             return function(entry.op)
@@ -156,7 +160,12 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
     compare(process(theirs), own_process(settled), reference, values, tolerance=tolerance)
     record.checks["function"] += 1
     compare_sharing(
-        record, label, theirs, result, tensors([their_arguments, their_keywords]), tensors([own_arguments, own_keywords])
+        record,
+        label,
+        theirs,
+        result,
+        tensors([their_arguments, their_keywords]),
+        tensors([own_arguments, own_keywords]),
     )
     if dtype in (torch.float64, torch.float32, torch.bfloat16, torch.complex64) and any(
         tensor.requires_grad for tensor in tensors([arguments, sample.kwargs])
@@ -178,7 +187,9 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
 
 
 def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
-    """Our result, with PyTorch's indices where ours point at elements that are equal to those that PyTorch's point at."""
+    """Our result, with PyTorch's indices where ours point at elements that are equal to those that
+    PyTorch's point at.
+    """
     if name not in TIES:
         return ours
     indices, own_indices = (theirs, ours) if isinstance(theirs, torch.Tensor) else (theirs[-1], ours[-1])
@@ -187,7 +198,9 @@ def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
     position = TIES[name]
     dim = sample.kwargs.get("dim", sample.args[position] if len(sample.args) > position else -1)
     source, chosen = sample.input.detach(), back(own_indices)
-    if not isinstance(dim, int) or (chosen.numel() and not 0 <= int(chosen.min()) <= int(chosen.max()) < max(source.shape or [1])):
+    if not isinstance(dim, int) or (
+        chosen.numel() and not 0 <= int(chosen.min()) <= int(chosen.max()) < max(source.shape or [1])
+    ):
         return ours
     if chosen.ndim == source.ndim - 1:
         chosen, indices = chosen.unsqueeze(dim), indices.unsqueeze(dim)
@@ -210,13 +223,17 @@ def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | Non
     found = []
     for decorator in entry.decorators:
         for override in getattr(decorator, "decorators", [decorator]):
-            tolerance = getattr(override, "args", {}).get(dtype) if isinstance(getattr(override, "args", None), dict) else None
+            tolerance = (
+                getattr(override, "args", {}).get(dtype) if isinstance(getattr(override, "args", None), dict) else None
+            )
             if tolerance is not None:
                 found.append((tolerance.rtol, tolerance.atol))
     return (max(item[0] for item in found), max(item[1] for item in found)) if found else None
 
 
-def compare_sharing(record: Record, label: str, theirs: Any, ours: Any, their_tensors: list[Any], own_tensors: list[Any]) -> None:
+def compare_sharing(
+    record: Record, label: str, theirs: Any, ours: Any, their_tensors: list[Any], own_tensors: list[Any]
+) -> None:
     """View or copy: which argument each result shares memory with, and a view's strides."""
     their_sharing = aliases(theirs, their_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
     own_sharing = aliases(ours, own_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
@@ -230,7 +247,9 @@ def compare_sharing(record: Record, label: str, theirs: Any, ours: Any, their_te
             wanted = "a copy" if their_sharing[index] < 0 else "a view"
             record.differ("view or copy", f"{label}: result {index} is not {wanted}")
         elif their_sharing[index] >= 0 and steps(left) != steps(right):
-            record.differ("view or copy", f"{label}: strides of the view {tuple(right.stride())}, PyTorch {tuple(left.stride())}")
+            record.differ(
+                "view or copy", f"{label}: strides of the view {tuple(right.stride())}, PyTorch {tuple(left.stride())}"
+            )
 
 
 def steps(tensor: Any) -> list[int]:
@@ -244,7 +263,9 @@ def leaves(value: Any) -> list[Any]:
 
 
 def new_leaves(value: Any) -> Any:
-    """The same arguments with leaves of their own: the database makes some as views under no_grad, which the tape does not see."""
+    """The same arguments with leaves of their own: the database makes some as views under no_grad,
+    which the tape does not see.
+    """
     if isinstance(value, torch.Tensor):
         return value.detach().requires_grad_() if value.requires_grad else value
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
@@ -284,7 +305,9 @@ def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: boo
     try:
         own_outputs = leaves(function(process)(ours(*own_arguments, **own_keywords)))
         if len(own_outputs) != len(outputs):
-            record.differ("gradient", f"{label}: {len(own_outputs)} outputs require gradients, in PyTorch {len(outputs)}")
+            record.differ(
+                "gradient", f"{label}: {len(own_outputs)} outputs require gradients, in PyTorch {len(outputs)}"
+            )
             return
         result = candelabra.autograd.grad(own_outputs, inputs, translate(weights), allow_unused=True)
     except NotTranslatable:
@@ -301,11 +324,15 @@ def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: boo
             if present is not None and not is_nan_or_zero(present):
                 record.differ(
                     "gradient",
-                    f"{label}: no gradient of input {index}" if right is None else f"{label}: a gradient of input {index}",
+                    f"{label}: no gradient of input {index}"
+                    if right is None
+                    else f"{label}: a gradient of input {index}",
                 )
             continue
         try:
-            compare(left, right, lambda index=index: differentiate(True)[2][index], True, f"gradient {index}", tolerance)
+            compare(
+                left, right, lambda index=index: differentiate(True)[2][index], True, f"gradient {index}", tolerance
+            )
         except Difference as difference:
             record.differ("gradient", f"{label}: {difference}")
 
@@ -320,7 +347,15 @@ def run_method(
 
 
 def compare_variant(
-    record: Record, kind: str, source: Any, sample: Any, theirs: Any, values: bool, label: str, reference: Any, tolerance: Any
+    record: Record,
+    kind: str,
+    source: Any,
+    sample: Any,
+    theirs: Any,
+    values: bool,
+    label: str,
+    reference: Any,
+    tolerance: Any,
 ) -> None:
     """Another way to call the same operator, which PyTorch answered with `theirs`."""
     try:
@@ -342,14 +377,20 @@ def compare_variant(
     process, name = sample.output_process_fn_grad, record.name
     try:
         compare(
-            process(theirs), function(process)(settle_ties(name, sample, theirs, result)), reference, values, tolerance=tolerance
+            process(theirs),
+            function(process)(settle_ties(name, sample, theirs, result)),
+            reference,
+            values,
+            tolerance=tolerance,
         )
     except Difference as difference:
         record.differ(kind, f"{label}: {difference}")
 
 
 def run_inplace(record: Record, entry: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
-    """The in-place method: the same result, written into the input, wherever PyTorch takes the sample."""
+    """The in-place method: the same result, written into the input, wherever PyTorch takes the
+    sample.
+    """
     if entry.inplace_variant is None or sample.broadcasts_input or not isinstance(sample.input, torch.Tensor):
         return
 
@@ -361,7 +402,8 @@ def run_inplace(record: Record, entry: Any, sample: Any, values: bool, label: st
         torch.manual_seed(0)
         theirs = entry.inplace_variant(*fresh([sample.input, *sample.args]), **fresh(sample.kwargs))
     except Exception:
-        # The sample does not fit in place (broadcast, promotion): the error inputs ask for the exception.
+        # The sample does not fit in place (broadcast, promotion): the error inputs ask for the
+        # exception.
         return
     compare_variant(record, "in place", entry.inplace_variant, sample, theirs, values, label, reference, tolerance)
 
@@ -373,7 +415,11 @@ def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, la
     def theirs_into() -> Any:
         torch.manual_seed(0)
         plain = entry.op(*arguments, **keywords)
-        out = torch.empty_like(plain) if isinstance(plain, torch.Tensor) else tuple(torch.empty_like(item) for item in plain)
+        out = (
+            torch.empty_like(plain)
+            if isinstance(plain, torch.Tensor)
+            else tuple(torch.empty_like(item) for item in plain)
+        )
         torch.manual_seed(0)
         returned = entry.op(*arguments, **keywords, out=out)
         return out if returned is None else returned
@@ -453,7 +499,9 @@ def run_errors(record: Record, entry: Any, ours: Any) -> None:
 
 
 def same_kind(ours: Exception, theirs: Exception) -> bool:
-    """Whether code that catches PyTorch's exception catches ours: by name for PyTorch's own classes."""
+    """Whether code that catches PyTorch's exception catches ours: by name for PyTorch's own
+    classes.
+    """
     names = {kind.__name__ for kind in type(ours).__mro__}
     return type(theirs).__name__ in names
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the reason. Patterns match whole names.
+#: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the
+#: reason. Patterns match whole names.
 OUT_OF_SCOPE = [
     (r"jiterator_.*", "compiles CUDA code from a string; not documented for the CPU"),
     (r"torch\._.*", "a private name"),
@@ -20,7 +21,8 @@ OUT_OF_SCOPE = [
 #: Entries whose function is reachable only through ``torch.ops``, not by a name of their own.
 PRIVATE_FUNCTIONS = ("torch.ops.", "torch._", "aten::")
 
-#: Operators whose values are drawn at random: shapes, dtypes and errors are compared, values are not.
+#: Operators whose values are drawn at random: shapes, dtypes and errors are compared, values are
+#: not.
 RANDOM = re.compile(
     r"(cauchy|exponential|geometric|log_normal|uniform|normal|bernoulli|multinomial|poisson|randn?(_like)?|randint(_like)?"
     r"|nn\.functional\.(rrelu|.*dropout.*|gumbel_softmax|scaled_dot_product_attention_dropout|fractional_max_pool[23]d)"
@@ -30,14 +32,17 @@ RANDOM = re.compile(
 #: Operators that return memory without writing it: values mean nothing.
 UNINITIALIZED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?|new_empty_strided|resize_|resize_as_")
 
-#: Operators that may point at any of several equal elements, with the position of `dim` among the arguments after the input: what
-#: their indices point at is compared, unless a stable order is asked for.
+#: Operators that may point at any of several equal elements, with the position of `dim` among the
+#: arguments after the input: what their indices point at is compared, unless a stable order is
+#: asked for.
 TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
 
-#: Operators whose gradient goes to one of several equal elements: in low precision, where there are such, it is not compared.
+#: Operators whose gradient goes to one of several equal elements: in low precision, where there are
+#: such, it is not compared.
 TIED_GRADIENTS = ("msort",)
 
-#: Where the difference is an error of PyTorch's, seen by other means than our own result: name to what is wrong. They count as right.
+#: Where the difference is an error of PyTorch's, seen by other means than our own result: name to
+#: what is wrong. They count as right.
 PYTORCH_IS_WRONG: dict[str, str] = {
     "as_strided_scatter": "PyTorch's gradient of the input is that of the part that was overwritten, and zero for the part that was kept",
     "fft.ihfft2": "PyTorch leaves out= as it was where one dimension is transformed",
@@ -46,7 +51,8 @@ PYTORCH_IS_WRONG: dict[str, str] = {
     "special.bessel_y1": "PyTorch is wrong in the seventh digit near a zero of the function; SciPy agrees with Candelabra",
 }
 
-#: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They count as different all the same.
+#: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They
+#: count as different all the same.
 DIFFERENCES: dict[str, str] = {
     "logcumsumexp": "of complex numbers the angle differs by a multiple of 2 pi: Candelabra's is from -pi to pi, as that of log",
 }
@@ -65,7 +71,8 @@ def values_are_compared(name: str) -> bool:
     return not (RANDOM.fullmatch(name) or UNINITIALIZED.fullmatch(name))
 
 
-#: Operators with a probability of dropout among their options: where it is among the arguments after the input, when not by name.
+#: Operators with a probability of dropout among their options: where it is among the arguments
+#: after the input, when not by name.
 DROPOUT = {"nn.functional.scaled_dot_product_attention": 3, "nn.functional.multi_head_attention_forward": 9}
 
 

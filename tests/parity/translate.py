@@ -1,4 +1,6 @@
-"""From PyTorch's objects to Candelabra's: tensors with their strides and their sharing, dtypes, functions."""
+"""From PyTorch's objects to Candelabra's: tensors with their strides and their sharing, dtypes,
+functions.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class NotTranslatable(Exception):
 
 
 class Translator:
-    """Translates the values of one call; tensors that share memory in PyTorch share it in Candelabra too.
+    """Translates the values of one call; tensors that share memory in PyTorch share it in
+    Candelabra too.
 
     Parameters
     ----------
@@ -129,13 +132,17 @@ def wrapper_set_seed(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def function(source: Any) -> Any:
-    """The same function over Candelabra: one of PyTorch's by its name; one of a test's with ``torch`` meaning Candelabra."""
+    """The same function over Candelabra: one of PyTorch's by its name; one of a test's with
+    ``torch`` meaning Candelabra.
+    """
     if isinstance(source, functools.partial):
         return functools.partial(function(source.func), *source.args, **source.keywords)
     if isinstance(source, types.FunctionType) and (source.__module__ or "").startswith("torch.testing"):
         scope = dict(source.__globals__)
         scope.update(torch=candelabra, wrapper_set_seed=wrapper_set_seed, F=candelabra.nn.functional)
-        closure = source.__closure__ and tuple(types.CellType(translate_cell(cell.cell_contents)) for cell in source.__closure__)
+        closure = source.__closure__ and tuple(
+            types.CellType(translate_cell(cell.cell_contents)) for cell in source.__closure__
+        )
         result = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, closure)
         result.__kwdefaults__ = source.__kwdefaults__
         return result

@@ -1,8 +1,9 @@
-"""Every distribution, transform and divergence through PyTorch and Candelabra: ``python tests/parity_distributions``.
+"""Every distribution, transform and divergence through PyTorch and Candelabra: ``python
+tests/parity_distributions``.
 
-The parameters are the same; what is compared is shapes, supports, moments, densities, distribution functions, entropies, enumerations,
-expansions and gradients of densities, at values that PyTorch drew, and all divergences of pairs. Draws differ by design and are left to the
-tests of the package.
+The parameters are the same; what is compared is shapes, supports, moments, densities, distribution
+functions, entropies, enumerations, expansions and gradients of densities, at values that PyTorch
+drew, and all divergences of pairs. Draws differ by design and are left to the tests of the package.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ TOLERANCE = 1e-7
 
 
 def translated(library: Any, value: Any) -> Any:
-    """Parameters given with NumPy arrays as those of a library; a pair (name, options) is a distribution."""
+    """Parameters given with NumPy arrays as those of a library; a pair (name, options) is a
+    distribution.
+    """
     if isinstance(value, np.ndarray):
         return library.tensor(value.tolist(), dtype=getattr(library, str(value.dtype)))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
@@ -78,7 +81,10 @@ def compare_distribution(name: str, options: dict[str, Any]) -> list[str]:
     drawn = theirs.sample((6,))
     values = array(drawn)
     mine = ours.sample((6,))
-    if tuple(mine.shape) != tuple(drawn.shape) or str(mine.dtype).rpartition(".")[2] != str(drawn.dtype).rpartition(".")[2]:
+    if (
+        tuple(mine.shape) != tuple(drawn.shape)
+        or str(mine.dtype).rpartition(".")[2] != str(drawn.dtype).rpartition(".")[2]
+    ):
         wrong.append(f"sample: {tuple(drawn.shape)} {drawn.dtype} in PyTorch, {tuple(mine.shape)} {mine.dtype} here")
     for method in ("log_prob", "cdf"):
         wrong.append(
@@ -90,14 +96,22 @@ def compare_distribution(name: str, options: dict[str, Any]) -> list[str]:
         )
     shape = tuple(theirs.batch_shape)
     levels = np.random.default_rng(0).uniform(0.05, 0.95, (5, *shape))
-    wrong.append(compare("icdf", lambda: theirs.icdf(torch.tensor(levels)), lambda: ours.icdf(candelabra.tensor(levels))))
+    wrong.append(
+        compare("icdf", lambda: theirs.icdf(torch.tensor(levels)), lambda: ours.icdf(candelabra.tensor(levels)))
+    )
     wide = (3, *shape)
     for method in ("mean", "log_prob", "entropy"):
 
         def widened(d: Any, library: Any, method: str = method) -> Any:
             d = d.expand(wide)
             found = getattr(d, method)
-            return found(translated(library, values[:3])) if method == "log_prob" else found() if method == "entropy" else found
+            return (
+                found(translated(library, values[:3]))
+                if method == "log_prob"
+                else found()
+                if method == "entropy"
+                else found
+            )
 
         wrong.append(compare(f"expand.{method}", lambda: widened(theirs, torch), lambda: widened(ours, candelabra)))
     wrong.append(compare_gradient(name, options, values))
@@ -117,14 +131,20 @@ def compare_gradient(name: str, options: dict[str, Any], values: np.ndarray) -> 
 
     def gradients(library: Any) -> Any:
         given = {key: translated(library, value) for key, value in options.items()}
-        leaves = [value for value in given.values() if hasattr(value, "requires_grad") and value.dtype == library.float64]
+        leaves = [
+            value for value in given.values() if hasattr(value, "requires_grad") and value.dtype == library.float64
+        ]
         for leaf in leaves:
             leaf.requires_grad_()
         if not leaves:
             return library.zeros(1)
-        result = getattr(library.distributions, name)(**given, validate_args=False).log_prob(translated(library, values))
+        result = getattr(library.distributions, name)(**given, validate_args=False).log_prob(
+            translated(library, values)
+        )
         result.sum().backward()
-        return library.cat([(library.zeros_like(leaf) if leaf.grad is None else leaf.grad).reshape(-1) for leaf in leaves])
+        return library.cat(
+            [(library.zeros_like(leaf) if leaf.grad is None else leaf.grad).reshape(-1) for leaf in leaves]
+        )
 
     return compare("gradient of log_prob", lambda: gradients(torch), lambda: gradients(candelabra), 1e-6)
 
@@ -150,7 +170,8 @@ def compare_transform(name: str, options: dict[str, Any], values: np.ndarray) ->
         if found[0] != found[1]:
             wrong.append(f"{method}: {found}")
     found = [
-        plain(lambda t=t: (t.domain.event_dim, t.codomain.event_dim, repr(t.domain), repr(t.codomain))) for t in (theirs, ours)
+        plain(lambda t=t: (t.domain.event_dim, t.codomain.event_dim, repr(t.domain), repr(t.codomain)))
+        for t in (theirs, ours)
     ]
     if found[0] != found[1]:
         wrong.append(f"domain and codomain: {found}")

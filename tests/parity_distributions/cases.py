@@ -134,7 +134,11 @@ TRANSFORMS: list[tuple[str, dict[str, Any], np.ndarray]] = [
         {"tseq": [("ExpTransform", {}), ("AffineTransform", {"loc": 1.0, "scale": 3.0})], "dim": 1, "lengths": [1, 3]},
         _normal(3, 4),
     ),
-    ("ComposeTransform", {"parts": [("AffineTransform", {"loc": 1.0, "scale": 3.0}), ("SigmoidTransform", {})]}, _normal(3, 4)),
+    (
+        "ComposeTransform",
+        {"parts": [("AffineTransform", {"loc": 1.0, "scale": 3.0}), ("SigmoidTransform", {})]},
+        _normal(3, 4),
+    ),
     ("ComposeTransform", {"parts": [("ExpTransform", {}), ("StickBreakingTransform", {})]}, _normal(3, 4)),
     ("ComposeTransform", {"parts": []}, _normal(3, 4)),
     ("CorrCholeskyTransform", {}, _normal(2, 6)),
@@ -149,7 +153,11 @@ TRANSFORMS: list[tuple[str, dict[str, Any], np.ndarray]] = [
     ("SigmoidTransform", {}, _normal(3, 4)),
     ("SoftmaxTransform", {}, _normal(3, 4)),
     ("SoftplusTransform", {}, _normal(3, 4)),
-    ("StackTransform", {"tseq": [("ExpTransform", {}), ("AffineTransform", {"loc": 1.0, "scale": 3.0})], "dim": 1}, _normal(3, 2)),
+    (
+        "StackTransform",
+        {"tseq": [("ExpTransform", {}), ("AffineTransform", {"loc": 1.0, "scale": 3.0})], "dim": 1},
+        _normal(3, 2),
+    ),
     ("StickBreakingTransform", {}, _normal(3, 4)),
     ("TanhTransform", {}, _normal(3, 4)),
 ]

@@ -1,9 +1,11 @@
-"""Files through both libraries: what PyTorch writes is read here, and what is written here is read by PyTorch, safetensors and NumPy.
+"""Files through both libraries: what PyTorch writes is read here, and what is written here is read
+by PyTorch, safetensors and NumPy.
 
     python tests/parity_files
 
-Every dtype, views and expanded tensors, storages that are shared, parameters, state dicts of modules and optimizers, plain data; archives
-with and without checksums, of every protocol of pickles, mapped and read, and the format from before version 1.6.
+Every dtype, views and expanded tensors, storages that are shared, parameters, state dicts of
+modules and optimizers, plain data; archives with and without checksums, of every protocol of
+pickles, mapped and read, and the format from before version 1.6.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def content() -> dict[str, Any]:
 
 
 def compare(mine: Any, theirs: Any, place: str = "file") -> int:
-    """Raise where an object of Candelabra is not what one of PyTorch is; return how many tensors there are."""
+    """Raise where an object of Candelabra is not what one of PyTorch is; return how many tensors
+    there are.
+    """
     if isinstance(theirs, torch.Tensor):
         # What is only marked as conjugate is computed here.
         stride = theirs.stride() if not theirs.is_conj() and not theirs.is_neg() else mine.stride()

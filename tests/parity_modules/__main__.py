@@ -1,6 +1,8 @@
-"""``python tests/parity_modules``: PyTorch's module database through Candelabra, and a table of what differs.
+"""``python tests/parity_modules``: PyTorch's module database through Candelabra, and a table of
+what differs.
 
-Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an environment.
+Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
+such an environment.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 
-#: Where Candelabra differs from PyTorch and means to: name to reason. They count as different all the same.
+#: Where Candelabra differs from PyTorch and means to: name to reason. They count as different all
+#: the same.
 DIFFERENCES: dict[str, str] = {
     "nn.CrossMapLRN2d": "PyTorch's running sum keeps the first channel for ever",
 }
@@ -24,10 +27,14 @@ DIFFERENCES: dict[str, str] = {
 def main() -> int:
     """Run, print, write."""
     parser = argparse.ArgumentParser(prog="python tests/parity_modules", description=__doc__)
-    parser.add_argument("--only", default=".*", help="a regular expression that whole module names must match, as 'nn.LSTM'")
+    parser.add_argument(
+        "--only", default=".*", help="a regular expression that whole module names must match, as 'nn.LSTM'"
+    )
     parser.add_argument("--show", type=int, default=6, help="how many differences of a module to print")
     parser.add_argument("--write", type=Path, help="write the table to this file, as Markdown")
-    parser.add_argument("--require", type=float, help="fail unless this percentage of the modules is right in every input")
+    parser.add_argument(
+        "--require", type=float, help="fail unless this percentage of the modules is right in every input"
+    )
     options = parser.parse_args()
 
     import torch
@@ -50,7 +57,9 @@ def main() -> int:
             record = run_module(entry)
         except Exception:
             record = Record(entry.name)
-            record.differ("crash", "the comparison itself failed: " + " / ".join(traceback.format_exc().splitlines()[-5:]))
+            record.differ(
+                "crash", "the comparison itself failed: " + " / ".join(traceback.format_exc().splitlines()[-5:])
+            )
         # A module of the database may have inputs of our own as well.
         found[entry.name] = record if entry.name not in found else found[entry.name].joined(record)
     records = sorted(found.values(), key=lambda record: record.name)

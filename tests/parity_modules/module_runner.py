@@ -65,7 +65,9 @@ def run_module(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
                 continue
             for training in (True, False):
                 torch.manual_seed(0)
-                inputs = entry.module_inputs_func(entry, device="cpu", dtype=dtype, requires_grad=True, training=training)
+                inputs = entry.module_inputs_func(
+                    entry, device="cpu", dtype=dtype, requires_grad=True, training=training
+                )
                 for number, sample in enumerate(inputs):
                     if sample.forward_input is None:
                         continue
@@ -108,7 +110,9 @@ class Comparison:
         arguments = self.sample.constructor_input
         translate = ModuleTranslator()
         try:
-            made = self.make(*(translate(a) for a in arguments.args), **{k: translate(v) for k, v in arguments.kwargs.items()})
+            made = self.make(
+                *(translate(a) for a in arguments.args), **{k: translate(v) for k, v in arguments.kwargs.items()}
+            )
         except NotTranslatable:
             raise
         except Exception as error:
@@ -158,7 +162,9 @@ class Comparison:
         self.record.checks["structure"] += 1
 
     def compare_state(self, what: str, load: bool) -> None:
-        """The state dict key for key; with `load`, PyTorch's file into Candelabra's module and back."""
+        """The state dict key for key; with `load`, PyTorch's file into Candelabra's module and
+        back.
+        """
         state, own_state = self.theirs.state_dict(), self.ours.state_dict()
         if list(state) != list(own_state):
             raise Difference(f"{what}: keys {list(own_state)}, PyTorch {list(state)}")
@@ -171,7 +177,8 @@ class Comparison:
         result = self.ours.load_state_dict(candelabra.load(file))
         if result.missing_keys or result.unexpected_keys:
             self.fail(what, f"loading PyTorch's: {result}")
-        # Back: PyTorch's own module is filled with zeros first, so that what is compared later comes from here.
+        # Back: PyTorch's own module is filled with zeros first, so that what is compared later
+        # comes from here.
         file = io.BytesIO()
         candelabra.save(self.ours.state_dict(), file, format="pytorch")
         file.seek(0)
@@ -246,7 +253,10 @@ class Comparison:
         """A deep copy, a pickled copy and a converted one compute the same."""
         translate = ModuleTranslator()
         args, kwargs = self.forward_arguments()
-        own_args, own_kwargs = tuple(translate(a) for a in args), {key: translate(value) for key, value in kwargs.items()}
+        own_args, own_kwargs = (
+            tuple(translate(a) for a in args),
+            {key: translate(value) for key, value in kwargs.items()},
+        )
         with candelabra.no_grad():
             expected = copy.deepcopy(self.ours)(*own_args, **own_kwargs)
             copied = pickle.load(io.BytesIO(pickle.dumps(self.ours)))
@@ -309,7 +319,8 @@ def run_errors(record: Record, entry: Any, ours: Any, dtype: torch.dtype) -> Non
                     record.differ("message", f"{label}: {str(raised)!r}, PyTorch {error.error_regex!r}")
             else:
                 record.differ(
-                    "error", f"{label}: nothing is raised, PyTorch raises {error.error_type.__name__}: {error.error_regex}"
+                    "error",
+                    f"{label}: nothing is raised, PyTorch raises {error.error_type.__name__}: {error.error_regex}",
                 )
 
 

@@ -11,7 +11,8 @@ from torch import nn
 from torch.testing import make_tensor
 from torch.testing._internal.common_modules import ModuleInfo, ModuleInput
 
-#: One case: the arguments of the constructor, by position and by name, and what makes those of the call from a maker of tensors.
+#: One case: the arguments of the constructor, by position and by name, and what makes those of the
+#: call from a maker of tensors.
 Case = tuple[tuple[Any, ...], dict[str, Any], Callable[[Any], tuple[Any, ...]]]
 
 
@@ -78,7 +79,8 @@ CASES: dict[Any, list[Case]] = {
         case(6, 3, mode="sum", call=lambda make: (whole(6, 3, 4), None, make((3, 4)))),
         case(6, 3, mode="mean", include_last_offset=True, call=lambda make: (whole(6, 9), torch.tensor([0, 4, 9]))),
         case(6, 3, mode="sum", max_norm=0.5, call=lambda make: (whole(6, 9), torch.tensor([0, 4]))),
-        # Each number twice: PyTorch divides by the frequency of another row than the one it adds to.
+        # Each number twice: PyTorch divides by the frequency of another row than the one it adds
+        # to.
         case(6, 3, mode="sum", scale_grad_by_freq=True, call=lambda make: (whole(6, 12), torch.tensor([0, 4]))),
     ],
     nn.FeatureAlphaDropout: [case(0.3, call=images(4, 5, 2)), case(0.0, call=images(4, 5, 2))],

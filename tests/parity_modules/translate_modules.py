@@ -23,7 +23,9 @@ class ModuleTranslator(Translator):
         return super().__call__(value)
 
     def module(self, module: torch.nn.Module) -> Any:
-        """A module of the class of the same name with the same attributes, parameters, buffers and submodules."""
+        """A module of the class of the same name with the same attributes, parameters, buffers and
+        submodules.
+        """
         ours = own_class(type(module))
         made = ours.__new__(ours)
         nn.Module.__init__(made)
@@ -35,7 +37,9 @@ class ModuleTranslator(Translator):
             made.register_parameter(name, None if parameter is None else self.parameter(parameter))
         for name, buffer in module._buffers.items():
             made.register_buffer(
-                name, None if buffer is None else self(buffer), persistent=name not in module._non_persistent_buffers_set
+                name,
+                None if buffer is None else self(buffer),
+                persistent=name not in module._non_persistent_buffers_set,
             )
         for name, child in module._modules.items():
             made.add_module(name, None if child is None else self.module(child))

@@ -1,8 +1,10 @@
-"""PyTorch's optimizer database and all learning-rate schedules through both libraries: ``python tests/parity_optim``.
+"""PyTorch's optimizer database and all learning-rate schedules through both libraries: ``python
+tests/parity_optim``.
 
-For each optimizer, each of its inputs in PyTorch's database, each implementation (plain, foreach, fused, differentiable) and each of
-float64, float32 and complex128: the same start and the same gradients for 100 steps, the parameters compared; then the state dict of each
-library loaded by the other, and 20 steps more. For each of its error inputs: the type of the error and its words.
+For each optimizer, each of its inputs in PyTorch's database, each implementation (plain, foreach,
+fused, differentiable) and each of float64, float32 and complex128: the same start and the same
+gradients for 100 steps, the parameters compared; then the state dict of each library loaded by the
+other, and 20 steps more. For each of its error inputs: the type of the error and its words.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_
 import candelabra
 
 STEPS, AFTER = 100, 20
-#: Relative differences allowed: of float32 and of Muon, which computes in bfloat16, rounding differs.
+#: Relative differences allowed: of float32 and of Muon, which computes in bfloat16, rounding
+#: differs.
 TOLERANCES = {"float64": 1e-6, "float32": 2e-4, "complex128": 1e-6}
 MUON_TOLERANCE = 2e-2
 #: Entries of states that may be numbers or tensors of another dtype.
@@ -56,7 +59,8 @@ class Run:
         dtype = getattr(library, str(starts[0].dtype))
         self.params = [library.tensor(start.tolist(), dtype=dtype) for start in starts]
         options = {
-            key: library.tensor(value.item()) if isinstance(value, torch.Tensor) else value for key, value in options.items()
+            key: library.tensor(value.item()) if isinstance(value, torch.Tensor) else value
+            for key, value in options.items()
         }
         self.optimizer = getattr(library.optim, name)(self.params, **options)
         self.targets: list[Any] = []
@@ -72,7 +76,8 @@ class Run:
             return
 
         def closure() -> float:
-            # A bowl whose bottom is where the numbers of this step are, flat in one direction and steep in another.
+            # A bowl whose bottom is where the numbers of this step are, flat in one direction and
+            # steep in another.
             loss = 0.0
             for parameter, goal in zip(self.params, grads, strict=True):
                 values = np.array(parameter.detach().tolist(), dtype=goal.dtype).reshape(goal.shape)
@@ -126,7 +131,8 @@ def compare_run(name: str, options: dict[str, Any], dtype: str) -> str | None:
     if keys(theirs) != keys(ours):
         return f"state dicts differ: {keys(theirs)} and {keys(ours)}"
     crossed = [
-        Run(run.library, name, options, values) for run, values in zip(runs, (runs[0].values(), runs[1].values()), strict=True)
+        Run(run.library, name, options, values)
+        for run, values in zip(runs, (runs[0].values(), runs[1].values()), strict=True)
     ]
     for run, saved, values in zip(crossed, (ours, theirs), (runs[1].values(), runs[0].values()), strict=True):
         for parameter, value in zip(run.params, values, strict=True):
@@ -144,7 +150,8 @@ def keys(state: dict[str, Any]) -> Any:
     groups = [sorted(group) for group in state["param_groups"]]
     states = {
         number: sorted(
-            (key, str(value.dtype) if isinstance(value, np.ndarray) and key not in NUMBERS else "") for key, value in entry.items()
+            (key, str(value.dtype) if isinstance(value, np.ndarray) and key not in NUMBERS else "")
+            for key, value in entry.items()
         )
         for number, entry in state["state"].items()
     }

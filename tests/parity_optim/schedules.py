@@ -1,4 +1,6 @@
-"""Every learning-rate schedule of both libraries, 40 steps beside each other, with a state dict on the way."""
+"""Every learning-rate schedule of both libraries, 40 steps beside each other, with a state dict on
+the way.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,15 @@ SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("CosineAnnealingLR", {"T_max": 9, "eta_min": 0.01}),
     ("CosineAnnealingWarmRestarts", {"T_0": 4, "T_mult": 2, "eta_min": 0.01}),
     ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 5, "mode": "triangular2", "cycle_momentum": False}),
-    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 4, "step_size_down": 6, "mode": "exp_range", "gamma": 0.97}),
+    (
+        "CyclicLR",
+        {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 4, "step_size_down": 6, "mode": "exp_range", "gamma": 0.97},
+    ),
     ("OneCycleLR", {"max_lr": 0.7, "total_steps": STEPS + 2}),
-    ("OneCycleLR", {"max_lr": 0.7, "epochs": 7, "steps_per_epoch": 6, "anneal_strategy": "linear", "three_phase": True}),
+    (
+        "OneCycleLR",
+        {"max_lr": 0.7, "epochs": 7, "steps_per_epoch": 6, "anneal_strategy": "linear", "three_phase": True},
+    ),
     ("ReduceLROnPlateau", {"factor": 0.5, "patience": 2, "cooldown": 1, "min_lr": 0.01}),
     ("ReduceLROnPlateau", {"mode": "max", "threshold_mode": "abs", "patience": 0}),
     ("SWALR", {"swa_lr": 0.05, "anneal_epochs": 8}),
@@ -51,13 +59,19 @@ def made(library: Any, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
         return optimizer, schedules.SequentialLR(optimizer, parts, milestones=[5, 16])
     if name == "ChainedScheduler":
         return optimizer, schedules.ChainedScheduler(
-            [schedules.ConstantLR(optimizer, 0.5, 4), schedules.StepLR(optimizer, 6), schedules.ExponentialLR(optimizer, 0.97)]
+            [
+                schedules.ConstantLR(optimizer, 0.5, 4),
+                schedules.StepLR(optimizer, 6),
+                schedules.ExponentialLR(optimizer, 0.97),
+            ]
         )
     return optimizer, getattr(schedules, name)(optimizer, **options)
 
 
 def rates(library: Any, name: str, options: dict[str, Any]) -> list[float]:
-    """All rates and momenta of all groups in all steps; in the middle the schedule is made anew and its state loaded."""
+    """All rates and momenta of all groups in all steps; in the middle the schedule is made anew and
+    its state loaded.
+    """
     optimizer, schedule = made(library, name, options)
     found = []
     for step in range(STEPS):

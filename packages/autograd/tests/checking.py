@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def as_function(
     operator: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Make a function of the tensors that require grad, wherever they are in the arguments, and give these tensors."""
+    """Make a function of the tensors that require grad, wherever they are in the arguments, and
+    give these tensors.
+    """
     found: list[Tensor] = []
 
     def collect(value: Any) -> None:
@@ -49,7 +51,9 @@ def as_function(
 
 
 def check_operator(name: str, dtype: Any, second: bool = True, **options: Any) -> int:
-    """Check first and second derivatives of an operator on all of its samples; give the number of checks."""
+    """Check first and second derivatives of an operator on all of its samples; give the number of
+    checks.
+    """
     checks = 0
     for arguments, keywords in samples(name, dtype):
         function, tensors = as_function(OPERATORS[name], arguments, keywords)

@@ -1,4 +1,6 @@
-"""Tests of the tape compute on whatever backend is the default: candelabra-backend-cpu, where it is installed."""
+"""Tests of the tape compute on whatever backend is the default: candelabra-backend-cpu, where it is
+installed.
+"""
 
 from __future__ import annotations
 

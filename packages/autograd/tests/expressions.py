@@ -1,7 +1,9 @@
-"""Expressions that call the operators that :mod:`samples` has no calls of: those whose results are determined up to a sign or a phase only,
-that change what they are given, that draw random numbers, or whose arguments come from another operator.
+"""Expressions that call the operators that :mod:`samples` has no calls of: those whose results are
+determined up to a sign or a phase only, that change what they are given, that draw random numbers,
+or whose arguments come from another operator.
 
-``expressions(name, dtype)`` gives pairs of a function and the tensors it is differentiated with respect to.
+``expressions(name, dtype)`` gives pairs of a function and the tensors it is differentiated with
+respect to.
 """
 
 from __future__ import annotations

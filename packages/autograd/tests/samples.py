@@ -1,7 +1,8 @@
 """Sample arguments for every differentiable operator of the catalogue.
 
-``samples(name, dtype)`` gives calls as pairs of positional and keyword arguments. Floating-point tensors made by ``Draw`` require grad.
-Values stay away from where functions have kinks or poles, unless a sample is there to test just that.
+``samples(name, dtype)`` gives calls as pairs of positional and keyword arguments. Floating-point
+tensors made by ``Draw`` require grad. Values stay away from where functions have kinks or poles,
+unless a sample is there to test just that.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def _unary(make: str = "__call__", **options: Any) -> Any:
     return sampler
 
 
-def _binary(second: str = "__call__", first: str = "__call__", number: Any = 1.5, left: Any = 1.5, **options: Any) -> Any:
+def _binary(
+    second: str = "__call__", first: str = "__call__", number: Any = 1.5, left: Any = 1.5, **options: Any
+) -> Any:
     def sampler(d: Draw) -> list[Call]:
         def a(*shape: int) -> Any:
             return getattr(d, first)(*shape, **options)
@@ -146,7 +149,12 @@ def _single_dim(make: str = "__call__", **options: Any) -> Any:
         def one(*shape: int) -> Any:
             return getattr(d, make)(*shape, **options)
 
-        return [call(one(2, 3), 1), call(one(2, 3), -2), call(one(3), 0), call(one(3, 2).detach().t().requires_grad_(), 1)]
+        return [
+            call(one(2, 3), 1),
+            call(one(2, 3), -2),
+            call(one(3), 0),
+            call(one(3, 2).detach().t().requires_grad_(), 1),
+        ]
 
     return sampler
 
@@ -188,7 +196,12 @@ def _clamp(d: Draw) -> list[Call]:
 
 
 def _lerp(d: Draw) -> list[Call]:
-    return [call(d(2, 3), d(2, 3), d(2, 3)), call(d(2, 3), d(3), d(2, 1)), call(d(2, 3), d(3), 0.3), call(d(), d(2), d())]
+    return [
+        call(d(2, 3), d(2, 3), d(2, 3)),
+        call(d(2, 3), d(3), d(2, 1)),
+        call(d(2, 3), d(3), 0.3),
+        call(d(), d(2), d()),
+    ]
 
 
 def _addcmul(d: Draw) -> list[Call]:
@@ -262,7 +275,10 @@ def _index_add(d: Draw) -> list[Call]:
 
 
 def _index_copy(d: Draw) -> list[Call]:
-    return [call(d(3, 4), 0, d.indices(3, 2, unique=True), d(2, 4)), call(d(3, 4), 1, d.indices(4, 3, unique=True), d(3, 3))]
+    return [
+        call(d(3, 4), 0, d.indices(3, 2, unique=True), d(2, 4)),
+        call(d(3, 4), 1, d.indices(4, 3, unique=True), d(3, 3)),
+    ]
 
 
 def _index_fill(d: Draw) -> list[Call]:
@@ -312,7 +328,12 @@ def _baddbmm(d: Draw) -> list[Call]:
 
 
 def _sort(d: Draw) -> list[Call]:
-    return [call(d.distinct(2, 3)), call(d.distinct(2, 3), 0, True), call(d.distinct(4), 0), call(d.distinct(2, 4), 1, True, True)]
+    return [
+        call(d.distinct(2, 3)),
+        call(d.distinct(2, 3), 0, True),
+        call(d.distinct(4), 0),
+        call(d.distinct(2, 4), 1, True, True),
+    ]
 
 
 def _topk(d: Draw) -> list[Call]:
@@ -388,7 +409,11 @@ def _layer_norm(d: Draw) -> list[Call]:
 
 
 def _group_norm(d: Draw) -> list[Call]:
-    return [call(d(2, 4, 3), d(4), d(4), 2, 1e-5), call(d(2, 4, 2, 2), None, None, 4, 1e-3), call(d(2, 4), d(4), None, 1, 1e-5)]
+    return [
+        call(d(2, 4, 3), d(4), d(4), 2, 1e-5),
+        call(d(2, 4, 2, 2), None, None, 4, 1e-3),
+        call(d(2, 4), d(4), None, 1, 1e-5),
+    ]
 
 
 def _nll(d: Draw) -> list[Call]:

@@ -1,4 +1,6 @@
-"""Sample arguments for activations and the losses of single elements, away from where their slopes jump."""
+"""Sample arguments for activations and the losses of single elements, away from where their slopes
+jump.
+"""
 
 from __future__ import annotations
 

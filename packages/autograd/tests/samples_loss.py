@@ -11,7 +11,12 @@ def _calls(d: Any) -> list[tuple[Any, ...]]:
     """The scores' shape, classes, weights, the class that is left out, and the reduction."""
     weight = candelabra.tensor([0.5, 1.0, 2.0], dtype=d.dtype)
     target = candelabra.tensor([0, 2, 1, 2])
-    return [(target, None, -100, "mean"), (target, weight, 2, "mean"), (target, weight, 0, "sum"), (target, None, 2, "none")]
+    return [
+        (target, None, -100, "mean"),
+        (target, weight, 2, "mean"),
+        (target, weight, 0, "sum"),
+        (target, None, 2, "none"),
+    ]
 
 
 def _forward(d: Any) -> list[Any]:
@@ -25,7 +30,9 @@ def _backward(d: Any) -> list[Any]:
     made = []
     for target, weight, ignored, reduction in _calls(d):
         scores = d(4, 3)
-        _, *kept = candelabra.ops.cross_entropy_forward(scores.detach(), target, weight, ignore_index=ignored, reduction=reduction)
+        _, *kept = candelabra.ops.cross_entropy_forward(
+            scores.detach(), target, weight, ignore_index=ignored, reduction=reduction
+        )
         made.append(((d(4) if reduction == "none" else d(), scores, target, weight, ignored, reduction, *kept), {}))
     return made
 

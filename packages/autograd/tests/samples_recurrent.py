@@ -13,15 +13,21 @@ def _sequence(d: Any) -> list[Any]:
     samples = []
     for cell, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
         c0, bias = d(2, 2) if cell == "lstm" else None, d(2 * gates) if cell == "gru" else None
-        samples += [((d(3, 2, 2 * gates), d(2, 2), c0, d(2 * gates, 2), bias, [], reverse, cell), {}) for reverse in (False, True)]
         samples += [
-            ((d(4, 2 * gates), d(2, 2), c0, d(2 * gates, 2), None, [2, 1, 1], reverse, cell), {}) for reverse in (False, True)
+            ((d(3, 2, 2 * gates), d(2, 2), c0, d(2 * gates, 2), bias, [], reverse, cell), {})
+            for reverse in (False, True)
+        ]
+        samples += [
+            ((d(4, 2 * gates), d(2, 2), c0, d(2 * gates, 2), None, [2, 1, 1], reverse, cell), {})
+            for reverse in (False, True)
         ]
     return samples
 
 
 def _states(d: Any) -> list[Any]:
-    """One padded or packed sample of each cell: these operators are made of recurrent_sequence where they are differentiated."""
+    """One padded or packed sample of each cell: these operators are made of recurrent_sequence
+    where they are differentiated.
+    """
     return _sequence(d)[::5]
 
 
@@ -29,7 +35,9 @@ def _layer(d: Any) -> list[Any]:
     samples: list[Any] = []
     for (gates, *rest), keywords in _states(d):
         width = gates.shape[-1]
-        samples.append(((d(*gates.shape[:-1], 3), d(width, 3), d(width) if len(samples) % 2 else None, *rest), keywords))
+        samples.append(
+            ((d(*gates.shape[:-1], 3), d(width, 3), d(width) if len(samples) % 2 else None, *rest), keywords)
+        )
     return samples
 
 

@@ -1,4 +1,6 @@
-"""Sample arguments for resampling, values at places, padded edges, bags of embeddings, reductions to positions and distances."""
+"""Sample arguments for resampling, values at places, padded edges, bags of embeddings, reductions
+to positions and distances.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _resampled(backward: bool) -> Any:
             ([2, 2, 3], [3, 2, 4], "linear", False, False),
         ):
             options = ([], mode, align_corners, antialias)
-            made.append(((d(1, 2, *new), [1, 2, *sizes], *options) if backward else (d(1, 2, *sizes), new, *options), {}))
+            made.append(
+                ((d(1, 2, *new), [1, 2, *sizes], *options) if backward else (d(1, 2, *sizes), new, *options), {})
+            )
         return made
 
     return calls

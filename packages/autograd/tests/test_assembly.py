@@ -1,4 +1,6 @@
-"""Gradients of tensors that were taken apart: put together in one buffer, whatever the parts and their order."""
+"""Gradients of tensors that were taken apart: put together in one buffer, whatever the parts and
+their order.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,20 @@ SHAPE = (6, 5, 4)
 
 def _views() -> st.SearchStrategy[tuple[str, tuple[int, ...]]]:
     select = st.tuples(
-        st.just("select"), st.integers(0, 2).flatmap(lambda d: st.tuples(st.just(d), st.integers(-SHAPE[d], SHAPE[d] - 1)))
+        st.just("select"),
+        st.integers(0, 2).flatmap(lambda d: st.tuples(st.just(d), st.integers(-SHAPE[d], SHAPE[d] - 1))),
     )
     narrow = st.tuples(
         st.just("narrow"),
         st.integers(-3, 2).flatmap(
-            lambda d: st.integers(0, SHAPE[d]).flatmap(lambda at: st.tuples(st.just(d), st.just(at), st.integers(0, SHAPE[d] - at)))
+            lambda d: st.integers(0, SHAPE[d]).flatmap(
+                lambda at: st.tuples(st.just(d), st.just(at), st.integers(0, SHAPE[d] - at))
+            )
         ),
     )
-    strided = st.tuples(st.just("slice"), st.tuples(st.integers(0, 2), st.integers(-6, 6), st.integers(-6, 6), st.integers(1, 3)))
+    strided = st.tuples(
+        st.just("slice"), st.tuples(st.integers(0, 2), st.integers(-6, 6), st.integers(-6, 6), st.integers(1, 3))
+    )
     diagonal = st.tuples(st.just("diagonal"), st.tuples(st.integers(-2, 2), st.just(0), st.just(2)))
     return st.one_of(select, narrow, strided, diagonal)
 
@@ -155,7 +162,9 @@ def test_other_dtypes(dtype):
     total = (y[1:3] * 2).sum() + y[:, 0].sum()
     (total.real if total.is_complex() else total).backward()
     assert x.grad.dtype is x.dtype
-    np.testing.assert_array_equal(x.grad.to(candelabra.complex128).real.numpy(), [[1, 0, 0], [3, 2, 2], [3, 2, 2], [1, 0, 0]])
+    np.testing.assert_array_equal(
+        x.grad.to(candelabra.complex128).real.numpy(), [[1, 0, 0], [3, 2, 2], [3, 2, 2], [1, 0, 0]]
+    )
 
 
 def test_gradients_of_gradients_of_parts():
@@ -183,7 +192,9 @@ def test_batches_of_gradients():
 
 
 def test_taking_a_sequence_apart_reads_it_once():
-    """Each part of a large tensor is copied to its place; nothing of the size of the whole is made for each."""
+    """Each part of a large tensor is copied to its place; nothing of the size of the whole is made
+    for each.
+    """
     made = []
     original = Assembly.__init__
 

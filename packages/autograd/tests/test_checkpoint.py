@@ -121,7 +121,11 @@ def test_contexts_and_arguments():
             return None
 
     y = checkpoint(
-        lambda a, scale: a.exp() * scale, x, scale=2, use_reentrant=False, context_fn=lambda: (Note("first"), Note("second"))
+        lambda a, scale: a.exp() * scale,
+        x,
+        scale=2,
+        use_reentrant=False,
+        context_fn=lambda: (Note("first"), Note("second")),
     )
     y.sum().backward()
     assert entered == ["first", "second"]

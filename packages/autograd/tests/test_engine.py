@@ -201,7 +201,8 @@ def test_double_backward_through_saved_results():
         (second,) = autograd.grad(first.sum(), x)
         step = 1e-5
         shifted = [
-            autograd.grad(getattr(at, name)().sum(), at)[0] for at in (leaf(0.5 + step, 1.5 + step), leaf(0.5 - step, 1.5 - step))
+            autograd.grad(getattr(at, name)().sum(), at)[0]
+            for at in (leaf(0.5 + step, 1.5 + step), leaf(0.5 - step, 1.5 - step))
         ]
         numpy.testing.assert_allclose(values(second), values((shifted[0] - shifted[1]) / (2 * step)), rtol=1e-6)
 

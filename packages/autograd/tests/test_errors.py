@@ -29,7 +29,8 @@ def test_gradient_of_a_vector_needs_a_vector(x):
 
 def test_wrong_gradients(x):
     with pytest.raises(
-        RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]"
+        RuntimeError,
+        match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]",
     ):
         (x * 1).backward(candelabra.ones(2))
     with pytest.raises(RuntimeError, match="both grad_output and output are required to have the same dtype"):
@@ -72,7 +73,9 @@ def test_changed_input(x):
     a = x * 1
     b = a * a
     a.add_(1)
-    with pytest.raises(RuntimeError, match=r"output 0 of AddBackward0, is at version 1; expected version 0 instead.*MulBackward0"):
+    with pytest.raises(
+        RuntimeError, match=r"output 0 of AddBackward0, is at version 1; expected version 0 instead.*MulBackward0"
+    ):
         b.sum().backward()
 
 
@@ -99,7 +102,9 @@ def test_leaf_in_place(x):
     for change in (lambda: x.add_(1), lambda: x.zero_(), lambda: x.copy_(candelabra.ones(3)), lambda: x.uniform_()):
         with pytest.raises(RuntimeError, match=message):
             change()
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation."):
+    with pytest.raises(
+        RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation."
+    ):
         x[0].add_(1)
     with pytest.raises(RuntimeError, match="a view of a leaf"):
         x[0] = 1

@@ -1,4 +1,6 @@
-"""The first use of the tape and of what it loads late, by many threads at once, in fresh processes."""
+"""The first use of the tape and of what it loads late, by many threads at once, in fresh
+processes.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,8 @@ SCENARIOS = {
 
         assert at_once(use) == [[3.0, 3.0]] * 32
     """,
-    # To break a deadlock of imports, Python hands out a partial package. It must not pass for whole.
+    # To break a deadlock of imports, Python hands out a partial package. It must not pass for
+    # whole.
     "imports against each other": """
         import types
         from importlib.machinery import ModuleSpec
@@ -225,7 +228,8 @@ SCENARIOS = {
         x = candelabra.ones(2, requires_grad=True)
         assert len({type(one) for one in at_once(lambda number: x.asinh().grad_fn)}) == 1
     """,
-    # The hooks are entered after a thread has read the modes, before it has installed the autograd function.
+    # The hooks are entered after a thread has read the modes, before it has installed the autograd
+    # function.
     "hooks that come in while an autograd function is written": """
         from candelabra import autograd
 

@@ -249,7 +249,9 @@ def test_once_differentiable():
     x = leaf(3.0)
     (first,) = autograd.grad(Square.apply(x).sum(), x, create_graph=True)
     assert first.item() == 6.0
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+    with pytest.raises(
+        RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"
+    ):
         first.sum().backward()
 
 
@@ -329,7 +331,9 @@ def test_results_in_containers():
 
 def test_vjp_is_another_name_of_backward():
     made = type(
-        "Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, grad: grad * 2)}
+        "Made",
+        (Function,),
+        {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, grad: grad * 2)},
     )
     x = leaf(1.0)
     made.apply(x).sum().backward()

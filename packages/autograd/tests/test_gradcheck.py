@@ -24,7 +24,9 @@ def test_right_gradients():
 
 
 def test_wrong_gradient():
-    with pytest.raises(GradcheckError, match=r"Jacobian mismatch for output 0 with respect to input 0,\nnumerical:tensor"):
+    with pytest.raises(
+        GradcheckError, match=r"Jacobian mismatch for output 0 with respect to input 0,\nnumerical:tensor"
+    ):
         gradcheck(wrong(lambda ctx, grad: grad * 3), leaf(1.0, 2.0))
     assert not gradcheck(wrong(lambda ctx, grad: grad * 3), leaf(1.0, 2.0), raise_exception=False)
 

@@ -59,7 +59,10 @@ def test_hook_errors():
     def shrinking(grad):
         return grad.sum()
 
-    with x.register_hook(shrinking), pytest.raises(RuntimeError, match="hook 'shrinking' has changed the size of value"):
+    with (
+        x.register_hook(shrinking),
+        pytest.raises(RuntimeError, match="hook 'shrinking' has changed the size of value"),
+    ):
         x.sum().backward()
     with x.register_hook(lambda grad: 3), pytest.raises(TypeError, match="has to return a Tensor or None"):
         x.sum().backward()
@@ -222,7 +225,11 @@ def test_save_on_cpu_and_disabled():
         y = (x * x).exp()
     y.sum().backward()
     assert x.grad.item() == pytest.approx(4 * 54.598150033144236)
-    with graph.disable_saved_tensors_hooks("not now"), pytest.raises(RuntimeError, match="not now"), graph.save_on_cpu():
+    with (
+        graph.disable_saved_tensors_hooks("not now"),
+        pytest.raises(RuntimeError, match="not now"),
+        graph.save_on_cpu(),
+    ):
         pass
 
 

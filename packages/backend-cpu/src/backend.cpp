@@ -10,13 +10,13 @@
 #include <new>
 #include <string>
 
-#include "memory/allocator.hpp"
-#include "simd/denormals.hpp"
 #include "families.hpp"
 #include "gemm/gemm.hpp"
-#include "vendor/packed_weights.hpp"
-#include "threads/parallel.hpp"
+#include "memory/allocator.hpp"
 #include "memory/nontemporal.hpp"
+#include "simd/denormals.hpp"
+#include "threads/parallel.hpp"
+#include "vendor/packed_weights.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -144,8 +144,8 @@ const char* describe() {
   thread_local std::string text;  // autotuned choices are known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
          (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_streaming() +
-         describe_gemm();
+         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" +
+         describe_streaming() + describe_gemm();
   return text.c_str();
 }
 
@@ -202,7 +202,8 @@ cb_backend make_table() {
   table.describe = describe;
   static constexpr const char* readers[] = {"convolution", "convolution_backward_input", nullptr};
   table.contents_readers = readers;
-  static constexpr const char* converting[] = {"add", "sub", "rsub", "mul", "div", "sum", "mean", "_nansum", "prod", nullptr};
+  static constexpr const char* converting[] = {"add", "sub",  "rsub",    "mul",  "div",
+                                               "sum", "mean", "_nansum", "prod", nullptr};
   table.converting = converting;
   static constexpr const char* channels_last[] = {"native_group_norm", "native_group_norm_backward", nullptr};
   table.channels_last = channels_last;

@@ -84,7 +84,8 @@ inline void to_float(const Half* in, float* out, int64_t n) {
 inline void from_float(const float* in, Half* out, int64_t n) {
   int64_t whole = n - n % 8;
   for (int64_t i = 0; i < whole; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
   for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 }
 inline void to_float(const BFloat16* in, float* out, int64_t n) {

@@ -1,6 +1,8 @@
-"""Calls kernels straight through the C interface, with NumPy arrays: what a kernel does is tested without the core.
+"""Calls kernels straight through the C interface, with NumPy arrays: what a kernel does is tested
+without the core.
 
-``call("add", [out], a, b, Scalar(1))`` runs one kernel; outputs are written in place. A kernel's failure raises `KernelError`.
+``call("add", [out], a, b, Scalar(1))`` runs one kernel; outputs are written in place. A kernel's
+failure raises `KernelError`.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ class Scalar:
 
 @dataclass
 class Number:
-    """A Python number in the place of a tensor: one element of `dtype`, seen expanded to `shape`."""
+    """A Python number in the place of a tensor: one element of `dtype`, seen expanded to
+    `shape`.
+    """
 
     value: Any
     dtype: str
@@ -91,7 +95,9 @@ class Allocate:
 
 @dataclass
 class Reduced:
-    """A reduction's output: `array` seen with the reduced dimensions of size 1 and stride 0 (give it with keepdims)."""
+    """A reduction's output: `array` seen with the reduced dimensions of size 1 and stride 0 (give
+    it with keepdims).
+    """
 
     array: Any
 
@@ -122,7 +128,9 @@ class Value_(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int32), ("count", ctypes.c_int32), ("as_", As_)]
 
 
-ALLOCATE_OUTPUT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
+ALLOCATE_OUTPUT = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)
+)
 
 
 class Host_(ctypes.Structure):
@@ -198,7 +206,8 @@ class Backend:
         if status != OK:
             raise KernelError(status, self.table.last_error().decode())
         self.kernels = {
-            self.table.kernels[i].operator_name.decode(): self.table.kernels[i].kernel for i in range(self.table.kernel_count)
+            self.table.kernels[i].operator_name.decode(): self.table.kernels[i].kernel
+            for i in range(self.table.kernel_count)
         }
 
     def _allocate_output(self, call: Any, index: int, ndim: int, sizes: Any) -> int:
@@ -218,7 +227,8 @@ class Backend:
         dtype = "bfloat16" if isinstance(value, BFloat16) else array.dtype.name
         if reduced:  # a dimension of size 1 may be one of the kept ones; its stride does not matter
             strides = [
-                0 if size == 1 else stride // array.itemsize for size, stride in zip(array.shape, array.strides, strict=True)
+                0 if size == 1 else stride // array.itemsize
+                for size, stride in zip(array.shape, array.strides, strict=True)
             ]
         else:
             strides = [stride // array.itemsize for stride in array.strides]
@@ -240,7 +250,12 @@ class Backend:
             sizes, steps = (ctypes.c_int64 * max(1, ndim))(*value.shape), (ctypes.c_int64 * max(1, ndim))()
             kept += [cell, sizes, steps]
             tensor.data, tensor.sizes, tensor.strides = cell.ctypes.data, sizes, steps
-            tensor.numel, tensor.ndim, tensor.dtype, tensor.flags = int(np.prod(value.shape)), ndim, CODES[value.dtype], 1
+            tensor.numel, tensor.ndim, tensor.dtype, tensor.flags = (
+                int(np.prod(value.shape)),
+                ndim,
+                CODES[value.dtype],
+                1,
+            )
         else:
             self._fill(tensor, value, kept)
         kept.append(tensor)

@@ -1,4 +1,6 @@
-"""Attention and CTC kernels against NumPy and SciPy, over blocks, layouts and numbers of threads."""
+"""Attention and CTC kernels against NumPy and SciPy, over blocks, layouts and numbers of
+threads.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: n
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (64, 128, 8), (65, 129, 3), (3, 300, 16), (200, 7, 1)])
 def test_blocks(dtype: str, sizes: tuple[int, int, int]) -> None:
     length, keys, width = sizes
-    q, k, v = (random_tensor((2, 3, n, width), dtype, "contiguous", seed) for seed, n in enumerate((length, keys, keys)))
+    q, k, v = (
+        random_tensor((2, 3, n, width), dtype, "contiguous", seed) for seed, n in enumerate((length, keys, keys))
+    )
     scale = width**-0.5
     expected = reference(wide(q), wide(k), wide(v), scale)
-    assert_values(ops._scaled_dot_product_attention(q, k, v, None, False, scale)[0], expected, scale=np.abs(wide(v)).max() * 4)
+    assert_values(
+        ops._scaled_dot_product_attention(q, k, v, None, False, scale)[0], expected, scale=np.abs(wide(v)).max() * 4
+    )
 
 
 def test_views() -> None:
@@ -51,7 +57,9 @@ def test_rows_that_see_nothing() -> None:
     assert output[0, 0, 1].tolist() == [0.0, 0.0]
     assert output[0, 0, 2].tolist() == v[0, 0, 1].tolist()
     assert logarithms[0, 0, 1].item() == np.inf
-    slopes = ops._scaled_dot_product_attention_backward(candelabra.ones_like(output), q, k, v, mask, output, logarithms, False, 1.0)
+    slopes = ops._scaled_dot_product_attention_backward(
+        candelabra.ones_like(output), q, k, v, mask, output, logarithms, False, 1.0
+    )
     assert slopes[0][0, 0, 1].tolist() == [0.0, 0.0]
     assert all(np.isfinite(wide(slope)).all() for slope in slopes)
 
@@ -80,7 +88,12 @@ def test_threads() -> None:
         for threads in (1, 2, 3):
             candelabra.set_num_threads(threads)
             output, logarithms = ops._scaled_dot_product_attention(q, k, v, None, True, 0.25)
-            made.append([output, *ops._scaled_dot_product_attention_backward(output, q, k, v, None, output, logarithms, True, 0.25)])
+            made.append(
+                [
+                    output,
+                    *ops._scaled_dot_product_attention_backward(output, q, k, v, None, output, logarithms, True, 0.25),
+                ]
+            )
     finally:
         candelabra.set_num_threads(count)
     for other in made[1:]:
@@ -106,7 +119,9 @@ def test_ctc_strides_and_errors() -> None:
     targets = candelabra.tensor([[1, 2], [2, 1]])
     straight = ops._ctc_loss(scores, targets, [4, 4], [2, 1], 0, False)[0]
     turned = scores.permute(2, 0, 1).contiguous().permute(1, 2, 0)
-    assert ops._ctc_loss(turned, targets.t().contiguous().t(), [4, 4], [2, 1], 0, False)[0].tolist() == straight.tolist()
+    assert (
+        ops._ctc_loss(turned, targets.t().contiguous().t(), [4, 4], [2, 1], 0, False)[0].tolist() == straight.tolist()
+    )
     with pytest.raises(IndexError, match="target 7 is out of bounds"):
         ops._ctc_loss(scores, candelabra.tensor([[1, 7], [2, 1]]), [4, 4], [2, 1], 0, False)
     for match, arguments in (

@@ -1,4 +1,6 @@
-"""Attention of sizes that tile units take where a processor has them, against NumPy in float64: forward and backward."""
+"""Attention of sizes that tile units take where a processor has them, against NumPy in float64:
+forward and backward.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from scipy.special import softmax
 import candelabra
 from candelabra import ops
 
-# Of the largest element: float32, whose scores of up to 14 have errors of 128 roundings in their exponentials, and bfloat16 whose
-# weights and slopes are rounded to it.
+# Of the largest element: float32, whose scores of up to 14 have errors of 128 roundings in their
+# exponentials, and bfloat16 whose weights and slopes are rounded to it.
 TOLERANCE = {"float32": 5e-6, "bfloat16": 2.5e-2}
 SCALE = 0.3
 
@@ -68,7 +70,9 @@ def compute(
         (2, 1, 700, 50, 128, 20, True),
     ],
 )
-def test_sizes(dtype: str, heads: int, key_heads: int, queries: int, keys: int, width: int, columns: int, causal: bool) -> None:
+def test_sizes(
+    dtype: str, heads: int, key_heads: int, queries: int, keys: int, width: int, columns: int, causal: bool
+) -> None:
     inputs = [
         made(numbers(0, 1, heads, queries, width), dtype),
         made(numbers(1, 1, key_heads, keys, width), dtype),

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 from harness import BFloat16, Scalar, call
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def values(shape: Any, dtype: str) -> np.ndarray:
@@ -40,9 +52,9 @@ def test_every_pair_of_dtypes(source: str, target: str, layout: str) -> None:
     if target in ("uint8",) and source.startswith(("float", "complex")):
         wanted = a.real.astype(np.int64).astype(np.uint8)  # negative numbers wrap
     else:
-        wanted = (a.real if source.startswith("complex") and not target.startswith("complex") and target != "bool" else a).astype(
-            target
-        )
+        wanted = (
+            a.real if source.startswith("complex") and not target.startswith("complex") and target != "bool" else a
+        ).astype(target)
     assert np.array_equal(out, wanted)
 
 

@@ -1,4 +1,6 @@
-"""Histograms of equal intervals: every range, dtype and layout, against NumPy in double precision."""
+"""Histograms of equal intervals: every range, dtype and layout, against NumPy in double
+precision.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def made(numbers: Any, dtype: str) -> Tensor:
 
 
 def expected(x: Tensor, bins: int, low: float, high: float) -> list[float]:
-    """Count in double precision, of numbers that are scaled down: their differences do not overflow."""
+    """Count in double precision, of numbers that are scaled down: their differences do not
+    overflow.
+    """
     values = np.ravel(wide(x)).astype(np.float64)
     scale = 2.0**-10 if max(abs(low), abs(high)) > 1 else 1.0
     values = values[(values >= low) & (values <= high)] * scale
@@ -38,7 +42,8 @@ def check(x: Tensor, bins: int, low: float, high: float) -> None:
     assert result.to(candelabra.float64).tolist() == expected(x, bins, low, high)
 
 
-#: Calls of which each one ended the process, in a process of their own: a write outside of the counts may also go unnoticed.
+#: Calls of which each one ended the process, in a process of their own: a write outside of the
+#: counts may also go unnoticed.
 FAULTS = [
     "c.histc(c.tensor([3e38, -3e38]), bins=30)",
     "c.histc(c.tensor([1.0, -1.0]), bins=3, min=-1e308, max=0)",
@@ -55,7 +60,9 @@ FAULTS = [
 
 @pytest.mark.parametrize("call", FAULTS)
 def test_no_fault(call: str) -> None:
-    program = f"import candelabra as c\nfor _ in range(20):\n    try:\n        {call}\n    except RuntimeError:\n        pass"
+    program = (
+        f"import candelabra as c\nfor _ in range(20):\n    try:\n        {call}\n    except RuntimeError:\n        pass"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -94,7 +101,9 @@ def test_denormal_range(dtype: str) -> None:
     assert candelabra.histc(x, 3, 0.0, tiny).tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize("low, high", [(-INF, 0.0), (0.0, INF), (-INF, INF), (NAN, 1.0), (0.0, NAN), (INF, -INF), (NAN, NAN)])
+@pytest.mark.parametrize(
+    "low, high", [(-INF, 0.0), (0.0, INF), (-INF, INF), (NAN, 1.0), (0.0, NAN), (INF, -INF), (NAN, NAN)]
+)
 def test_range_that_is_not_finite(low: float, high: float) -> None:
     for x in (candelabra.tensor([1.0, 2.0]), candelabra.tensor([])):
         with pytest.raises(RuntimeError, match=r"histc\(\): range of \[.*\] is not finite"):

@@ -38,11 +38,19 @@ def adding(array: np.ndarray, dtype: str) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ALL)
 def test_gather(dtype: str) -> None:
     for layout in LAYOUTS:
-        for shape, picked in [((7,), (9,)), ((5, 6), (5, 6)), ((5, 6), (3, 4)), ((4, 5, 6), (4, 2, 6)), ((300, 40), (300, 40))]:
+        for shape, picked in [
+            ((7,), (9,)),
+            ((5, 6), (5, 6)),
+            ((5, 6), (3, 4)),
+            ((4, 5, 6), (4, 2, 6)),
+            ((300, 40), (300, 40)),
+        ]:
             x = random_tensor(shape, dtype, layout)
             for dim in range(len(shape)):
                 bounds = [*shape]
-                wanted = tuple(min(a, b) if d != dim else a for d, (a, b) in enumerate(zip(picked, bounds, strict=True)))
+                wanted = tuple(
+                    min(a, b) if d != dim else a for d, (a, b) in enumerate(zip(picked, bounds, strict=True))
+                )
                 index = indices(wanted, shape[dim], dim, layout=LAYOUT_OF_INDEX[dim])
                 region = wide(x)[tuple(slice(None) if d == dim else slice(0, wanted[d]) for d in range(len(shape)))]
                 assert_values(ops.gather(x, dim, index), np.take_along_axis(region, wide(index), dim), units=0)
@@ -70,7 +78,9 @@ def test_scatter(dtype: str) -> None:
                     continue
                 source = random_tensor(tuple(w + 1 for w in written), dtype, layout, 1)
                 assert_values(
-                    ops.scatter(x, dim, index, source), scattered(wide(x), dim, wide(index), wide(source), False), units=0
+                    ops.scatter(x, dim, index, source),
+                    scattered(wide(x), dim, wide(index), wide(source), False),
+                    units=0,
                 )
                 assert_values(ops.scatter(x, dim, index, 1), scattered(wide(x), dim, wide(index), 1, False), units=0)
                 total = adding(wide(x), dtype)
@@ -89,7 +99,9 @@ def test_scatter_add_is_exact_in_parallel() -> None:
     for column in range(3):
         np.add.at(expected[:, column], wide(index)[:, column], wide(source)[:, column])
     assert_values(ops.scatter_add(candelabra.zeros(50, 3, dtype=candelabra.int64), 0, index, source), expected)
-    assert_values(ops.scatter_add(candelabra.zeros(3, 50, dtype=candelabra.int64), 1, index.T.contiguous(), source.T), expected.T)
+    assert_values(
+        ops.scatter_add(candelabra.zeros(3, 50, dtype=candelabra.int64), 1, index.T.contiguous(), source.T), expected.T
+    )
 
 
 @pytest.mark.parametrize("bad", [5, -1, 1 << 40])
@@ -163,7 +175,11 @@ def test_bad_indices_along_a_dimension(bad: int) -> None:
     index = tensor(np.array([0, bad]))
     source = candelabra.zeros(3, 2)
     message = rf"index {bad} is out of bounds for dimension 1 with size 5"
-    calls = [lambda: ops.index_select(x, 1, index), lambda: x.index_add_(1, index, source), lambda: x.index_copy_(1, index, source)]
+    calls = [
+        lambda: ops.index_select(x, 1, index),
+        lambda: x.index_add_(1, index, source),
+        lambda: x.index_copy_(1, index, source),
+    ]
     if bad != -1:
         calls.append(lambda: x.index_fill_(1, index, 7))
     for call in calls:
@@ -213,7 +229,10 @@ def test_index_put(dtype: str) -> None:
             x = random_tensor(shape, dtype, layout)
             given, numpy_index = pattern_indices(shape, pattern)
             picked = wide(x)[numpy_index]
-            for values in (random_tensor(picked.shape, dtype, layout, 3), random_tensor(picked.shape[-1:], dtype, seed=4)):
+            for values in (
+                random_tensor(picked.shape, dtype, layout, 3),
+                random_tensor(picked.shape[-1:], dtype, seed=4),
+            ):
                 expected = wide(x)
                 expected[numpy_index] = wide(values)
                 assert_values(ops.index_put(x, given, values), expected, units=0)
@@ -312,12 +331,16 @@ def test_nonzero(dtype: str) -> None:
     for seed, layout in enumerate(LAYOUTS):
         for shape in [(1,), (7,), (5, 6), (4, 5, 6), (300, 400), (100_000,), (0,), (3, 0)]:
             keep = random_tensor(shape, "bool", layout, seed)
-            x = (random_tensor(shape, dtype, layout, seed + 7).to(getattr(candelabra, dtype))) * keep.to(getattr(candelabra, dtype))
+            x = (random_tensor(shape, dtype, layout, seed + 7).to(getattr(candelabra, dtype))) * keep.to(
+                getattr(candelabra, dtype)
+            )
             assert_values(ops.nonzero(x), np.argwhere(wide(x)))
     assert tuple(ops.nonzero(tensor(np.array(3))).shape) == (1, 0)
     assert tuple(ops.nonzero(tensor(np.array(0))).shape) == (0, 0)
     if dtype in FLOATS:
-        assert ops.nonzero(tensor(np.array([0.0, -0.0, np.nan, 1e-7 if dtype == "float16" else 1e-30]), dtype)).tolist() == [
+        assert ops.nonzero(
+            tensor(np.array([0.0, -0.0, np.nan, 1e-7 if dtype == "float16" else 1e-30]), dtype)
+        ).tolist() == [
             [2],
             [3],
         ]
@@ -379,7 +402,9 @@ def test_empty_indices() -> None:
     ("rows", "columns", "count"), [(5, 70, 300), (900, 64, 400), (40, 9, 64), (3, 200, 70), (100_000, 16, 100)]
 )
 def test_index_add_of_many_rows(dtype: str, rows: int, columns: int, count: int) -> None:
-    """Rows that go to one place are added in the order of the index, by as many threads as there are."""
+    """Rows that go to one place are added in the order of the index, by as many threads as there
+    are.
+    """
     x, source = random_tensor((rows, columns), dtype), random_tensor((count, columns), dtype, seed=1)
     index = indices((count,), rows)
     expected = adding(wide(x), dtype)
@@ -436,7 +461,11 @@ def test_gather_and_scatter_of_blocks(dtype: str, dim: int) -> None:
 
 
 def test_elements_by_number() -> None:
-    x, rows, columns = random_tensor((40, 50), "float32"), indices((3000,), 40, low=-40), indices((3000,), 50, 1, low=-50)
+    x, rows, columns = (
+        random_tensor((40, 50), "float32"),
+        indices((3000,), 40, low=-40),
+        indices((3000,), 50, 1, low=-50),
+    )
     assert_values(x[rows, columns], wide(x)[wide(rows), wide(columns)], units=0)
     assert_values(x.t()[columns, rows], wide(x)[wide(rows), wide(columns)], units=0)
     flat = indices((60, 50), 2000, low=-2000)
@@ -456,7 +485,9 @@ def test_rows_of_transposed_matrices(dtype: str) -> None:
             for dim in (0, 1):
                 size = array.shape[dim]
                 index = generator.integers(0, size, size + 2)
-                np.testing.assert_array_equal(wide(ops.index_select(x, dim, tensor(index, "int64"))), np.take(wide(x), index, dim))
+                np.testing.assert_array_equal(
+                    wide(ops.index_select(x, dim, tensor(index, "int64"))), np.take(wide(x), index, dim)
+                )
                 # The last of equal positions wins.
                 index = generator.integers(0, size, size)
                 expected = wide(x).copy()

@@ -61,7 +61,9 @@ def test_triangles(dtype: str, name: str) -> None:
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("name", ["tril", "triu"])
 def test_triangles_of_many_matrices(dtype: str, name: str) -> None:
-    """Of few and of many columns; more rows than one thread takes, which need not begin where a matrix does."""
+    """Of few and of many columns; more rows than one thread takes, which need not begin where a
+    matrix does.
+    """
     for shape in ((1300, 7, 5), (5000, 3, 4), (40, 33, 70)):
         x = random_tensor(shape, dtype)
         for diagonal in (-4, -1, 0, 2, 9):
@@ -184,7 +186,9 @@ def test_triangle_indices(upper: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
 def test_large_outer_product(dtype: str) -> None:
-    """An outer product is written past the caches, in whole lines; rows that are none go the other way."""
+    """An outer product is written past the caches, in whole lines; rows that are none go the other
+    way.
+    """
     for rows, columns in ((1100, 1024), (1531, 1040), (1100, 1001)):
         a, b = np.arange(rows) % 7 + 1, np.arange(columns) % 11 + 1
         made = candelabra.outer(tensor(a, dtype), tensor(b, dtype))

@@ -41,14 +41,22 @@ def test_nll_loss(dtype: str, reduction: int, weighted: bool) -> None:
                 weight = weight * weight
             each, weights = reference(wide(x), target, wide(weight) if weighted else np.ones(classes), -100)
             with np.errstate(invalid="ignore"):
-                expected = each if reduction == NONE else each.sum() / weights.sum() if reduction == MEAN else each.sum()
-                scale = np.abs(each) if reduction == NONE else np.abs(each).sum() / (weights.sum() if reduction == MEAN else 1)
+                expected = (
+                    each if reduction == NONE else each.sum() / weights.sum() if reduction == MEAN else each.sum()
+                )
+                scale = (
+                    np.abs(each)
+                    if reduction == NONE
+                    else np.abs(each).sum() / (weights.sum() if reduction == MEAN else 1)
+                )
             output, total = ops.nll_loss_forward(x, tensor(target), weight, reduction, -100)
             assert_values(output, expected, scale=np.nan_to_num(scale))
             if reduction != NONE:
                 assert_values(total, weights.sum())
             share = -weights / (weights.sum() if reduction == MEAN and weights.sum() else 1)
-            grad = random_tensor(target.shape, dtype, "transposed") if reduction == NONE else tensor(np.array(2.5), dtype)
+            grad = (
+                random_tensor(target.shape, dtype, "transposed") if reduction == NONE else tensor(np.array(2.5), dtype)
+            )
             gradient = np.zeros((1, classes) if len(shape) == 1 else shape)
             batched = target.reshape(1) if len(shape) == 1 else target
             values = np.where(batched == -100, 0.0, (share * wide(grad)).reshape(batched.shape))
@@ -65,7 +73,10 @@ def test_everything_ignored() -> None:
     target = tensor(np.array([-100, -100]))
     assert np.isnan(float(ops.nll_loss_forward(x, target, None, MEAN, -100)[0]))
     assert float(ops.nll_loss_forward(x, target, None, SUM, -100)[0]) == 0
-    assert ops.nll_loss_backward(candelabra.ones(()), x, target, None, SUM, -100, candelabra.zeros(())).tolist() == [[0] * 3] * 2
+    assert (
+        ops.nll_loss_backward(candelabra.ones(()), x, target, None, SUM, -100, candelabra.zeros(())).tolist()
+        == [[0] * 3] * 2
+    )
 
 
 def test_no_rows() -> None:
@@ -74,7 +85,9 @@ def test_no_rows() -> None:
     assert np.isnan(float(ops.nll_loss_forward(x, target, None, MEAN, -100)[0]))
     assert float(ops.nll_loss_forward(x, target, None, SUM, -100)[0]) == 0
     assert tuple(ops.nll_loss_forward(x, target, None, NONE, -100)[0].shape) == (0,)
-    assert tuple(ops.nll_loss_backward(candelabra.ones(()), x, target, None, MEAN, -100, candelabra.zeros(())).shape) == (0, 3)
+    assert tuple(
+        ops.nll_loss_backward(candelabra.ones(()), x, target, None, MEAN, -100, candelabra.zeros(())).shape
+    ) == (0, 3)
 
 
 @pytest.mark.parametrize("bad", [3, 10, -1])
@@ -107,7 +120,9 @@ def test_errors_of_pairs(dtype: str) -> None:
                 near = np.clip(difference, -delta, delta)
                 expected = near * (difference - near / 2) * scale
                 assert_values(
-                    ops.huber_error(x, target, delta, scale), expected, scale=(np.abs(wide(x)) + np.abs(wide(target)) + 1) ** 2
+                    ops.huber_error(x, target, delta, scale),
+                    expected,
+                    scale=(np.abs(wide(x)) + np.abs(wide(target)) + 1) ** 2,
                 )
     x = tensor(np.array([np.nan, np.inf, -np.inf, 1.0] * 9), dtype)
     zero = tensor(np.zeros(36), dtype)

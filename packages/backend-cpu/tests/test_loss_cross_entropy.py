@@ -15,7 +15,9 @@ from candelabra import ops
 SHAPES = [(5, 4), (1, 1), (300, 10), (7, 16), (6, 17), (3, 5000)]
 
 
-def expected(x: np.ndarray, target: np.ndarray, weight: np.ndarray, reduction: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def expected(
+    x: np.ndarray, target: np.ndarray, weight: np.ndarray, reduction: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Losses as `reduction` says, their weights, and the gradient of scores for a gradient of 1."""
     known = target != -100
     safe = np.where(known, target, 0)
@@ -49,10 +51,14 @@ def test_cross_entropy(dtype: str, reduction: str, weighted: bool) -> None:
             assert_values(results[0], loss, scale=np.abs(loss) + 1)
             assert_values(results[1], weights.sum())
             top = wide(x).max(1)
-            assert_values(results[2], np.stack((top, np.log(np.exp(wide(x) - top[:, None]).sum(1)))), scale=np.ones((2, shape[0])))
+            assert_values(
+                results[2], np.stack((top, np.log(np.exp(wide(x) - top[:, None]).sum(1)))), scale=np.ones((2, shape[0]))
+            )
             arrived = tensor(np.ones(shape[0] if reduction == "none" else ()), dtype)
             made = ops.cross_entropy_backward(arrived, x, tensor(target), weight, -100, reduction, *results[1:])
-            assert_values(made, gradient, scale=np.abs(gradient) + weights.max() / (weights.sum() if reduction == "mean" else 1))
+            assert_values(
+                made, gradient, scale=np.abs(gradient) + weights.max() / (weights.sum() if reduction == "mean" else 1)
+            )
 
 
 def test_gradients_of_single_losses_of_any_strides() -> None:
@@ -62,7 +68,9 @@ def test_gradients_of_single_losses_of_any_strides() -> None:
     one = ops.cross_entropy_backward(grad, x, target, None, -100, "none", *results[1:])
     unit = ops.cross_entropy_backward(candelabra.ones_like(grad), x, target, None, -100, "none", *results[1:])
     np.testing.assert_allclose(one.numpy(), unit.numpy() * grad.numpy()[:, None], rtol=1e-14)
-    nothing = ops.cross_entropy_backward(candelabra.zeros(1).double().expand(4), x, target, None, -100, "none", *results[1:])
+    nothing = ops.cross_entropy_backward(
+        candelabra.zeros(1).double().expand(4), x, target, None, -100, "none", *results[1:]
+    )
     assert not nothing.any()
 
 
@@ -108,10 +116,22 @@ def test_classes_are_checked(bad: int, reduction: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((candelabra.ones(2, 3), candelabra.zeros(3, dtype=candelabra.int64)), ValueError, r"batch_size \(2\) to match target"),
+        (
+            (candelabra.ones(2, 3), candelabra.zeros(3, dtype=candelabra.int64)),
+            ValueError,
+            r"batch_size \(2\) to match target",
+        ),
         ((candelabra.ones(2, 3), candelabra.zeros(2)), RuntimeError, "expected target dtype to be Long"),
-        ((candelabra.ones(2, 3), candelabra.zeros(2, 1, dtype=candelabra.int64)), RuntimeError, r"classes of shape \(N\)"),
-        ((candelabra.ones(2, 3), candelabra.zeros(2, dtype=candelabra.int64), candelabra.ones(2)), RuntimeError, "all 3 classes"),
+        (
+            (candelabra.ones(2, 3), candelabra.zeros(2, 1, dtype=candelabra.int64)),
+            RuntimeError,
+            r"classes of shape \(N\)",
+        ),
+        (
+            (candelabra.ones(2, 3), candelabra.zeros(2, dtype=candelabra.int64), candelabra.ones(2)),
+            RuntimeError,
+            "all 3 classes",
+        ),
         (
             (candelabra.ones(2, 3).int(), candelabra.zeros(2, dtype=candelabra.int64)),
             NotImplementedError,

@@ -57,11 +57,16 @@ def test_batch_norm_in_training(dtype: str, affine: bool, last: bool) -> None:
         axes = (0, *range(2, len(shape)))
         expand = (slice(None), *[None] * (len(shape) - 2))
         weight, bias = (
-            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3))
+            if affine
+            else (None, None)
         )
         w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
         running_dtype = statistics_dtype(dtype)
-        running_mean, running_var = random_tensor((channels,), running_dtype), tensor(np.full(channels, 2.0), running_dtype)
+        running_mean, running_var = (
+            random_tensor((channels,), running_dtype),
+            tensor(np.full(channels, 2.0), running_dtype),
+        )
         before_mean = wide(running_mean)
         array = wide(x)
         xhat, mean, rstd = normalized(array, axes)
@@ -136,14 +141,18 @@ def test_layer_norm(dtype: str, affine: bool) -> None:
         inner = shape[len(shape) - count :]
         axes = tuple(range(len(shape) - count, len(shape)))
         outer = tuple(range(len(shape) - count))
-        weight, bias = (random_tensor(inner, dtype, seed=2), random_tensor(inner, dtype, seed=3)) if affine else (None, None)
+        weight, bias = (
+            (random_tensor(inner, dtype, seed=2), random_tensor(inner, dtype, seed=3)) if affine else (None, None)
+        )
         w, b = (wide(weight), wide(bias)) if affine else (1.0, 0.0)
         xhat, mean, rstd = normalized(wide(x), axes)
         out, save_mean, save_rstd = ops.native_layer_norm(x, list(inner), weight, bias, EPS)
         close(out, xhat * w + b)
         close(save_mean, mean)
         close(save_rstd, rstd)
-        grad_input, grad_weight, grad_bias = ops.native_layer_norm_backward(grad, x, list(inner), save_mean, save_rstd, weight)
+        grad_input, grad_weight, grad_bias = ops.native_layer_norm_backward(
+            grad, x, list(inner), save_mean, save_rstd, weight
+        )
         g = wide(grad)
         close(grad_input, input_gradient(g * w, xhat, rstd, axes), units=32)
         if affine:
@@ -190,7 +199,14 @@ def test_norms_of_values_beyond_the_range_of_their_sum() -> None:
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
-    shapes = [((4, 6), 3), ((2, 6, 5), 2), ((3, 8, 9, 7), 4), ((2, 8, 40, 40), 1), ((2, 5, 6, 6), 5), ((2, 70, 3, 3, 4), 7)]
+    shapes = [
+        ((4, 6), 3),
+        ((2, 6, 5), 2),
+        ((3, 8, 9, 7), 4),
+        ((2, 8, 40, 40), 1),
+        ((2, 5, 6, 6), 5),
+        ((2, 70, 3, 3, 4), 7),
+    ]
     for shape, groups in shapes:
         x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
         if last:
@@ -200,7 +216,9 @@ def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
         grouped = (shape[0], groups, -1)
         expand = (slice(None), *[None] * (len(shape) - 2))
         weight, bias = (
-            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3))
+            if affine
+            else (None, None)
         )
         w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
         rows, mean, rstd = normalized(wide(x).reshape(grouped), (2,))
@@ -210,7 +228,9 @@ def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
         close(save_mean, mean[..., 0])
         close(save_rstd, rstd[..., 0])
         g = wide(grad)
-        grad_input, grad_weight, grad_bias = ops.native_group_norm_backward(grad, x, save_mean, save_rstd, weight, groups)
+        grad_input, grad_weight, grad_bias = ops.native_group_norm_backward(
+            grad, x, save_mean, save_rstd, weight, groups
+        )
         if last and len(shape) > 3:
             assert out.stride() == grad_input.stride() == x.stride()
         close(grad_input, input_gradient((g * w).reshape(grouped), rows, rstd, (2,)).reshape(shape), units=32)
@@ -262,7 +282,9 @@ def test_group_norm_of_channels_last_memory(dtype: str, affine: bool) -> None:
         w, b = (values_of(weight)[expand], values_of(bias)[expand]) if affine else (1.0, 0.0)
         unit = EPSILON[dtype]
         expected = rows.reshape(shape) * w + b
-        np.testing.assert_allclose(values_of(out), expected, rtol=16 * unit, atol=(16 if dtype in HALVES else 4000) * unit)
+        np.testing.assert_allclose(
+            values_of(out), expected, rtol=16 * unit, atol=(16 if dtype in HALVES else 4000) * unit
+        )
         unit = EPSILON[statistics_dtype(dtype)]
         np.testing.assert_allclose(saved[0], mean[..., 0], rtol=16 * unit, atol=16 * unit)
         np.testing.assert_allclose(saved[1], rstd[..., 0], rtol=64 * unit)
@@ -287,6 +309,11 @@ def test_nothing_to_normalize() -> None:
     out, _, _ = ops.native_batch_norm(empty, None, None, running_mean, running_var, False, 0.1, EPS)
     assert tuple(out.shape) == (0, 3, 2)
     results = ops.native_layer_norm_backward(
-        candelabra.zeros(0, 4), candelabra.zeros(0, 4), [4], candelabra.zeros(0, 1), candelabra.zeros(0, 1), candelabra.ones(4)
+        candelabra.zeros(0, 4),
+        candelabra.zeros(0, 4),
+        [4],
+        candelabra.zeros(0, 1),
+        candelabra.zeros(0, 1),
+        candelabra.ones(4),
     )
     assert results[1].tolist() == [0.0] * 4

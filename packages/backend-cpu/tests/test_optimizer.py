@@ -1,4 +1,6 @@
-"""Fused optimizer steps against the formulas of PyTorch's documentation, written again in NumPy with float64."""
+"""Fused optimizer steps against the formulas of PyTorch's documentation, written again in NumPy
+with float64.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def lists(dtype: str, count: int, seed: int = 0) -> list[list[Any]]:
     """Return parameters, gradients, and `count` lists of states, the last ones positive."""
     generator = np.random.default_rng(seed)
     result = [[make(generator.standard_normal(shape), dtype) for shape in SHAPES] for _ in range(2)]
-    return result + [[make(np.abs(generator.standard_normal(shape)) + 0.5, dtype) for shape in SHAPES] for _ in range(count)]
+    return result + [
+        [make(np.abs(generator.standard_normal(shape)) + 0.5, dtype) for shape in SHAPES] for _ in range(count)
+    ]
 
 
 def compare(lists: list[list[Any]], wanted: list[list[np.ndarray]], dtype: str) -> None:
@@ -39,7 +43,8 @@ def compare(lists: list[list[Any]], wanted: list[list[np.ndarray]], dtype: str) 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize(
-    ("momentum", "nesterov", "first"), [(0.0, False, False), (0.9, False, True), (0.9, False, False), (0.9, True, False)]
+    ("momentum", "nesterov", "first"),
+    [(0.0, False, False), (0.9, False, True), (0.9, False, False), (0.9, True, False)],
 )
 def test_sgd(dtype: str, momentum: float, nesterov: bool, first: bool, maximize: bool) -> None:
     lr, decay, dampening = 0.1, 0.01, 0.0 if nesterov else 0.2
@@ -144,7 +149,8 @@ def test_adagrad(dtype: str) -> None:
     compare([parameters, sums], expected, dtype)
 
 
-# Operators with as many lists of states, and the numbers of calls: those of candelabra.testing's formulas.
+# Operators with as many lists of states, and the numbers of calls: those of candelabra.testing's
+# formulas.
 CALLS: dict[str, tuple[int, list[tuple[Any, ...]]]] = {
     "adamax": (2, [(0.01, 0.9, 0.99, 1e-8, 0.0, False, 1), (0.01, 0.9, 0.99, 1e-8, 0.1, True, 3)]),
     "nadam": (
@@ -171,10 +177,14 @@ EACH_CALL = [(name, numbers) for name, (_, calls) in CALLS.items() for numbers i
 
 
 def states_of(name: str, dtype: str, shapes: list[tuple[int, ...]] = SHAPES) -> list[list[Any]]:
-    """Return parameters, gradients and states; Rprop's gradients before have either sign, or are nothing."""
+    """Return parameters, gradients and states; Rprop's gradients before have either sign, or are
+    nothing.
+    """
     generator = np.random.default_rng(3)
     result = [[make(generator.standard_normal(shape), dtype) for shape in shapes] for _ in range(2)]
-    result += [[make(np.abs(generator.standard_normal(shape)) + 0.5, dtype) for shape in shapes] for _ in range(CALLS[name][0])]
+    result += [
+        [make(np.abs(generator.standard_normal(shape)) + 0.5, dtype) for shape in shapes] for _ in range(CALLS[name][0])
+    ]
     if name == "rprop":
         result[2] = [make(generator.integers(-1, 2, shape), dtype) for shape in shapes]
     return result

@@ -1,4 +1,6 @@
-"""Random numbers: Philox's known answers, the numbers of docs/architecture.md computed again in NumPy, and their distributions."""
+"""Random numbers: Philox's known answers, the numbers of docs/architecture.md computed again in
+NumPy, and their distributions.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_uniform(n: int) -> None:
     out = BFloat16(np.zeros(n, np.uint16))
     call("uniform_", [out], out, 0.0, 1.0, seed=SEED, offset=OFFSET)
     np.testing.assert_array_equal(out.values(), ((words32(n) >> np.uint64(24)) * 2.0**-8).astype(np.float32))
-    np.testing.assert_allclose(draw("uniform_", (n,), "float64", -3.0, 5.0), -3 + uniform64(n) * 8, rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(
+        draw("uniform_", (n,), "float64", -3.0, 5.0), -3 + uniform64(n) * 8, rtol=1e-15, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,4 +1,6 @@
-"""Kernels of recurrent layers against the steps one by one in NumPy: blocks of the batch, layouts, and bad shapes."""
+"""Kernels of recurrent layers against the steps one by one in NumPy: blocks of the batch, layouts,
+and bad shapes.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,13 @@ def test_layouts(layout: str) -> None:
 def test_gradients_that_are_not_there(missing: int, reverse: bool) -> None:
     gates, h, c, weight = arguments("float64", 3, 20, 4)
     made = ops.lstm_sequence(gates, h, c, weight, reverse)
-    grads = [None if i == missing else random_tensor(tuple(one.shape), "float64", "contiguous", i) for i, one in enumerate(made)]
-    expected = backward(*(None if g is None else wide(g) for g in grads), wide(h), wide(c), wide(weight), *map(wide, made), reverse)
+    grads = [
+        None if i == missing else random_tensor(tuple(one.shape), "float64", "contiguous", i)
+        for i, one in enumerate(made)
+    ]
+    expected = backward(
+        *(None if g is None else wide(g) for g in grads), wide(h), wide(c), wide(weight), *map(wide, made), reverse
+    )
     for got, wanted in zip(ops.lstm_sequence_backward(*grads, h, c, weight, *made, reverse), expected, strict=True):
         assert_values(got, wanted, scale=100)
 
@@ -103,10 +110,16 @@ def test_shapes_that_do_not_fit() -> None:
 CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
-def layer_arguments(cell: str, over_time: tuple[int, ...], batch: int, size: int, hidden: int, dtype: str = "float32") -> list[Any]:
+def layer_arguments(
+    cell: str, over_time: tuple[int, ...], batch: int, size: int, hidden: int, dtype: str = "float32"
+) -> list[Any]:
     width = CELLS[cell] * hidden
-    input, h0 = (random_tensor(shape, dtype, "contiguous", i) for i, shape in enumerate([(*over_time, size), (batch, hidden)]))
-    weight, input_weight = (random_tensor((width, n), dtype, "contiguous", n) / max(n, 1) ** 0.5 for n in (hidden, size))
+    input, h0 = (
+        random_tensor(shape, dtype, "contiguous", i) for i, shape in enumerate([(*over_time, size), (batch, hidden)])
+    )
+    weight, input_weight = (
+        random_tensor((width, n), dtype, "contiguous", n) / max(n, 1) ** 0.5 for n in (hidden, size)
+    )
     c0 = random_tensor((batch, hidden), dtype, "contiguous", 2) if cell == "lstm" else None
     bias = random_tensor((width,), dtype, "contiguous", 3) if cell == "gru" else None
     return [input, input_weight, random_tensor((width,), dtype, "contiguous", 4), h0, c0, weight, bias]
@@ -143,9 +156,13 @@ def test_layers_of_every_cell(cell: str, reverse: bool, batch: int, hidden: int,
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("steps", "batch", "size", "hidden"), [(4, 12, 37, 48), (4, 29, 3, 9), (2, 40, 300, 21), (3, 20, 0, 16)])
+@pytest.mark.parametrize(
+    ("steps", "batch", "size", "hidden"), [(4, 12, 37, 48), (4, 29, 3, 9), (2, 40, 300, 21), (3, 20, 0, 16)]
+)
 def test_the_input_of_every_step(cell: str, bias: bool, steps: int, batch: int, size: int, hidden: int) -> None:
-    """Sizes whose input is multiplied step by step, with rows and units left over, and an input of no features."""
+    """Sizes whose input is multiplied step by step, with rows and units left over, and an input of
+    no features.
+    """
     given = layer_arguments(cell, (steps, batch), batch, size, hidden, "float64")
     if not bias:
         given[2] = None

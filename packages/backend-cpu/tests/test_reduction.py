@@ -39,7 +39,9 @@ def test_sum(dtype: str) -> None:
         expected = array.astype(np.int64).sum(tuple(dims)) if array.dtype == bool else array.sum(tuple(dims))
         assert_values(ops.sum(x, dims), expected, scale=np.abs(array).sum(tuple(dims)), units=4)
         assert_values(
-            ops.sum(x, dims, True), array.sum(tuple(dims), keepdims=True), scale=np.abs(array).sum(tuple(dims), keepdims=True)
+            ops.sum(x, dims, True),
+            array.sum(tuple(dims), keepdims=True),
+            scale=np.abs(array).sum(tuple(dims), keepdims=True),
         )
 
 
@@ -59,7 +61,8 @@ def test_prod(dtype: str) -> None:
     everything = random_tensor((3, 4), dtype, "transposed")
     with np.errstate(over="ignore"):
         assert_values(
-            ops.prod(everything), np.asarray(wide(everything).astype(object).prod()).astype(wide(ops.prod(everything)).dtype)
+            ops.prod(everything),
+            np.asarray(wide(everything).astype(object).prod()).astype(wide(ops.prod(everything)).dtype),
         )
 
 
@@ -99,7 +102,10 @@ def test_results_do_not_depend_on_threads() -> None:
         for threads in (1, 2):
             candelabra.set_num_threads(threads)
             results.append(
-                [wide(f).tobytes() for f in (x.sum(), x.var(), x.reshape(-1, 6).sum(0), ops.logsumexp(x, [0]), x.cumsum(0))]
+                [
+                    wide(f).tobytes()
+                    for f in (x.sum(), x.var(), x.reshape(-1, 6).sum(0), ops.logsumexp(x, [0]), x.cumsum(0))
+                ]
             )
     finally:
         candelabra.set_num_threads(before)
@@ -229,7 +235,9 @@ def test_vector_norm_of_large_float32() -> None:
 def test_logsumexp(dtype: str) -> None:
     for x, array, dims in cases(dtype):
         if dims:
-            assert_values(ops.logsumexp(x, dims), logsumexp(array, axis=tuple(dims)), scale=1 + np.abs(array).max(tuple(dims)))
+            assert_values(
+                ops.logsumexp(x, dims), logsumexp(array, axis=tuple(dims)), scale=1 + np.abs(array).max(tuple(dims))
+            )
     special = np.array(
         [[np.inf, 1.0, 2], [-np.inf, -np.inf, -np.inf], [np.nan, 1, 2], [1000, 1000, -np.inf], [-1000, -1001, -1002]]
     )

@@ -1,4 +1,6 @@
-"""Elementwise kernels where an operand repeats a row: numbers of channels, channels last, and rows too short to be worth a block."""
+"""Elementwise kernels where an operand repeats a row: numbers of channels, channels last, and rows
+too short to be worth a block.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_short_rows_of_results(dtype: str, length: int) -> None:
     np.testing.assert_array_equal(rows.numpy()[..., 1 : length + 1], wanted)
     np.testing.assert_array_equal(rows.numpy()[..., 0], y[..., 0])
     swapped = b.transpose(0, 2)[:, 3:]
-    np.testing.assert_array_equal((swapped * swapped).numpy(), np.square(y[..., 1 : length + 1].transpose(2, 1, 0, 3)[:, 3:]))
+    np.testing.assert_array_equal(
+        (swapped * swapped).numpy(), np.square(y[..., 1 : length + 1].transpose(2, 1, 0, 3)[:, 3:])
+    )
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16"])

@@ -20,8 +20,11 @@ def test_cumsum(dtype: str) -> None:
             exact = array.astype({"f": np.longdouble, "c": np.clongdouble}.get(array.dtype.kind, np.int64))
             expected = array if x.ndim == 0 else np.cumsum(exact, dim).astype(array.dtype)
             scale = np.abs(array) if x.ndim == 0 else np.cumsum(np.abs(array), dim)
-            # float64 is added in float64: each element carries the rounding of some hundred additions.
-            assert_values(ops.cumsum(x, dim), expected, scale=scale, units=32 if dtype in ("float64", "complex128") else 1)
+            # float64 is added in float64: each element carries the rounding of some hundred
+            # additions.
+            assert_values(
+                ops.cumsum(x, dim), expected, scale=scale, units=32 if dtype in ("float64", "complex128") else 1
+            )
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -95,7 +98,9 @@ def test_wraps() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
 def test_extrema_of_long_lines(dtype: str) -> None:
-    """Lines in which the extremum changes seldom, often and everywhere, and NaN, after which all is NaN."""
+    """Lines in which the extremum changes seldom, often and everywhere, and NaN, after which all is
+    NaN.
+    """
     rng = np.random.default_rng(0)
     lines = [rng.integers(0, 200, 1003), np.arange(1003) // 5, 200 - np.arange(1003) // 6, np.zeros(1003)]
     values = np.stack(lines).astype(np.float64)

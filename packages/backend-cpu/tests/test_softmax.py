@@ -34,7 +34,9 @@ def test_log_softmax(dtype: str) -> None:
         for dim in along(x):
             array = wide(x)
             expected = np.zeros(()) if x.ndim == 0 else special.log_softmax(array, dim)
-            assert_values(ops.log_softmax(x, dim), expected, scale=np.abs(expected) + np.abs(array).max(initial=1), units=2)
+            assert_values(
+                ops.log_softmax(x, dim), expected, scale=np.abs(expected) + np.abs(array).max(initial=1), units=2
+            )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -54,7 +56,9 @@ def test_gradients(dtype: str) -> None:
             log_y = ops.log_softmax(x, dim)
             weight = np.exp(wide(log_y))
             expected = g - weight * g.sum(dim, keepdims=True)
-            scale = np.abs(g) + weight * (np.abs(g).sum(dim, keepdims=True) + np.abs(wide(log_y) * g.sum(dim, keepdims=True)))
+            scale = np.abs(g) + weight * (
+                np.abs(g).sum(dim, keepdims=True) + np.abs(wide(log_y) * g.sum(dim, keepdims=True))
+            )
             assert_values(ops.log_softmax_backward(grad, log_y, dim), expected, scale=scale)
 
 
@@ -72,7 +76,11 @@ def test_special_values(dtype: str) -> None:
         ]
     )
     with np.errstate(all="ignore"):
-        for x, dim in ((tensor(rows, dtype), 1), (tensor(rows.T.copy(), dtype).T, 1), (tensor(np.tile(rows.T, (1, 3)), dtype), 0)):
+        for x, dim in (
+            (tensor(rows, dtype), 1),
+            (tensor(rows.T.copy(), dtype).T, 1),
+            (tensor(np.tile(rows.T, (1, 3)), dtype), 0),
+        ):
             array = wide(x)
             shifted = array - array.max(dim, keepdims=True)
             expected = np.exp(shifted) / np.exp(shifted).sum(dim, keepdims=True)
@@ -92,7 +100,9 @@ def test_long_lines_are_accurate() -> None:
     x = random_tensor((2, 500_000), "float32")
     for value, dim in ((x, 1), (x.T.contiguous(), 0)):
         expected = special.softmax(wide(value), dim)
-        assert_values(ops.softmax(value, dim), expected, scale=expected * (2 + wide(value).max(dim, keepdims=True) - wide(value)))
+        assert_values(
+            ops.softmax(value, dim), expected, scale=expected * (2 + wide(value).max(dim, keepdims=True) - wide(value))
+        )
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "complex64"])

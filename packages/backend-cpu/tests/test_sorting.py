@@ -161,7 +161,9 @@ def test_positions_of_ranks(dtype: str, pattern: str) -> None:
     generator = np.random.default_rng(4)
     for n in (1, 7, 300, 2047, 5000):
         array = generator.integers(-100, 100, n) if pattern != "few" else generator.integers(0, 3, n)
-        array = {"ascending": np.sort(array), "descending": np.sort(array)[::-1], "equal": np.full(n, 3)}.get(pattern, array)
+        array = {"ascending": np.sort(array), "descending": np.sort(array)[::-1], "equal": np.full(n, 3)}.get(
+            pattern, array
+        )
         x = tensor(array.copy(), dtype)
         stable = np.argsort(array, kind="stable")
         for rank in {0, n // 3, n - 1}:
@@ -230,7 +232,8 @@ def test_mode_of_long_lines(dtype: str) -> None:
 
 
 def test_mode_of_keys_that_collide() -> None:
-    # Where keys differ in their first bits alone, simple hashes are all the same; more distinct ones than a table holds are sorted.
+    # Where keys differ in their first bits alone, simple hashes are all the same; more distinct
+    # ones than a table holds are sorted.
     steps = np.arange(9000) % 4096 * (1 << 51)
     check_mode(tensor(steps, "int64"), 0)
     check_mode(tensor(np.concatenate([np.arange(60_000), [17]]) * 65536, "int64"), 0)

@@ -1,4 +1,6 @@
-"""Tensors of every dtype and memory layout, and their values as NumPy arrays of the widest dtype of their kind."""
+"""Tensors of every dtype and memory layout, and their values as NumPy arrays of the widest dtype of
+their kind.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def cases(shapes: list[tuple[int, ...]], dtype: str) -> Iterator[Any]:
 
 
 def assert_values(result: Any, expected: Any, *, scale: Any = None, units: float = 4.0) -> None:
-    """Compare: integers exactly, others to so many units in the last place of `scale` (by default of the expected values)."""
+    """Compare: integers exactly, others to so many units in the last place of `scale` (by default
+    of the expected values).
+    """
     expected = np.asarray(expected)
     assert tuple(result.shape) == expected.shape
     values = wide(result)

@@ -4,20 +4,20 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/accelerator.hpp"
+#include "families.hpp"
 #include "memory/allocator.hpp"
 #include "memory/copy.hpp"
-#include "vendor/cudnn/cudnn.hpp"
-#include "vendor/cufft/cufft.hpp"
+#include "runtime/accelerator.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/event.hpp"
-#include "families.hpp"
 #include "runtime/faults.hpp"
-#include "vendor/libraries.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/sync_debug.hpp"
+#include "vendor/cudnn/cudnn.hpp"
+#include "vendor/cufft/cufft.hpp"
+#include "vendor/libraries.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -53,12 +53,14 @@ int32_t synchronize(int32_t device) {
 int32_t allocate_memory(int32_t device, size_t bytes, void* stream, void** result) {
   return guarded([&] {
     if (in_forked_child()) const DeviceGuard refused(device);
-    *result = allocator(device).allocate(bytes, stream);  // goes to the device only where it asks for more memory
+    // Goes to the device only where it asks for more memory
+    *result = allocator(device).allocate(bytes, stream);
   });
 }
 
 void deallocate_memory(int32_t device, void* memory, size_t, void*) {
-  // In a forked child, and after a failure that ended the context, there is nobody left to give it to.
+  // In a forked child, and after a failure that ended the context, there is nobody left to give it
+  // to.
   if (!in_forked_child() && has_allocator(device)) guarded([&] { allocator(device).deallocate(memory); });
 }
 
@@ -99,8 +101,9 @@ cb_backend make_table() {
   table.abi_minor = CB_ABI_MINOR;
   table.device_type = "cuda";
   table.version = CANDELABRA_VERSION;
-  table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS |
-                       CB_CAP_IPC | CB_CAP_GRAPHS | (accelerator_table()->collectives ? CB_CAP_COLLECTIVES : 0);
+  table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY |
+                       CB_CAP_PEER_ACCESS | CB_CAP_IPC | CB_CAP_GRAPHS |
+                       (accelerator_table()->collectives ? CB_CAP_COLLECTIVES : 0);
   table.kernels = kernels().entries().data();
   table.kernel_count = kernels().entries().size();
   table.initialize = initialize;
@@ -126,12 +129,16 @@ cb_backend make_table() {
       if (has_allocator(device)) allocator(device).empty_cache();
     });
   };
-  table.set_memory_limit = [](int32_t device, int64_t bytes) { return guarded([&] { allocator(device).set_limit(bytes); }); };
+  table.set_memory_limit = [](int32_t device, int64_t bytes) {
+    return guarded([&] { allocator(device).set_limit(bytes); });
+  };
   table.after_fork_in_child = devices_after_fork;
   table.stream_create = [](int32_t device, int32_t priority, void** result) {
     return guarded([&] { *result = stream_create(device, priority); });
   };
-  table.stream_destroy = [](int32_t device, void* stream) { guarded([&] { stream_destroy(device, as_stream(stream)); }); };
+  table.stream_destroy = [](int32_t device, void* stream) {
+    guarded([&] { stream_destroy(device, as_stream(stream)); });
+  };
   table.stream_synchronize = [](int32_t device, void* stream) {
     return guarded([&] { stream_synchronize(device, as_stream(stream)); });
   };
@@ -178,7 +185,8 @@ extern "C" CB_EXPORT void candelabra_cuda_set_library_folders(const char* folder
   candelabra::cuda::set_library_folders(folders);
 }
 
-// Likewise: what the user sets in candelabra.backends.cuda and .cudnn, by the names in settings.hpp.
+// Likewise: what the user sets in candelabra.backends.cuda and .cudnn, by the names in
+// settings.hpp.
 extern "C" CB_EXPORT void candelabra_cuda_set_switch(const char* name, int value) {
   if (std::strcmp(name, "cufft_clear") == 0) candelabra::cuda::clear_transform_plans();
   if (std::atomic<int>* found = candelabra::cuda::setting(name)) *found = value;

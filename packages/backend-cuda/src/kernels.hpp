@@ -1,8 +1,9 @@
 // What a kernel is written with: its arguments, how it fails, and the table it is entered in.
 //
-// kernels/FAMILY.cu defines, in namespace candelabra::cuda, functions `void add(Call& call)` that queue work on call.stream(), and
-// one `void register_FAMILY(KernelTable& table)`. CMake writes the list of families from the files. Everything of a family but its
-// register function stays in an unnamed namespace.
+// kernels/FAMILY.cu defines, in namespace candelabra::cuda, functions `void add(Call& call)` that
+// queue work on call.stream(), and one `void register_FAMILY(KernelTable& table)`. CMake writes the
+// list of families from the files. Everything of a family but its register function stays in an
+// unnamed namespace.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,8 +28,8 @@ class Call : public kernel::Call {
   cudaStream_t stream() const { return static_cast<cudaStream_t>(raw()->stream); }
 };
 
-// Makes the call's device the thread's, runs the kernel, and looks for failures: of the launch always, of the run where
-// CANDELABRA_LAUNCH_BLOCKING=1 has every kernel waited for.
+// Makes the call's device the thread's, runs the kernel, and looks for failures: of the launch
+// always, of the run where CANDELABRA_LAUNCH_BLOCKING=1 has every kernel waited for.
 int32_t run_kernel(cb_call* raw, void (*kernel)(Call&)) noexcept;
 
 // The C entry of a kernel.

@@ -1,4 +1,6 @@
-"""Whether there is a GPU: tests that need one ask for the fixture `cuda` and are skipped, with the reason, where there is none."""
+"""Whether there is a GPU: tests that need one ask for the fixture `cuda` and are skipped, with the
+reason, where there is none.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without candelabra-backend-cpu's own kernels, at the edges of functions there is nothing to compare with."""
+    """Without candelabra-backend-cpu's own kernels, at the edges of functions there is nothing to
+    compare with.
+    """
     if "cpu" in candelabra.backends.installed():
         candelabra.backends.load("cpu")
         if _C.backend_info("cpu")["compiled"]:
@@ -54,7 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     why = reason_without_gpu()
-    return "cuda: " + (candelabra.cuda.get_device_name() if why is None else f"tests that need a GPU are skipped: {why}")
+    return "cuda: " + (
+        candelabra.cuda.get_device_name() if why is None else f"tests that need a GPU are skipped: {why}"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +73,9 @@ def cuda() -> candelabra.device:
 
 
 def is_emulated() -> bool:
-    """Return whether the GPUs are made up (tests/emulation): several ranks may share one, and drivers fail when asked to."""
+    """Return whether the GPUs are made up (tests/emulation): several ranks may share one, and
+    drivers fail when asked to.
+    """
     return candelabra.cuda.is_available() and candelabra.cuda.get_device_name() == "Emulated device"
 
 

@@ -1,4 +1,6 @@
-"""Attention on a device against the whole matrix of weights in NumPy: tiles and their rests, masks, shared heads."""
+"""Attention on a device against the whole matrix of weights in NumPy: tiles and their rests, masks,
+shared heads.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_forward_and_backward(cuda, sizes, kind, causal, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("sizes", [(2, 2, 2, 16, 24, 8, 8), (1, 4, 2, 33, 70, 64, 32), (1, 6, 1, 40, 17, 128, 128)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(2, 2, 2, 16, 24, 8, 8), (1, 4, 2, 33, 70, 64, 32), (1, 6, 1, 40, 17, 128, 128)], ids=str
+)
 @pytest.mark.parametrize("causal", [False, True])
 def test_by_cudnn(cuda, sizes, causal, dtype):
     with candelabra.backends.cudnn.flags(enabled=True):
@@ -79,7 +83,9 @@ def check(cuda, sizes, kind, causal, dtype):
     assert_right(got.output, want, dtype)
     assert_right(got.logsumexp, logarithms, dtype)
     d, grad = made(want.shape, dtype, 9)
-    back = candelabra.ops._scaled_dot_product_attention_backward(grad.to(cuda), *on, mask, got.output, got.logsumexp, causal, 0.3)
+    back = candelabra.ops._scaled_dot_product_attention_backward(
+        grad.to(cuda), *on, mask, got.output, got.logsumexp, causal, 0.3
+    )
     with np.errstate(invalid="ignore"):
         gradients = reference.backward(d, q, k, v, m, want, logarithms, causal, 0.3)
     for made_gradient, wanted in zip(back, gradients, strict=True):
@@ -96,11 +102,15 @@ def test_layouts_and_what_is_empty(cuda):
     zeros = candelabra.zeros(1, 1, 3, 2, device=cuda)
     nothing = candelabra.ops._scaled_dot_product_attention(zeros, zeros[:, :, :0], zeros[:, :, :0], None, False, 1.0)
     assert nothing.output.tolist() == zeros.tolist() and np.isinf(nothing.logsumexp.cpu().numpy()).all()
-    back = candelabra.ops._scaled_dot_product_attention_backward(zeros, zeros, zeros[:, :, :0], zeros[:, :, :0], None, *nothing, False, 1.0)
+    back = candelabra.ops._scaled_dot_product_attention_backward(
+        zeros, zeros, zeros[:, :, :0], zeros[:, :, :0], None, *nothing, False, 1.0
+    )
     assert back.grad_query.tolist() == zeros.tolist() and back.grad_key.shape == (1, 1, 0, 2)
     none = candelabra.ops._scaled_dot_product_attention(zeros[:, :, :0], zeros, zeros, None, False, 1.0)
     assert none.output.shape == (1, 1, 0, 2)
-    back = candelabra.ops._scaled_dot_product_attention_backward(none.output, zeros[:, :, :0], zeros, zeros, None, *none, False, 1.0)
+    back = candelabra.ops._scaled_dot_product_attention_backward(
+        none.output, zeros[:, :, :0], zeros, zeros, None, *none, False, 1.0
+    )
     assert back.grad_value.tolist() == zeros.tolist()
     flat = candelabra.ops._scaled_dot_product_attention(zeros, zeros, zeros[..., :0], None, False, 1.0)
     assert flat.output.shape == (1, 1, 3, 0)

@@ -1,4 +1,6 @@
-"""Convolutions on a device against sums in NumPy: dimensions, groups, layouts, dtypes; cuDNN's and the backend's own kernel."""
+"""Convolutions on a device against sums in NumPy: dimensions, groups, layouts, dtypes; cuDNN's and
+the backend's own kernel.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def way(request):
 
 
 def made(sizes, dtype, seed):
-    """Small integers, with an imaginary part where the dtype has one: their products are exact in every dtype."""
+    """Small integers, with an imaginary part where the dtype has one: their products are exact in
+    every dtype.
+    """
     rng = np.random.default_rng(seed)
     values = rng.integers(-3, 4, size=sizes) if not dtype.startswith("uint") else rng.integers(0, 4, size=sizes)
     if dtype.startswith("complex"):
@@ -108,7 +112,9 @@ def test_strides_of_any_kind(cuda):
         (x[:1, :3].expand(3, 3, 9, 8), a[[0, 0, 0], :3]),
     ]
     for seen, values in cases:
-        assert_right(candelabra.ops.convolution(seen, k, None, *rest), reference.forward(values, w, None, *rest), "float32")
+        assert_right(
+            candelabra.ops.convolution(seen, k, None, *rest), reference.forward(values, w, None, *rest), "float32"
+        )
     turned = k.transpose(2, 3)
     assert_right(
         candelabra.ops.convolution(x[:, :3], turned, None, *rest),

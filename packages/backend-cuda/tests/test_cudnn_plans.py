@@ -1,4 +1,6 @@
-"""Whether cuDNN has plans for what the backend asks of it: the library makes them for a device that is only described (tests/cudnn)."""
+"""Whether cuDNN has plans for what the backend asks of it: the library makes them for a device that
+is only described (tests/cudnn).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 def _folders(*names: str) -> list[Path]:
     """Folders of headers of NVIDIA's packages, and of a toolkit."""
-    roots = [Path(entry) / "nvidia" for entry in sys.path] + [Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-13*"))]
+    roots = [Path(entry) / "nvidia" for entry in sys.path] + [
+        Path("/usr/local/cuda"),
+        *sorted(Path("/usr/local").glob("cuda-13*")),
+    ]
     return [folder for root in roots for name in names if (folder := root / name).is_dir()]
 
 
@@ -52,7 +57,12 @@ def test_every_graph_has_a_plan(tmp_path, core_headers):
         ],
         check=True,
     )
-    sources = [HERE / "plans.cpp", HERE / "runtime.cpp", *sorted((SOURCE / "vendor" / "cudnn").glob("cudnn*.cpp")), SOURCE / "vendor" / "libraries.cpp"]
+    sources = [
+        HERE / "plans.cpp",
+        HERE / "runtime.cpp",
+        *sorted((SOURCE / "vendor" / "cudnn").glob("cudnn*.cpp")),
+        SOURCE / "vendor" / "libraries.cpp",
+    ]
     subprocess.run(
         [compiler, "-std=gnu++20", "-O1", *warnings, f"-I{SOURCE}", f"-I{core_headers}", "-isystem", str(runtime), "-isystem", str(runtime / "cccl"),
          "-isystem", str(cudnn), *map(str, sources), "-ldl", "-o", str(program)],

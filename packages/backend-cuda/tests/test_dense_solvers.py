@@ -1,5 +1,6 @@
-"""Factorizations, systems, eigenvalues: what the conformance suite does not reach. Sizes at which another routine is taken, singular
-and infinite matrices, strided results, failures."""
+"""Factorizations, systems, eigenvalues: what the conformance suite does not reach. Sizes at which
+another routine is taken, singular and infinite matrices, strided results, failures.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,10 @@ def close(result: candelabra.Tensor, expected: np.ndarray, scale: float = 1.0) -
     wide = result.dtype in (candelabra.float64, candelabra.complex128)
     tolerance = scale * (1e-10 if wide else 2e-3)
     np.testing.assert_allclose(
-        result.cpu().numpy(), expected, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(expected).max(initial=0)))
+        result.cpu().numpy(),
+        expected,
+        rtol=tolerance,
+        atol=tolerance * max(1.0, float(np.abs(expected).max(initial=0))),
     )
 
 
@@ -124,7 +128,11 @@ class TestFactorizations:
                 A = on(cuda, np.ascontiguousarray(a.swapaxes(-1, -2))).mT if turned else on(cuda, a)
                 close(on(cuda, triangle) @ candelabra.linalg.solve_triangular(A, on(cuda, b), upper=upper), b)
                 right = np.ascontiguousarray(b.swapaxes(-1, -2))
-                close(candelabra.linalg.solve_triangular(A, on(cuda, right), upper=upper, left=False) @ on(cuda, triangle), right)
+                close(
+                    candelabra.linalg.solve_triangular(A, on(cuda, right), upper=upper, left=False)
+                    @ on(cuda, triangle),
+                    right,
+                )
 
     def test_ldl(self, cuda: candelabra.device, shape: tuple[int, ...], dtype: str) -> None:
         a, b = square(shape, dtype), made((*shape, 3), dtype, 1)
@@ -231,7 +239,8 @@ def test_pivots_that_cannot_be(cuda: candelabra.device) -> None:
     with pytest.raises(RuntimeError, match="linalg.lu_solve: pivots must be between 1 and 3, but got 7"):
         completed(candelabra.linalg.lu_solve, LU, high, b)
     with pytest.raises(
-        RuntimeError, match="linalg.ldl_solve: pivots must be numbers of rows from 1 to 3, or their negatives, but got 0"
+        RuntimeError,
+        match="linalg.ldl_solve: pivots must be numbers of rows from 1 to 3, or their negatives, but got 0",
     ):
         completed(candelabra.linalg.ldl_solve, LU, none, b)
 

@@ -1,4 +1,6 @@
-"""Two GPUs in one process: copies, operators, streams, gradients, failures, collectives on the one that is not the current device."""
+"""Two GPUs in one process: copies, operators, streams, gradients, failures, collectives on the one
+that is not the current device.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_copying_into_a_tensor_of_another_device(two):
     np.testing.assert_array_equal(target.cpu().numpy(), numbers.astype(np.float64))
     target = candelabra.zeros(3, 4, 12, dtype=candelabra.int32, device=second)[:, :, ::2]
     target.copy_(source * 10)
-    np.testing.assert_array_equal(target.cpu().numpy(), np.broadcast_to((numbers * np.float32(10)).astype(np.int32), (3, 4, 6)))
+    np.testing.assert_array_equal(
+        target.cpu().numpy(), np.broadcast_to((numbers * np.float32(10)).astype(np.int32), (3, 4, 6))
+    )
     overlapping = candelabra.arange(10.0, device=second)
     overlapping[1:].copy_(overlapping[:-1].to(first))
     assert overlapping.tolist() == [0, *range(9)]
@@ -80,10 +84,20 @@ def test_the_current_device(two):
     x = candelabra.ones(3, device=second)
     with candelabra.cuda.device_of(x):
         assert candelabra.empty(1, device="cuda").device == second
-    for made in (candelabra.zeros_like(x), x.new_ones(2), x.new_tensor([1]), x.clone(), candelabra.rand_like(x), x[0], x.long()):
+    for made in (
+        candelabra.zeros_like(x),
+        x.new_ones(2),
+        x.new_tensor([1]),
+        x.clone(),
+        candelabra.rand_like(x),
+        x[0],
+        x.long(),
+    ):
         assert made.device == second
     assert (
-        candelabra.zeros(2, device=1).device == second and x.to(0).device == candelabra.device(0) == first and x.get_device() == 1
+        candelabra.zeros(2, device=1).device == second
+        and x.to(0).device == candelabra.device(0) == first
+        and x.get_device() == 1
     )
     with pytest.raises(RuntimeError, match="cuda:2|device"):
         candelabra.zeros(1, device="cuda:2")
@@ -107,7 +121,9 @@ def test_operators_on_the_other_device(two):
     np.testing.assert_allclose(factor.cpu().numpy(), np.linalg.cholesky(square), rtol=1e-4, atol=1e-4)
     image, weight = values(2, 3, 8, 8), values(4, 3, 1, 1)
     made = candelabra.nn.functional.conv2d(candelabra.tensor(image).to(second), candelabra.tensor(weight).to(second))
-    np.testing.assert_allclose(made.cpu().numpy(), np.einsum("nchw,oc->nohw", image, weight[:, :, 0, 0]), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        made.cpu().numpy(), np.einsum("nchw,oc->nohw", image, weight[:, :, 0, 0]), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_the_same_numbers_are_drawn(two):
@@ -196,7 +212,9 @@ def test_optimizers_and_clipping_with_parameters_on_two_devices(two):
     ):
         found = []
         for places, options in (((0, 0), {}), ((0, 1), {}), ((0, 1), {"foreach": True}), ((1, 0), {"fused": True})):
-            parameters = [nn.Parameter(candelabra.tensor(values(4, k + 1)).to(two[place])) for k, place in enumerate(places)]
+            parameters = [
+                nn.Parameter(candelabra.tensor(values(4, k + 1)).to(two[place])) for k, place in enumerate(places)
+            ]
             optimizer = make(parameters, **options)
             for _ in range(3):
                 optimizer.zero_grad()
@@ -283,7 +301,12 @@ def test_files_and_copies_keep_the_device(two):
     assert copy.deepcopy(x).device == second
     file = io.BytesIO()
     candelabra.save({"x": x}, file)
-    for where, device in ((None, second), ("cpu", candelabra.device("cpu")), ("cuda:0", first), ({"cuda:1": "cuda:0"}, first)):
+    for where, device in (
+        (None, second),
+        ("cpu", candelabra.device("cpu")),
+        ("cuda:0", first),
+        ({"cuda:1": "cuda:0"}, first),
+    ):
         file.seek(0)
         loaded = candelabra.load(file, map_location=where)["x"]
         assert loaded.device == device

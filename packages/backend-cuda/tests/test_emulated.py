@@ -1,6 +1,8 @@
-"""The kernels on an emulated device (``tests/emulation``), in the ways that find races, reads beyond the end and memory let go too early.
+"""The kernels on an emulated device (``tests/emulation``), in the ways that find races, reads
+beyond the end and memory let go too early.
 
-Needs what ``python packages/backend-cuda/tests/emulation/build.py FOLDER`` has built: ``CANDELABRA_EMULATED=FOLDER`` says where it is.
+Needs what ``python packages/backend-cuda/tests/emulation/build.py FOLDER`` has built:
+``CANDELABRA_EMULATED=FOLDER`` says where it is.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ FOLDER = os.environ.get("CANDELABRA_EMULATED", "")
 sys.path.insert(0, str(HERE / "emulation"))
 
 needs_build = pytest.mark.skipif(
-    not FOLDER, reason="CANDELABRA_EMULATED names no folder that packages/backend-cuda/tests/emulation/build.py has built"
+    not FOLDER,
+    reason="CANDELABRA_EMULATED names no folder that packages/backend-cuda/tests/emulation/build.py has built",
 )
 
 GUARDED = {"CANDELABRA_EMULATION_GUARD": "1", "CANDELABRA_CUDA_ALLOC_CONF": "caching:False"}
@@ -68,7 +71,11 @@ def test_a_race_depends_on_the_order():
         ("ended lane", {}, "-134744073 "),
         ("leftovers", {}, "7 -134744073 "),
         ("bounds", {}, "cudaErrorLaunchFailure: emulation: a block of more threads than __launch_bounds__ says"),
-        ("short dynamic", {}, "cudaErrorIllegalAddress: emulation: an access beyond the 128 bytes of dynamic shared memory"),
+        (
+            "short dynamic",
+            {},
+            "cudaErrorIllegalAddress: emulation: an access beyond the 128 bytes of dynamic shared memory",
+        ),
         ("beyond", GUARDED, "cudaErrorIllegalAddress: emulation: an access to address"),
         ("beyond", GUARDED, "byte 4000 of an allocation of 4000 bytes, thread (0, 0, 0)"),
         ("before", {"CANDELABRA_EMULATION_GUARD": "before"}, "byte -4 of an allocation of 4000 bytes"),
@@ -129,7 +136,11 @@ def test_strict_translation(tmp_path):
     path.write_text("__global__ void __launch_bounds__(f(2), 1) k(int* a) {\n  __shared__ T<int, 2> x[3], y;\n}\n")
     bounds, shared = translated(path, strict=True).splitlines()[1:3]
     assert bounds.endswith("k(int* a) { ::emulation::within(f(2));")
-    assert shared.count("::emulation::fresh(block, &x, sizeof x)") == shared.count("::emulation::fresh(block, &y, sizeof y)") == 1
+    assert (
+        shared.count("::emulation::fresh(block, &x, sizeof x)")
+        == shared.count("::emulation::fresh(block, &y, sizeof y)")
+        == 1
+    )
     assert "emulation" not in translated(path)
 
 

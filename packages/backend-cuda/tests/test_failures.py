@@ -1,4 +1,6 @@
-"""What goes wrong with a GPU is said clearly: over an emulated device (tests/emulation), whose driver and kernels fail when asked to."""
+"""What goes wrong with a GPU is said clearly: over an emulated device (tests/emulation), whose
+driver and kernels fail when asked to.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def output_of(code: str, **environment: str) -> str:
         ),
         ({"CANDELABRA_EMULATION_DRIVER": "broken"}, "the NVIDIA driver does not start: cudaErrorSystemNotReady"),
         ({"CANDELABRA_EMULATION_DEVICES": "0"}, "no NVIDIA device: the driver sees none"),
-        ({"CANDELABRA_EMULATION_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "7"}, "the driver sees none (CUDA_VISIBLE_DEVICES=7)"),
+        (
+            {"CANDELABRA_EMULATION_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "7"},
+            "the driver sees none (CUDA_VISIBLE_DEVICES=7)",
+        ),
         (
             {"CANDELABRA_EMULATION_CAPABILITY": "75"},
             "no device that this build has kernels for: device 0 has compute capability 7.5, the kernels are for 90",
@@ -87,7 +92,11 @@ FAILING = """
 
 def test_a_failed_kernel_is_reported_when_somebody_waits(emulated):
     """Two fills, then exp, which fails: nothing knows before the device is waited for."""
-    environment = {"CANDELABRA_EMULATION_FAIL_LAUNCH": "3", "CANDELABRA_EMULATION_DEFERRED": "1", "CANDELABRA_LAUNCH_BLOCKING": "0"}
+    environment = {
+        "CANDELABRA_EMULATION_FAIL_LAUNCH": "3",
+        "CANDELABRA_EMULATION_DEFERRED": "1",
+        "CANDELABRA_LAUNCH_BLOCKING": "0",
+    }
     call, wait, host = output_of(FAILING, **environment).splitlines()
     assert call == "nothing"
     assert wait.startswith("AcceleratorError: ") and "CUDA error cudaErrorIllegalAddress" in wait
@@ -96,9 +105,17 @@ def test_a_failed_kernel_is_reported_when_somebody_waits(emulated):
 
 
 def test_blocking_launches_name_the_operator(emulated):
-    environment = {"CANDELABRA_EMULATION_FAIL_LAUNCH": "3", "CANDELABRA_EMULATION_DEFERRED": "1", "CANDELABRA_LAUNCH_BLOCKING": "1"}
+    environment = {
+        "CANDELABRA_EMULATION_FAIL_LAUNCH": "3",
+        "CANDELABRA_EMULATION_DEFERRED": "1",
+        "CANDELABRA_LAUNCH_BLOCKING": "1",
+    }
     call, wait, host = output_of(FAILING, **environment).splitlines()
-    assert call.startswith("AcceleratorError: exp") and "CUDA error cudaErrorIllegalAddress" in call and "says which" not in call
+    assert (
+        call.startswith("AcceleratorError: exp")
+        and "CUDA error cudaErrorIllegalAddress" in call
+        and "says which" not in call
+    )
     assert wait == "nothing" and host == "[1.0, 1.0]"
 
 
@@ -132,7 +149,9 @@ def test_out_of_memory_tells_what_is_held(emulated):
 def test_tensors_of_other_devices_are_named(emulated):
     x, other = candelabra.ones(3, device=emulated), candelabra.ones(3, device="cuda:1")
     for a, b in ((x, other), (x, candelabra.ones(3)), (candelabra.ones(3), other)):
-        with pytest.raises(RuntimeError, match=rf"same device, but found at least two devices, {a.device} and {b.device}"):
+        with pytest.raises(
+            RuntimeError, match=rf"same device, but found at least two devices, {a.device} and {b.device}"
+        ):
             a + b
     with pytest.raises(RuntimeError, match="index 7"):
         candelabra.ones(3, device="cuda:7")
@@ -158,4 +177,6 @@ def test_memory_that_cannot_be_shared(emulated):
         print(failing(here.send, candelabra.ones(1 << 20, device="cuda")))
     """
     said = output_of(code, CANDELABRA_CUDA_ALLOC_CONF="expandable_segments:True")
-    assert said.startswith("RuntimeError: ") and "cannot be shared with other processes" in said and "expandable" in said
+    assert (
+        said.startswith("RuntimeError: ") and "cannot be shared with other processes" in said and "expandable" in said
+    )

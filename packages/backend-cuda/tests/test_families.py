@@ -1,4 +1,6 @@
-"""Kernels against NumPy on a GPU, over strides, sizes, broadcasts and dtypes that take each way through the launchers."""
+"""Kernels against NumPy on a GPU, over strides, sizes, broadcasts and dtypes that take each way
+through the launchers.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def test_conversions(cuda, source):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int8", "bool", "complex64"])
-@pytest.mark.parametrize("sizes", [(5,), (1000,), (300000,), (64, 1000), (1000, 64), (7, 5, 33), (3, 100000), (100000, 3)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(5,), (1000,), (300000,), (64, 1000), (1000, 64), (7, 5, 33), (3, 100000), (100000, 3)], ids=str
+)
 def test_sums(cuda, sizes, dtype):
     x = made(sizes, "int64").to(getattr(candelabra, dtype))
     moved = x.to(cuda)
@@ -59,7 +63,9 @@ def test_sums(cuda, sizes, dtype):
         want = x.sum() if dim is None else x.sum(dim)
         got = moved.sum() if dim is None else moved.sum(dim)
         np.testing.assert_allclose(np.array(got.cpu().tolist()), np.array(want.tolist()), rtol=2e-3)
-        assert (moved.any() if dim is None else moved.any(dim)).cpu().tolist() == (x.any() if dim is None else x.any(dim)).tolist()
+        assert (moved.any() if dim is None else moved.any(dim)).cpu().tolist() == (
+            x.any() if dim is None else x.any(dim)
+        ).tolist()
 
 
 @pytest.mark.same_as_cpu
@@ -69,7 +75,9 @@ def test_sums(cuda, sizes, dtype):
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_formulas_are_those_of_the_cpu(cuda, name, dtype):
-    values = np.concatenate([np.linspace(-0.99, 0.99, 1001), np.geomspace(1e-30, 1e30, 601), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    values = np.concatenate(
+        [np.linspace(-0.99, 0.99, 1001), np.geomspace(1e-30, 1e30, 601), [0.0, -0.0, np.inf, -np.inf, np.nan]]
+    )
     x = candelabra.tensor(values).to(getattr(candelabra, dtype))
     got = getattr(candelabra, name)(x.to(cuda)).cpu().numpy()
     want = getattr(candelabra, name)(x).numpy()

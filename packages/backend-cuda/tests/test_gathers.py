@@ -1,4 +1,6 @@
-"""Combinations at places, bags of rows, distances, CTC and losses of pairs on a GPU, against those of the CPU."""
+"""Combinations at places, bags of rows, distances, CTC and losses of pairs on a GPU, against those
+of the CPU.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,20 @@ import candelabra
 
 RANDOM = np.random.default_rng(7)
 FLOATS = ["float64", "float32", "float16", "bfloat16"]
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", *FLOATS, "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    *FLOATS,
+    "complex64",
+    "complex128",
+]
 ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
 
 
@@ -58,7 +73,9 @@ def test_scatter_reduce_of_strides_and_specials(cuda):
         got = self.to(cuda).t().scatter_reduce(0, index.to(cuda)[:, :2], source.to(cuda)[:, ::2], reduce)
         np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-5)
     empty = candelabra.zeros(0, dtype=candelabra.int64)
-    assert self.to(cuda).scatter_reduce(0, empty.reshape(0, 3).to(cuda), source.to(cuda)[:0, :3], "sum").cpu().shape == (2, 3)
+    assert self.to(cuda).scatter_reduce(
+        0, empty.reshape(0, 3).to(cuda), source.to(cuda)[:0, :3], "sum"
+    ).cpu().shape == (2, 3)
     with pytest.raises(RuntimeError, match="out of bounds"):
         candelabra.zeros(3, device=cuda).scatter_reduce(
             0, candelabra.tensor([3]).to(cuda), candelabra.ones(1).to(cuda), "sum"
@@ -107,7 +124,11 @@ def test_embedding_bag_refuses(cuda):
     bag = candelabra.nn.functional.embedding_bag
     with pytest.raises(RuntimeError, match="out of bounds|num_embeddings"):
         bag(indices, table, candelabra.tensor([0, 1]).to(cuda)).cpu()
-    for offsets, said in (([1, 2], "However, got 1"), ([0, 9], r"length\(2\) but got offsets\[-1\] of 9"), ([0, -1], "but got -1")):
+    for offsets, said in (
+        ([1, 2], "However, got 1"),
+        ([0, 9], r"length\(2\) but got offsets\[-1\] of 9"),
+        ([0, -1], "but got -1"),
+    ):
         with pytest.raises(RuntimeError, match=said):
             bag(indices[:2], table, candelabra.tensor(offsets).to(cuda)).cpu()
 
@@ -133,7 +154,9 @@ def test_distances(cuda, dtype, p):
         wide = candelabra.float64
         scale = max(1.0, float(wanted.to(wide).abs().max())) if wanted.numel() else 1.0
         tolerance = 256 * ROUNDING.get(dtype, 2.0**-52)
-        np.testing.assert_allclose(back.cpu().to(wide).numpy(), wanted.to(wide).numpy(), rtol=tolerance, atol=tolerance * scale)
+        np.testing.assert_allclose(
+            back.cpu().to(wide).numpy(), wanted.to(wide).numpy(), rtol=tolerance, atol=tolerance * scale
+        )
     x = made((67, 9), dtype)
     compare(candelabra.ops._pdist_forward(x.to(cuda), p), candelabra.ops._pdist_forward(x, p), 64)
 

@@ -1,4 +1,6 @@
-"""Recorded work: graphs of any accelerator, and functions and modules that run as graphs, forward and backward."""
+"""Recorded work: graphs of any accelerator, and functions and modules that run as graphs, forward
+and backward.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Algorithms and plans of NVIDIA's libraries are chosen once for calls that are alike, and measured where that is asked for."""
+"""Algorithms and plans of NVIDIA's libraries are chosen once for calls that are alike, and measured
+where that is asked for.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def test_loss_and_gradient(cuda, shape, dtype, weighted, reduction):
     target = candelabra.tensor(np.stack([classes, classes], 1)).to(cuda)[:, 0]
     on_device = None if weight is None else weight.to(cuda)
     x = scores.to(cuda)
-    loss, weights, kept = candelabra.ops.cross_entropy_forward(x, target, on_device, ignore_index=IGNORED, reduction=reduction)
+    loss, weights, kept = candelabra.ops.cross_entropy_forward(
+        x, target, on_device, ignore_index=IGNORED, reduction=reduction
+    )
     scale = 1 if reduction != "sum" else max(1.0, abs(float(want)))
     assert_right(loss.to(candelabra.float64) / scale, want / scale, dtype)
     if dtype != "float16" or total < 60000:
@@ -69,5 +71,7 @@ def test_of_infinities_and_nan(cuda):
 def test_what_is_no_class_is_reported(cuda):
     scores = candelabra.zeros(2, 3, device=cuda)
     candelabra.ops.cross_entropy_forward(scores, candelabra.tensor([0, 3]).to(cuda))
-    with pytest.raises(IndexError, match="cross_entropy_forward: Target 3 is out of bounds"):  # when the device is waited for
+    with pytest.raises(
+        IndexError, match="cross_entropy_forward: Target 3 is out of bounds"
+    ):  # when the device is waited for
         candelabra.cuda.synchronize()

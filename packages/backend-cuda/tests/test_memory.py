@@ -1,4 +1,6 @@
-"""Memory of a GPU and pinned memory of the host: what is held, pools, what is done before it runs out, who may have how much."""
+"""Memory of a GPU and pinned memory of the host: what is held, pools, what is done before it runs
+out, who may have how much.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def test_the_cache_is_given_back_before_memory_runs_out(emulated):
         try:
             candelabra.empty(200 << 20, dtype=candelabra.uint8, device="cuda")
         except candelabra.OutOfMemoryError as error:
-            assert "Tried to allocate 200.00 MiB" in str(error) and "200.00 MiB is allocated by Candelabra" in str(error)
+            assert "Tried to allocate 200.00 MiB" in str(error) and "200.00 MiB is allocated by
+            Candelabra" in str(error)
         else:
             raise AssertionError
         assert stats()["num_ooms"] == 1 and (x[:5].zero_() + 1).tolist() == [1] * 5
@@ -106,7 +109,10 @@ def test_figures(cuda):
     assert stats["allocation.all.allocated"] == 2 and stats["allocation.all.freed"] == 1
     assert stats["requested_bytes.all.allocated"] == MEBIBYTE + 1000
     assert nested["num_ooms"] == stats["num_ooms"] == 0
-    assert "Allocated memory" in candelabra.cuda.memory_summary() and "out of memory: 0" in candelabra.cuda.memory_summary()
+    assert (
+        "Allocated memory" in candelabra.cuda.memory_summary()
+        and "out of memory: 0" in candelabra.cuda.memory_summary()
+    )
     for name, wanted in (
         ("memory_cached", candelabra.cuda.memory_reserved()),
         ("max_memory_cached", candelabra.cuda.max_memory_reserved()),
@@ -214,8 +220,13 @@ def test_pinned_memory_has_a_cache_of_its_own(cuda):
     assert stats()["num_host_alloc"] == 1 and stats()["active_requests.allocated"] == 2
     assert there.sum().item() == 10000
     del again
-    assert stats()["active_requests.current"] == before["active_requests.current"] and stats()["active_requests.peak"] >= 1
-    assert candelabra.cuda.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"] == stats()["allocated_bytes.current"]
+    assert (
+        stats()["active_requests.current"] == before["active_requests.current"] and stats()["active_requests.peak"] >= 1
+    )
+    assert (
+        candelabra.cuda.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"]
+        == stats()["allocated_bytes.current"]
+    )
     candelabra.accelerator.empty_host_cache("cuda")
     assert stats()["num_host_free"] == 1 and stats()["allocated_bytes.current"] == before["allocated_bytes.current"]
 

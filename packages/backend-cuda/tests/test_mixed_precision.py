@@ -15,7 +15,8 @@ def made(*sizes: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=sizes).astype(np.float32)
 
 
-#: PyTorch's lists of what autocasting computes in which dtype on accelerators, in functions that take `x` and `y`.
+#: PyTorch's lists of what autocasting computes in which dtype on accelerators, in functions that
+#: take `x` and `y`.
 FULL = {
     "acos": lambda c, F, x: c.acos(x), "asin": lambda c, F, x: c.asin(x), "cosh": lambda c, F, x: c.cosh(x),
     "erfinv": lambda c, F, x: c.erfinv(x), "exp": lambda c, F, x: x.exp(), "expm1": lambda c, F, x: c.expm1(x),
@@ -118,7 +119,9 @@ def test_training(cuda, dtype):
         scaler.step(optimizer)
         scaler.update()
         losses.append(loss.item())
-    assert losses[-1] < 0.6 * losses[0] and all(parameter.dtype == candelabra.float32 for parameter in module.parameters())
+    assert losses[-1] < 0.6 * losses[0] and all(
+        parameter.dtype == candelabra.float32 for parameter in module.parameters()
+    )
     assert scaler.get_scale() == 1024.0 * 2**3
 
 

@@ -1,4 +1,6 @@
-"""What candelabra.cuda has beside devices, streams and memory: several GPUs at once, waiting, profiling, what NVML tells."""
+"""What candelabra.cuda has beside devices, streams and memory: several GPUs at once, waiting,
+profiling, what NVML tells.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,10 @@ def test_parts_for_several(two):
 
 def test_collectives_of_lists(two):
     def made(*values):
-        return [candelabra.tensor(value, dtype=candelabra.float32).to(device) for value, device in zip(values, two, strict=True)]
+        return [
+            candelabra.tensor(value, dtype=candelabra.float32).to(device)
+            for value, device in zip(values, two, strict=True)
+        ]
 
     x = made([1.0, 2.0], [3.0, 5.0])
     assert nccl.is_available(x) and not nccl.is_available([x[0], x[0]]) and not nccl.is_available([candelabra.ones(2)])
@@ -240,7 +245,9 @@ def test_what_the_driver_tells(emulated, tmp_path: Path):
         **os.environ,
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])),
     }
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
     broken = subprocess.run(
         [sys.executable, "-c", "from candelabra import cuda\ncuda.temperature()"],
@@ -250,7 +257,10 @@ def test_what_the_driver_tells(emulated, tmp_path: Path):
 
 
 def test_without_the_drivers_library(emulated):
-    if any((Path(folder) / "libnvidia-ml.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")):
+    if any(
+        (Path(folder) / "libnvidia-ml.so.1").exists()
+        for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
+    ):
         pytest.skip("this machine has NVIDIA's driver")
     with pytest.raises(RuntimeError, match="libnvidia-ml.so.1, which comes with NVIDIA's driver, cannot be loaded"):
         candelabra.cuda.utilization()

@@ -1,4 +1,6 @@
-"""Products of matrices: batches that are one product, what cuBLASLt reads in place and what is copied first, threads."""
+"""Products of matrices: batches that are one product, what cuBLASLt reads in place and what is
+copied first, threads.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def test_more_batches_than_a_grid_has(cuda: candelabra.device) -> None:
 def test_bias(cuda: candelabra.device, dtype: str) -> None:
     element = getattr(candelabra, dtype)
     x, weight, bias = (
-        candelabra.arange(n, device=cuda).reshape(shape).to(element) for n, shape in ((12, (2, 2, 3)), (15, (5, 3)), (6, (6,)))
+        candelabra.arange(n, device=cuda).reshape(shape).to(element)
+        for n, shape in ((12, (2, 2, 3)), (15, (5, 3)), (6, (6,)))
     )
     expected = x.to(candelabra.complex128) @ weight.to(candelabra.complex128).mT + bias[1:].to(candelabra.complex128)
     # a bias that is not aligned, and one that has gaps
@@ -94,7 +97,9 @@ def _gelu(x: np.ndarray, tanh: bool) -> np.ndarray:
     return x * ndtr(x)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2e-3), ("bfloat16", 1e-2), ("float32", 1e-5), ("float64", 1e-12)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float16", 2e-3), ("bfloat16", 1e-2), ("float32", 1e-5), ("float64", 1e-12)]
+)
 def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: float) -> None:
     element = getattr(candelabra, dtype)
     a, b = (on(cuda, x / 4).to(element) for x in (made(6, 8), made(8, 16)))
@@ -109,7 +114,9 @@ def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: flo
                 for turned in (False, True):
                     # a result in columns has no rows that the library could add to
                     out = candelabra.empty(16, 6, dtype=element, device=cuda).t() if turned else None
-                    result = candelabra._addmm_activation(self, a, b, beta=beta, alpha=alpha, use_gelu=use_gelu, out=out)
+                    result = candelabra._addmm_activation(
+                        self, a, b, beta=beta, alpha=alpha, use_gelu=use_gelu, out=out
+                    )
                     expected = _gelu(exact, False) if use_gelu else np.maximum(exact, 0)
                     given = result.to(candelabra.float64).cpu().numpy()
                     slack = 5e-4 if dtype in ("float16", "bfloat16") else 0
@@ -117,12 +124,17 @@ def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: flo
 
 
 def test_gelu_of_the_library_is_for_half_precisions(cuda: candelabra.device) -> None:
-    """The formula with a hyperbolic tangent differs from gelu by more than float32 loses, and by less than float16 does near one."""
+    """The formula with a hyperbolic tangent differs from gelu by more than float32 loses, and by
+    less than float16 does near one.
+    """
     x = np.linspace(-4, 4, 16)
     a = candelabra.eye(16, device=cuda)
     for element, tanh in ((candelabra.float32, False), (candelabra.float16, True)):
         given = candelabra._addmm_activation(
-            candelabra.zeros(16, dtype=element, device=cuda), a.to(element), on(cuda, np.diag(x)).to(element), use_gelu=True
+            candelabra.zeros(16, dtype=element, device=cuda),
+            a.to(element),
+            on(cuda, np.diag(x)).to(element),
+            use_gelu=True,
         )
         rounded = on(cuda, x).to(element).to(candelabra.float64).cpu().numpy()
         result = given.to(candelabra.float64).cpu().numpy().diagonal()

@@ -1,4 +1,6 @@
-"""Random numbers on a GPU are the CPU's: the same bits where they are whole numbers or uniform, to rounding where they are computed from those."""
+"""Random numbers on a GPU are the CPU's: the same bits where they are whole numbers or uniform, to
+rounding where they are computed from those.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ def numbers(tensor: candelabra.Tensor) -> np.ndarray:
 
 
 def both(
-    cuda: candelabra.device, sizes: tuple[int, ...], dtype: str, fill: Callable[[candelabra.Tensor], object], seed: int = 5
+    cuda: candelabra.device,
+    sizes: tuple[int, ...],
+    dtype: str,
+    fill: Callable[[candelabra.Tensor], object],
+    seed: int = 5,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `fill` draws on the GPU and on the CPU, after one other call, so that the counter is not 0."""
+    """Return what `fill` draws on the GPU and on the CPU, after one other call, so that the counter
+    is not 0.
+    """
     found = []
     for device in (cuda, candelabra.device("cpu")):
         candelabra.manual_seed(seed)
@@ -52,7 +60,9 @@ def test_normal_and_exponential(cuda, dtype, length):
     np.testing.assert_allclose(got, want, rtol=4 * eps, atol=4 * eps)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", [*FLOATS, "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
+)
 @pytest.mark.parametrize("bounds", [(0, 2), (-100, 100), (0, 1), (-(2**62), 2**62), (5, 2**40)], ids=str)
 def test_whole_numbers(cuda, dtype, bounds):
     got, want = both(cuda, (1001,), dtype, lambda t: candelabra.ops.random_range_(t, *bounds))

@@ -27,7 +27,8 @@ def assert_right(got, want, dtype):
 def test_lstm(cuda, sizes, dtype, reverse):
     steps, batch, hidden = sizes
     (a, gates), (h, h0), (c, c0) = (
-        made(shape, dtype, seed) for seed, shape in enumerate([(steps, batch, 4 * hidden), (batch, hidden), (batch, hidden)])
+        made(shape, dtype, seed)
+        for seed, shape in enumerate([(steps, batch, 4 * hidden), (batch, hidden), (batch, hidden)])
     )
     w, weight = made((4 * hidden, hidden), dtype, 3)
     w, weight = w / 8, weight / 8
@@ -67,7 +68,9 @@ def test_layer(cuda, cell, width, layer, dtype, reverse):
     over_time = (steps,) if sizes else (steps, batch)
     given = [
         made(shape, dtype, seed)
-        for seed, shape in enumerate([(*over_time, width * hidden), (batch, hidden), (batch, hidden), (width * hidden, hidden)])
+        for seed, shape in enumerate(
+            [(*over_time, width * hidden), (batch, hidden), (batch, hidden), (width * hidden, hidden)]
+        )
     ]
     given.append(made((width * hidden,), dtype, 4))
     arrays, tensors = [list(part) for part in zip(*given, strict=True)]
@@ -86,7 +89,9 @@ def test_layer(cuda, cell, width, layer, dtype, reverse):
         of_arrays = [grads[i][0] if i in given else None for i in range(3)]
         of_tensors = [grads[i][1].to(cuda) if i in given else None for i in range(3)]
         back = candelabra.ops.recurrent_sequence_backward(*of_tensors, *tensors[1:4], *got, sizes, reverse, cell)
-        kept = [one.cpu().to(candelabra.float64).numpy() for one in got]  # where it is rounded, a ReLU may be passed or not
+        kept = [
+            one.cpu().to(candelabra.float64).numpy() for one in got
+        ]  # where it is rounded, a ReLU may be passed or not
         for one, other in zip(
             back, reference.sequence_backward(*of_arrays, *arrays[1:4], *kept, sizes, reverse, cell), strict=True
         ):

@@ -1,4 +1,6 @@
-"""Recurrent layers by cuDNN, all in one call, against the steps one by one in NumPy; and what is done where cuDNN does not do it."""
+"""Recurrent layers by cuDNN, all in one call, against the steps one by one in NumPy; and what is
+done where cuDNN does not do it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from candelabra.testing.reference import recurrent as reference
 
 FLOATS = {"float32": 2e-5, "float64": 1e-11, "float16": 3e-2, "bfloat16": 2e-1}
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-#: Sizes over time, batch, input size, hidden size, rows of each time of a packed sequence, layers, directions, biases.
+#: Sizes over time, batch, input size, hidden size, rows of each time of a packed sequence, layers,
+#: directions, biases.
 STACKS = [
     ((4, 3), 3, 5, 6, [], 1, 1, True),
     ((3, 2), 2, 4, 8, [], 3, 2, True),
@@ -38,7 +41,12 @@ def arguments(stack, cell, dtype, device):
     """The arguments of a call, as arrays and on the device."""
     over_time, batch, size, hidden, sizes, layers, directions, has_biases = stack
     biases = 2 if has_biases else 0
-    count = directions * GATES[cell] * hidden * (size + hidden + biases + (layers - 1) * ((directions + 1) * hidden + biases))
+    count = (
+        directions
+        * GATES[cell]
+        * hidden
+        * (size + hidden + biases + (layers - 1) * ((directions + 1) * hidden + biases))
+    )
     first = (layers * directions, batch, hidden)
     pairs = [made(shape, dtype, seed) for seed, shape in enumerate([(*over_time, size), (count,), first, first])]
     pairs[1] = tuple(one / 2 for one in pairs[1])
@@ -109,7 +117,9 @@ def test_kept_bytes_are_good_for_two_times(cuda):
     with cudnn.flags(enabled=True, allow_tf32=False):
         output, h, c, reserve = ops.recurrent_stack_kept(*tensors)
         before = reserve.clone()
-        first, second = (ops.recurrent_stack_backward(output, h, c, *tensors[:4], output, reserve, *tensors[4:]) for _ in range(2))
+        first, second = (
+            ops.recurrent_stack_backward(output, h, c, *tensors[:4], output, reserve, *tensors[4:]) for _ in range(2)
+        )
     assert candelabra.equal(reserve, before)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_allclose(one.cpu().numpy(), other.cpu().numpy(), rtol=1e-6)
@@ -137,7 +147,9 @@ def test_weights_that_lie_apart(emulated, monkeypatch, cell):
         output, _, _, reserve = ops.recurrent_stack_kept(*tensors)
         assert reserve.numel() > 0
         assert_right(output, reference.stack(*arrays)[0], "float64")
-        back = reference.stack_backward(arrays[0][:, :1].repeat(14, 1), None, None, *arrays[:4], None, None, *arrays[4:])
+        back = reference.stack_backward(
+            arrays[0][:, :1].repeat(14, 1), None, None, *arrays[:4], None, None, *arrays[4:]
+        )
         grad = candelabra.tensor(arrays[0][:, :1].repeat(14, 1)).to(emulated)
         got = ops.recurrent_stack_backward(grad, None, None, *tensors[:4], output, reserve, *tensors[4:])
     for one, want in zip(got, back, strict=True):
@@ -196,7 +208,9 @@ def test_layers_that_cudnn_has_not(emulated, asked):
 
 
 def test_captured(cuda):
-    """cuDNN reads lengths from the host's memory, which a graph must not: our own kernels are captured."""
+    """cuDNN reads lengths from the host's memory, which a graph must not: our own kernels are
+    captured.
+    """
     arrays, tensors = arguments(STACKS[1], "gru", "float32", cuda)
     with cudnn.flags(enabled=True, allow_tf32=False):
         ops.recurrent_stack(*tensors)
@@ -219,7 +233,9 @@ def test_wrong_arguments(cuda):
     with pytest.raises(RuntimeError, match=r"recurrent_stack_kept\(\): c0 is for the cell"):
         ops.recurrent_stack_kept(x, weights, h, None, *rest)
     with pytest.raises(RuntimeError, match=r"expected a reserve of bytes"):
-        ops.recurrent_stack_backward(None, None, None, x, weights, h, c, ops.recurrent_stack(x, weights, h, c, *rest)[0], h, *rest)
+        ops.recurrent_stack_backward(
+            None, None, None, x, weights, h, c, ops.recurrent_stack(x, weights, h, c, *rest)[0], h, *rest
+        )
 
 
 # ---- layers of nn, and their gradients
@@ -243,7 +259,9 @@ def test_modules(cuda, way, nn, name, packed):
         net.to(device)
         net.zero_grad()
         x = values.detach().to(device).requires_grad_()
-        given = nn.utils.rnn.pack_padded_sequence(x, [2, 6, 3, 3], batch_first=True, enforce_sorted=False) if packed else x
+        given = (
+            nn.utils.rnn.pack_padded_sequence(x, [2, 6, 3, 3], batch_first=True, enforce_sorted=False) if packed else x
+        )
         output, states = net(given)
         output = output.data if packed else output
         loss = output.square().sum() + sum(state.sin().sum() for state in (states if name == "LSTM" else (states,)))
@@ -271,7 +289,9 @@ def test_one_call_for_all_layers(cuda, nn):
 
 
 def test_dropout_between_layers(cuda, nn):
-    """Of the dropout of all that comes from the first layer nothing is left but the biases of the second."""
+    """Of the dropout of all that comes from the first layer nothing is left but the biases of the
+    second.
+    """
     candelabra.manual_seed(0)
     net = nn.LSTM(3, 4, 2, dropout=1.0).to(cuda)
     x, other = candelabra.randn(5, 2, 3, device=cuda), candelabra.randn(5, 2, 3, device=cuda)

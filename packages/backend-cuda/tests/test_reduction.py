@@ -1,4 +1,6 @@
-"""Reductions on a GPU against NumPy: rows and columns, several blocks to a result, ends that fill no packet, positions."""
+"""Reductions on a GPU against NumPy: rows and columns, several blocks to a result, ends that fill
+no packet, positions.
+"""
 
 from __future__ import annotations
 

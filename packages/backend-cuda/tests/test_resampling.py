@@ -37,7 +37,13 @@ def same(values: candelabra.Tensor, cuda: candelabra.device) -> candelabra.Tenso
     return moved
 
 
-SHAPES = [((2, 3, 9), (17,)), ((2, 3, 9), (4,)), ((2, 3, 8, 11), (16, 5)), ((1, 5, 7, 6), (7, 13)), ((1, 2, 4, 5, 6), (7, 5, 3))]
+SHAPES = [
+    ((2, 3, 9), (17,)),
+    ((2, 3, 9), (4,)),
+    ((2, 3, 8, 11), (16, 5)),
+    ((1, 5, 7, 6), (7, 13)),
+    ((1, 2, 4, 5, 6), (7, 5, 3)),
+]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -115,7 +121,9 @@ def test_infinite_neighbours_are_not_looked_at(cuda):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("outside", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize(("mode", "dims"), [("bilinear", 2), ("nearest", 2), ("bicubic", 2), ("bilinear", 3), ("nearest", 3)])
+@pytest.mark.parametrize(
+    ("mode", "dims"), [("bilinear", 2), ("nearest", 2), ("bicubic", 2), ("bilinear", 3), ("nearest", 3)]
+)
 def test_grid_sampler(cuda, mode, dims, outside, align, dtype):
     sizes, places = ((2, 3, 5, 7), (2, 6, 4, 2)) if dims == 2 else ((2, 3, 4, 5, 6), (2, 3, 4, 2, 3))
     x, grid = made(sizes, dtype), made(places, dtype, 1) * 0.4
@@ -134,7 +142,9 @@ def test_grid_sampler_takes_any_strides(cuda):
     x = made((2, 9, 8, 4)).permute(0, 3, 1, 2)
     grid = made((6, 2, 2, 5)).permute(1, 0, 3, 2) * 0.3
     moved = x.permute(0, 2, 3, 1).to(cuda).permute(0, 3, 1, 2), grid.permute(1, 0, 3, 2).to(cuda).permute(1, 0, 3, 2)
-    compare(ops.grid_sampler(*moved, "bilinear", "border", False), ops.grid_sampler(x, grid, "bilinear", "border", False))
+    compare(
+        ops.grid_sampler(*moved, "bilinear", "border", False), ops.grid_sampler(x, grid, "bilinear", "border", False)
+    )
     nan = candelabra.tensor([[[[float("nan"), 0.0], [2.0, float("inf")]]]])
     for outside in ("zeros", "border", "reflection"):
         want = ops.grid_sampler(x[:1], nan, "bilinear", outside, False)
@@ -147,7 +157,9 @@ def test_many_places_at_one_pixel_are_added_in_the_same_order(cuda):
     grad = made((1, 2, 100, 50), seed=3)
     want = ops.grid_sampler_backward(grad, x, grid, "bilinear", "border", False, (True, False))[0]
     runs = [
-        ops.grid_sampler_backward(grad.to(cuda), x.to(cuda), grid.to(cuda), "bilinear", "border", False, (True, False))[0]
+        ops.grid_sampler_backward(grad.to(cuda), x.to(cuda), grid.to(cuda), "bilinear", "border", False, (True, False))[
+            0
+        ]
         .cpu()
         .numpy()
         for _ in range(2)
@@ -171,7 +183,10 @@ def test_edges(cuda, mode, sizes, padding, dtype):
     want = ops._reflection_replication_pad(x, padding, mode)
     compare_exactly(ops._reflection_replication_pad(x.to(cuda), padding, mode), want)
     grad = made(tuple(want.shape), dtype, 1)
-    compare_exactly(ops._reflection_replication_pad_backward(grad.to(cuda), sizes, padding, mode), ops._reflection_replication_pad_backward(grad, sizes, padding, mode))
+    compare_exactly(
+        ops._reflection_replication_pad_backward(grad.to(cuda), sizes, padding, mode),
+        ops._reflection_replication_pad_backward(grad, sizes, padding, mode),
+    )
 
 
 def compare_exactly(got: candelabra.Tensor, want: candelabra.Tensor) -> None:
@@ -185,7 +200,10 @@ def compare_exactly(got: candelabra.Tensor, want: candelabra.Tensor) -> None:
 def test_edges_of_channels_last(cuda, dtype, channels):
     x = made((2, channels, 5, 6)).to(getattr(candelabra, dtype)).contiguous(memory_format=candelabra.channels_last)
     for mode in ("reflect", "replicate"):
-        compare_exactly(ops._reflection_replication_pad(same(x, cuda), (2, 1, 3, 0), mode), ops._reflection_replication_pad(x, (2, 1, 3, 0), mode))
+        compare_exactly(
+            ops._reflection_replication_pad(same(x, cuda), (2, 1, 3, 0), mode),
+            ops._reflection_replication_pad(x, (2, 1, 3, 0), mode),
+        )
 
 
 @pytest.mark.same_as_cpu

@@ -42,7 +42,9 @@ def test_the_allocator_hands_memory_on(cuda):
     assert candelabra.cuda.memory_allocated() == before
     assert candelabra.empty(1 << 20, device=cuda).data_ptr() == address
     assert candelabra.cuda.memory_reserved() >= 4 * (1 << 20)
-    assert sum(segment["total_size"] for segment in candelabra.cuda.memory_snapshot()) == candelabra.cuda.memory_reserved()
+    assert (
+        sum(segment["total_size"] for segment in candelabra.cuda.memory_snapshot()) == candelabra.cuda.memory_reserved()
+    )
 
 
 def test_out_of_memory_says_what_is_held_and_goes_on(cuda):
@@ -107,7 +109,9 @@ def test_blocking_launches(cuda):
         x = candelabra.ones(100, device="cuda")
         assert (x + 1).sum().item() == 200
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, env={**os.environ, "CANDELABRA_LAUNCH_BLOCKING": "1"})
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, env={**os.environ, "CANDELABRA_LAUNCH_BLOCKING": "1"}
+    )
 
 
 def test_expandable_segments(cuda):

@@ -1,4 +1,6 @@
-"""Special functions on a GPU against those of the CPU, over their ranges and at what is no number."""
+"""Special functions on a GPU against those of the CPU, over their ranges and at what is no
+number.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,11 @@ def test_incomplete_gamma(cuda, name, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials(cuda, name, dtype):
-    x = candelabra.tensor(np.array([-1.0, -0.7, 0.0, 0.3, 0.999, 1.0, 1.5, np.nan])).to(getattr(candelabra, dtype)).reshape(-1, 1)
+    x = (
+        candelabra.tensor(np.array([-1.0, -0.7, 0.0, 0.3, 0.999, 1.0, 1.5, np.nan]))
+        .to(getattr(candelabra, dtype))
+        .reshape(-1, 1)
+    )
     n = candelabra.tensor(np.array([-1.0, 0.0, 1.0, 2.0, 5.9, 9.0, 150.0])).to(getattr(candelabra, dtype))
     function = getattr(candelabra.special, name)
     got, want = function(x.to(cuda), n.to(cuda)).cpu().double().numpy(), function(x, n).double().numpy()
@@ -64,7 +70,10 @@ def test_polynomials(cuda, name, dtype):
 
 @pytest.mark.same_as_cpu
 def test_zeta_and_xlog1py(cuda):
-    s, q = candelabra.tensor([1.0, 1.5, 2.0, 30.0, float("inf")]).reshape(-1, 1), candelabra.tensor([-1.5, 0.0, 0.5, 1.0, 20.0])
+    s, q = (
+        candelabra.tensor([1.0, 1.5, 2.0, 30.0, float("inf")]).reshape(-1, 1),
+        candelabra.tensor([-1.5, 0.0, 0.5, 1.0, 20.0]),
+    )
     compare(candelabra.special.zeta(s.to(cuda), q.to(cuda)), candelabra.special.zeta(s, q))
     compare(candelabra.special.zeta(s.double().to(cuda), 1), candelabra.special.zeta(s.double(), 1))
     x, y = candelabra.tensor([0.0, 1.0, -2.0]).reshape(-1, 1), candelabra.tensor([-1.0, 0.0, 1e-9, 3.0, float("nan")])
@@ -136,4 +145,6 @@ def test_inverses_of_complex_functions(cuda, name, dtype):
     odd = np.array([complex(x, y) for x in ENDS for y in ENDS])
     got, want = getattr(candelabra.tensor(odd.astype(dtype)).to(cuda), name)().cpu().numpy(), function[name](odd)
     finite = np.isfinite(odd)
-    np.testing.assert_allclose(np.abs(got[~finite & np.isfinite(want)]), np.abs(want[~finite & np.isfinite(want)]), rtol=8 * eps)
+    np.testing.assert_allclose(
+        np.abs(got[~finite & np.isfinite(want)]), np.abs(want[~finite & np.isfinite(want)]), rtol=8 * eps
+    )

@@ -1,4 +1,6 @@
-"""What of the backend can be seen on any machine: it loads, says what it is, fails clearly, and its host code is right."""
+"""What of the backend can be seen on any machine: it loads, says what it is, fails clearly, and its
+host code is right.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +80,17 @@ def test_links_against_neither_python_nor_nvidias_libraries():
     needed = [line.split("[")[1].rstrip("]") for line in text.splitlines() if "(NEEDED)" in line]
     if "libemulated_device.so" in needed:
         pytest.skip("this library was built for the emulated device")
-    assert not [name for name in needed if name.startswith(("libcu", "libnv", "libnccl", "libpython", "libstdc++"))], needed
+    assert not [name for name in needed if name.startswith(("libcu", "libnv", "libnccl", "libpython", "libstdc++"))], (
+        needed
+    )
 
 
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_it_says_what_is_missing():
     assert not candelabra.cuda.is_available() and candelabra.cuda.device_count() == 0
-    with pytest.raises(candelabra.BackendError, match=r"cuda: (no NVIDIA driver|no NVIDIA device|the NVIDIA driver)|no NVIDIA"):
+    with pytest.raises(
+        candelabra.BackendError, match=r"cuda: (no NVIDIA driver|no NVIDIA device|the NVIDIA driver)|no NVIDIA"
+    ):
         candelabra.ones(2, device="cuda")
     with pytest.raises(RuntimeError, match="NVIDIA"):
         candelabra.cuda.synchronize()
@@ -123,13 +129,18 @@ def _cuda_headers() -> list[Path]:
 
 
 def test_host_code(tmp_path, core_headers):
-    """The allocator over a device that is made up, and the arithmetic of indices: tests/host, compiled with the sources."""
+    """The allocator over a device that is made up, and the arithmetic of indices: tests/host,
+    compiled with the sources.
+    """
     compiler = shutil.which("g++")
     headers = _cuda_headers()
     if compiler is None or not headers or core_headers is None:
         pytest.skip("needs g++, the CUDA headers and the repository")
     program = tmp_path / "host"
-    sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), *sorted((SOURCE / "memory").glob("allocator*.cpp"))]
+    sources = [
+        *sorted((Path(__file__).parent / "host").glob("*.cpp")),
+        *sorted((SOURCE / "memory").glob("allocator*.cpp")),
+    ]
     subprocess.run(
         [compiler, "-std=gnu++20", "-O1", "-g", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}", f"-I{core_headers}",
          "-isystem", str(headers[0]), "-isystem", str(headers[0] / "cccl"), *map(str, sources), "-o", str(program)],

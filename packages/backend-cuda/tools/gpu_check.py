@@ -1,15 +1,21 @@
-"""Everything that a machine with an NVIDIA GPU can check, without a network: ``python packages/backend-cuda/tools/gpu_check.py``.
+"""Everything that a machine with an NVIDIA GPU can check, without a network: ``python
+packages/backend-cuda/tools/gpu_check.py``.
 
-Builds tensor-core and backend-cuda for that GPU into a folder of its own (backend-cpu too where MKL and oneDNN are there; else a backend of
-NumPy's functions stands in for the host), then looks whether there is a GPU and whether NVIDIA's libraries load, runs the tests, the
-conformance suite on ``cuda``, the suites of autograd, nn and optim with their tensors on ``cuda``, a short training run of each example,
-compute-sanitizer's memcheck over the conformance suite, and the benchmark, beside PyTorch on the same GPU where it is installed. Steps run side
-by side but for the benchmark, which has the machine to itself and a part of the time kept for it. At the end one table says how each step went,
-or why it was left out, and what failed is named below; ``result.json`` in the folder has the same, and what machine it was.
+Builds tensor-core and backend-cuda for that GPU into a folder of its own (backend-cpu too where MKL
+and oneDNN are there; else a backend of NumPy's functions stands in for the host), then looks
+whether there is a GPU and whether NVIDIA's libraries load, runs the tests, the conformance suite on
+``cuda``, the suites of autograd, nn and optim with their tensors on ``cuda``, a short training run
+of each example, compute-sanitizer's memcheck over the conformance suite, and the benchmark, beside
+PyTorch on the same GPU where it is installed. Steps run side by side but for the benchmark, which
+has the machine to itself and a part of the time kept for it. At the end one table says how each
+step went, or why it was left out, and what failed is named below; ``result.json`` in the folder has
+the same, and what machine it was.
 
-Needs Python 3.11 with pytest, NumPy, SciPy, hypothesis and pluggy, CMake, Ninja, g++ 12 and nvcc 13 with the headers of NVIDIA's libraries (a
-toolkit, or NVIDIA's PyPI packages: ``--nvcc``, ``--nvidia``). ``--ready FOLDER`` takes a folder with a built ``candelabra_backend_cuda`` instead
-of building, an emulated device's for one (packages/backend-cuda/tests/emulation), and ``--tiny`` shortens what such a device would take long for.
+Needs Python 3.11 with pytest, NumPy, SciPy, hypothesis and pluggy, CMake, Ninja, g++ 12 and nvcc 13
+with the headers of NVIDIA's libraries (a toolkit, or NVIDIA's PyPI packages: ``--nvcc``,
+``--nvidia``). ``--ready FOLDER`` takes a folder with a built ``candelabra_backend_cuda`` instead of
+building, an emulated device's for one (packages/backend-cuda/tests/emulation), and ``--tiny``
+shortens what such a device would take long for.
 """
 
 from __future__ import annotations
@@ -63,7 +69,8 @@ WITH_OUTPUT = ("digits", "train_digits_trainer", "text_model", "generate_digits"
 
 #: Seconds that the other steps leave to it.
 FOR_THE_BENCHMARK = 100.0
-#: What a log says of a failure: of pytest, of the conformance suite, of compilers, of CMake, of compute-sanitizer, of Python.
+#: What a log says of a failure: of pytest, of the conformance suite, of compilers, of CMake, of
+#: compute-sanitizer, of Python.
 FAILURE = re.compile(
     r"^(FAILED |ERROR |.* MISSED$|.{44}FAILED |  \S+ +failed |      (?!and \d+ more)\S+\(|.*\berror: |CMake Error|ninja: |========= (?:Invalid|Program hit|Error|ERROR SUMMARY)|=========     at "
     r"|Fatal Python error|emulation: |(?:\w+: )?\w*(?:Error|Exception|Failure)\b)"
@@ -141,7 +148,12 @@ class Check:
         self.site = folder / "site"
         self.lock = threading.Lock()
         self.running: set[int] = set()
-        self.environment = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "2"}
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.site),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "2",
+        }
         # CMake and Ninja of this environment, where it was not activated.
         self.environment["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
 
@@ -157,7 +169,9 @@ class Check:
             self.note(Row(name, "left out", 0.0, why))
 
     def run(self, step: Step, kept_back: float = 0.0) -> bool:
-        """Run a step; keep its output in a file and its last line in the table. The last seconds may be kept back for others."""
+        """Run a step; keep its output in a file and its last line in the table. The last seconds
+        may be kept back for others.
+        """
         left = self.end - kept_back - time.monotonic()
         if left < 5:
             self.note(Row(step.name, "left out", 0.0, "no time was left"))
@@ -192,7 +206,9 @@ class Check:
             died = isinstance(status, int) and status < 0
             row.result = f"FAILED ({signal.Signals(-status).name if isinstance(status, int) and died else status})"
             # Whoever died or was ended has the place in the last line.
-            row.failures = failures_in(lines) + ([lines[-1]] if lines and (died or status == "time is up") else []) or lines[-3:]
+            row.failures = (
+                failures_in(lines) + ([lines[-1]] if lines and (died or status == "time is up") else []) or lines[-3:]
+            )
         self.note(row)
         return status == 0
 
@@ -231,11 +247,15 @@ class Check:
         return (
             self.run(Step(f"configure {package}", configure, 120))
             and self.run(Step(f"build {package}", ["cmake", "--build", str(binary), "-j", str(self.jobs)], 3000))
-            and self.run(Step(f"install {package}", ["cmake", "--install", str(binary), "--prefix", str(self.site)], 60))
+            and self.run(
+                Step(f"install {package}", ["cmake", "--install", str(binary), "--prefix", str(self.site)], 60)
+            )
         )
 
     def count_warnings(self, package: str) -> None:
-        """Note what the compilers warned of, which does not keep the other steps from being done."""
+        """Note what the compilers warned of, which does not keep the other steps from being
+        done.
+        """
         log = self.folder / f"build_{package}.log"
         found = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\bwarning\b", line)]
         text = f"{len(found)} by the compilers"
@@ -265,7 +285,9 @@ class Check:
         self.information("candelabra-backend-cuda", ENTRIES["backend-cuda"])
 
     def host(self, ready: Path | None, plain: bool) -> None:
-        """Give the host a backend: ours where it is built or can be, else the one of examples/backends/numpy."""
+        """Give the host a backend: ours where it is built or can be, else the one of
+        examples/backends/numpy.
+        """
         built = PACKAGES / "backend-cpu" / "python"
         source: Path | None = None
         if plain:
@@ -293,14 +315,19 @@ class Check:
     def lay_out_cpu(self, folder: Path) -> None:
         """Copy the Python sources of the CPU's backend, and say that it is installed."""
         shutil.copytree(
-            folder, self.site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.so", "lib", "include")
+            folder,
+            self.site,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("__pycache__", "*.so", "lib", "include"),
         )
         self.information("candelabra-backend-cpu", ENTRIES["backend-cpu"])
 
     # ---- the end
 
     def print_table(self) -> int:
-        """Print what was done and what failed, and write both to ``result.json``; return the number of steps that failed."""
+        """Print what was done and what failed, and write both to ``result.json``; return the number
+        of steps that failed.
+        """
         print("\n" + "\n".join(f"{name}: {value}" for name, value in self.machine.items()))
         print(f"\n{'step':<32}{'result':<22}{'seconds':>8}  last line")
         for row in self.rows:
@@ -312,7 +339,9 @@ class Check:
                 print(f"  {line[:220]}")
         left_out = sum(row.result == "left out" for row in self.rows)
         seconds = time.monotonic() - self.start
-        print(f"\n{len(self.rows)} steps in {seconds:.0f} s, {len(failed)} failed, {left_out} left out; logs in {self.folder}")
+        print(
+            f"\n{len(self.rows)} steps in {seconds:.0f} s, {len(failed)} failed, {left_out} left out; logs in {self.folder}"
+        )
         figures = self.folder / "benchmark.json"
         told = {
             "machine": self.machine,
@@ -330,7 +359,9 @@ def failures_in(lines: Iterable[str]) -> list[str]:
 
 
 def shortened(failures: list[str], most: int = 20) -> list[str]:
-    """One line for all cases of a test, and no more lines than fit on a screen; ``result.json`` has all."""
+    """One line for all cases of a test, and no more lines than fit on a screen; ``result.json`` has
+    all.
+    """
     cases: dict[str, list[str]] = {}
     for line in failures:
         cases.setdefault(line.partition("[")[0] if line.startswith(("FAILED ", "ERROR ")) else line, []).append(line)
@@ -363,8 +394,13 @@ def missing(*modules: str) -> str:
 
 
 def architecture() -> str:
-    """The compute capability of the first GPU, without its point; 90 where the driver's tool does not answer."""
-    return answer("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split(";")[0].replace(".", "").strip() or "90"
+    """The compute capability of the first GPU, without its point; 90 where the driver's tool does
+    not answer.
+    """
+    return (
+        answer("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split(";")[0].replace(".", "").strip()
+        or "90"
+    )
 
 
 def takes_one_process() -> bool:
@@ -376,7 +412,9 @@ def find_nvcc(nvidia: Path | None) -> str | None:
     """Find nvcc where CMakeLists.txt looks for it."""
     folders = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     folders += [Path("/usr/local/cuda/bin"), *Path("/usr/local").glob("cuda-13*/bin")]
-    folders += [root / "nvidia" / "cu13" / "bin" for root in (nvidia, Path(sysconfig.get_path("purelib"))) if root is not None]
+    folders += [
+        root / "nvidia" / "cu13" / "bin" for root in (nvidia, Path(sysconfig.get_path("purelib"))) if root is not None
+    ]
     return shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(map(str, folders)))
 
 
@@ -401,7 +439,9 @@ def needs(building: bool, nvcc: str | None, path: str) -> list[str]:
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
         absent.append(f"Python's headers; {sysconfig.get_path('include')} has no Python.h")
     if nvcc is None:
-        absent.append("nvcc 13: a toolkit, PyPI's nvidia-cuda-nvcc, or --nvcc FILE; --ready FOLDER takes what was built elsewhere")
+        absent.append(
+            "nvcc 13: a toolkit, PyPI's nvidia-cuda-nvcc, or --nvcc FILE; --ready FOLDER takes what was built elsewhere"
+        )
     elif version_of(answer(nvcc, "--version").partition("release")[2]) < (13, 0):
         absent.append(f"nvcc 13 or newer; {nvcc} is of {answer(nvcc, '--version').partition('release')[2][:8].strip()}")
     return absent
@@ -410,7 +450,9 @@ def needs(building: bool, nvcc: str | None, path: str) -> list[str]:
 def describe_machine(nvcc: str | None) -> dict[str, str]:
     """What the figures were had on."""
     return {
-        "GPU": answer("nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode", "--format=csv,noheader")
+        "GPU": answer(
+            "nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode", "--format=csv,noheader"
+        )
         or "nvidia-smi does not answer",
         "processors": str(os.cpu_count()),
         "Python": platform.python_version(),
@@ -440,19 +482,35 @@ def suites(python: list[str], tiny: bool) -> list[Step]:
         for part in range(parts):
             name = f"tests {package} on cuda" + (f" {part + 1}/{parts}" if parts > 1 else "")
             steps.append(Step(name, [*pytest, *files[part::parts]], 400, device))
-    steps.append(Step("tests between processes", [*pytest, str(PACKAGES / "multiprocessing/tests/test_device_memory.py")], 200))
+    steps.append(
+        Step("tests between processes", [*pytest, str(PACKAGES / "multiprocessing/tests/test_device_memory.py")], 200)
+    )
     return steps
 
 
 def conformance(python: list[str], parts: int, sanitizer: str | None, jobs: int) -> list[Step]:
     """The conformance suite in parts, and the same under memcheck."""
     verify = [*python, "-m", "candelabra.backends", "--verify", "cuda"]
-    steps = [Step(f"conformance {part + 1}/{parts}", [*verify, "--part", f"{part + 1}/{parts}"], 300) for part in range(parts)]
+    steps = [
+        Step(f"conformance {part + 1}/{parts}", [*verify, "--part", f"{part + 1}/{parts}"], 300)
+        for part in range(parts)
+    ]
     if sanitizer:
-        # Without the cache each tensor is an allocation of its own, so that what reaches beyond it is seen.
+        # Without the cache each tensor is an allocation of its own, so that what reaches beyond it
+        # is seen.
         alone = {"CANDELABRA_CUDA_ALLOC_CONF": "caching:False"}
         # Calls that may fail and are asked for it (peers, capture) are no errors of memory.
-        check = [sanitizer, "--tool", "memcheck", "--error-exitcode", "9", "--launch-timeout", "0", "--report-api-errors", "no"]
+        check = [
+            sanitizer,
+            "--tool",
+            "memcheck",
+            "--error-exitcode",
+            "9",
+            "--launch-timeout",
+            "0",
+            "--report-api-errors",
+            "no",
+        ]
         steps += [
             Step(f"memcheck {part + 1}/{jobs}", [*check, *verify, "--part", f"{part + 1}/{jobs}"], 420, alone)
             for part in range(jobs)
@@ -488,11 +546,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "gpu", help="where builds and logs go")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilers, and steps, at once")
-    parser.add_argument("--architecture", default="", help="compute capability without the point; that of the GPU by default")
-    parser.add_argument("--minutes", type=float, default=10.0, help="no step begins later, and those that run are ended")
+    parser.add_argument(
+        "--architecture", default="", help="compute capability without the point; that of the GPU by default"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="no step begins later, and those that run are ended"
+    )
     parser.add_argument("--only", default="", help="steps whose names have this in them, besides building")
     parser.add_argument("--ready", type=Path, help="a folder with candelabra_backend_cuda, built already")
-    parser.add_argument("--plain-host", action="store_true", help="NumPy's functions for the host, though backend-cpu could be had")
+    parser.add_argument(
+        "--plain-host", action="store_true", help="NumPy's functions for the host, though backend-cpu could be had"
+    )
     parser.add_argument(
         "--tiny", action="store_true", help="for an emulated device: shorter runs, and sizes that say nothing of speed"
     )
@@ -562,7 +626,9 @@ def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
     hostile = [*python, "-m", "candelabra.testing.hostile", "candelabra.ops", "--device", "cuda"]
     steps = [
         # The long ones first.
-        *sorted(conformance(python, parts, sanitizer, memcheck_parts), key=lambda step: not step.name.startswith("memcheck")),
+        *sorted(
+            conformance(python, parts, sanitizer, memcheck_parts), key=lambda step: not step.name.startswith("memcheck")
+        ),
         Step("tests backend-cuda", [*pytest, str(PACKAGES / "backend-cuda" / "tests")], 300),
         *suites(python, given.tiny),
         Step("hostile", [*hostile, *(("--calls", "2") if given.tiny else ())], 300),

@@ -182,7 +182,9 @@ def test_dirichlet_and_multinomial():
     probs = np.array([0.2, 0.3, 0.5])
     many, other = D.Multinomial(6, candelabra.tensor(probs)), stats.multinomial(6, probs)
     counts = other.rvs(5, random_state=0)
-    np.testing.assert_allclose(many.log_prob(candelabra.tensor(counts).double()).numpy(), other.logpmf(counts), rtol=1e-9)
+    np.testing.assert_allclose(
+        many.log_prob(candelabra.tensor(counts).double()).numpy(), other.logpmf(counts), rtol=1e-9
+    )
     np.testing.assert_allclose(many.entropy().item(), other.entropy(), rtol=1e-9)
     drawn = many.sample((20000,))
     assert bool((drawn.sum(-1) == 6).all())
@@ -208,7 +210,8 @@ def test_wishart(rng):
 
 
 def test_lkj():
-    # Of three rows with concentration 1 all correlations are uniform in measure: each is a beta variable on (-1, 1).
+    # Of three rows with concentration 1 all correlations are uniform in measure: each is a beta
+    # variable on (-1, 1).
     for concentration in (0.5, 1.0, 3.0):
         ours = D.LKJCholesky(3, candelabra.tensor(concentration, dtype=candelabra.float64))
         factors = ours.sample((5000,))
@@ -217,7 +220,8 @@ def test_lkj():
         shape = concentration + 0.5
         for i, j in ((1, 0), (2, 0), (2, 1)):
             assert stats.kstest((correlations[:, i, j] + 1) / 2, stats.beta(shape, shape).cdf).pvalue > 1e-4
-    # In two rows the density is that of the one correlation, changed to the factor's element: checked by integration.
+    # In two rows the density is that of the one correlation, changed to the factor's element:
+    # checked by integration.
     angle = np.linspace(0, np.pi, 2001)[1:-1]
     two = D.LKJCholesky(2, candelabra.tensor(2.5, dtype=candelabra.float64))
     factors = np.zeros((len(angle), 2, 2))
@@ -238,8 +242,12 @@ def test_kumaraswamy_and_continuous_bernoulli_integrate():
         np.testing.assert_allclose(np.trapezoid(density, x, axis=0), 1, atol=1e-3)
         mean = np.trapezoid(density * x[:, None], x, axis=0)
         np.testing.assert_allclose(ours.mean.numpy(), mean, atol=1e-3)
-        np.testing.assert_allclose(ours.variance.numpy(), np.trapezoid(density * (x[:, None] - mean) ** 2, x, axis=0), atol=1e-3)
-        np.testing.assert_allclose(ours.entropy().numpy(), -np.trapezoid(density * np.log(density), x, axis=0), atol=2e-3)
+        np.testing.assert_allclose(
+            ours.variance.numpy(), np.trapezoid(density * (x[:, None] - mean) ** 2, x, axis=0), atol=1e-3
+        )
+        np.testing.assert_allclose(
+            ours.entropy().numpy(), -np.trapezoid(density * np.log(density), x, axis=0), atol=2e-3
+        )
         levels = t(0.1, 0.8)
         np.testing.assert_allclose(ours.cdf(ours.icdf(levels)).numpy(), levels.numpy(), rtol=1e-7)
         for i, column in enumerate(ours.sample((3000,)).numpy().T):
@@ -254,7 +262,9 @@ def test_mixture(rng):
     )
     x = np.linspace(-4, 6, 11)
     parts = stats.norm(locs, scales)
-    np.testing.assert_allclose(ours.log_prob(candelabra.tensor(x)).numpy(), np.log((weights * parts.pdf(x[:, None])).sum(-1)))
+    np.testing.assert_allclose(
+        ours.log_prob(candelabra.tensor(x)).numpy(), np.log((weights * parts.pdf(x[:, None])).sum(-1))
+    )
     np.testing.assert_allclose(ours.cdf(candelabra.tensor(x)).numpy(), (weights * parts.cdf(x[:, None])).sum(-1))
     mean = (weights * locs).sum()
     np.testing.assert_allclose(ours.mean.item(), mean)
@@ -265,7 +275,8 @@ def test_mixture(rng):
 
 
 def test_relaxed_draws_are_right_in_order():
-    # The probability that a relaxed variable is above one half, or a class the largest, is that of the discrete one.
+    # The probability that a relaxed variable is above one half, or a class the largest, is that of
+    # the discrete one.
     probs = t(0.3, 0.8)
     draws = D.RelaxedBernoulli(t(0.5), probs).rsample((20000,))
     np.testing.assert_allclose((draws > 0.5).double().mean(0).numpy(), probs.numpy(), atol=0.015)

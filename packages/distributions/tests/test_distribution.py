@@ -1,4 +1,6 @@
-"""What all distributions share: shapes, expansion, checks, printing; constraints; functions of utils."""
+"""What all distributions share: shapes, expansion, checks, printing; constraints; functions of
+utils.
+"""
 
 import copy
 import pickle
@@ -265,7 +267,9 @@ def test_utils(rng):
         utils.vec_to_tril_matrix(candelabra.ones(4))
     probs = candelabra.tensor([0.2, 0.3, 0.5])
     np.testing.assert_allclose(utils.logits_to_probs(utils.probs_to_logits(probs)).numpy(), probs.numpy(), rtol=1e-6)
-    np.testing.assert_allclose(utils.logits_to_probs(utils.probs_to_logits(probs, True), True).numpy(), probs.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(
+        utils.logits_to_probs(utils.probs_to_logits(probs, True), True).numpy(), probs.numpy(), rtol=1e-6
+    )
     one, two, three = utils.broadcast_all(1, candelabra.ones(2, 1, dtype=candelabra.float64), candelabra.ones(3))
     assert one.dtype == candelabra.float64 and one.shape == two.shape == three.shape == (2, 3)
 
@@ -279,7 +283,11 @@ def test_utils(rng):
             return self.count
 
     counted = Counted()
-    assert counted.value == counted.value == 1 and utils.is_lazy(Counted, "value") and Counted.value.__doc__ == "What is counted."
+    assert (
+        counted.value == counted.value == 1
+        and utils.is_lazy(Counted, "value")
+        and Counted.value.__doc__ == "What is counted."
+    )
 
 
 @pytest.mark.parametrize("dtype", [candelabra.float16, candelabra.bfloat16], ids=str)

@@ -109,7 +109,9 @@ def test_independent_transformed_and_families():
     families = [kind for kind in MADE if issubclass(kind, D.ExponentialFamily) and kind not in (D.Binomial, D.Wishart)]
     for kind in families:
         general = _KL_REGISTRY[D.ExponentialFamily, D.ExponentialFamily](*MADE[kind])
-        np.testing.assert_allclose(general.detach().numpy(), kl_divergence(*MADE[kind]).numpy(), rtol=1e-7, err_msg=kind.__name__)
+        np.testing.assert_allclose(
+            general.detach().numpy(), kl_divergence(*MADE[kind]).numpy(), rtol=1e-7, err_msg=kind.__name__
+        )
 
 
 def test_look_up():
@@ -130,7 +132,9 @@ def test_look_up():
     register_kl(Left, Base)(lambda p, q: "left")
     assert kl_divergence(p, q) == "left" and kl_divergence(q, p) == "base"
     register_kl(Base, Right)(lambda p, q: "right")
-    with pytest.warns(RuntimeWarning, match=r"Ambiguous kl_divergence\(Left, Right\). Please register_kl\(Left, Right\)"):
+    with pytest.warns(
+        RuntimeWarning, match=r"Ambiguous kl_divergence\(Left, Right\). Please register_kl\(Left, Right\)"
+    ):
         assert kl_divergence(p, q) == "left"
     register_kl(Left, Right)(lambda p, q: "both")
     with warnings.catch_warnings():

@@ -78,7 +78,9 @@ REPARAMETERIZED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "parameters", "values"), REPARAMETERIZED, ids=lambda entry: getattr(entry, "__name__", ""))
+@pytest.mark.parametrize(
+    ("kind", "parameters", "values"), REPARAMETERIZED, ids=lambda entry: getattr(entry, "__name__", "")
+)
 def test_rsample(kind, parameters, values):
     def draw(*parameters):
         candelabra.manual_seed(3)
@@ -117,7 +119,9 @@ def test_gamma_draws_move_with_their_quantile(shape):
     levels, z = levels[keep], z[keep]
     h = shape * 1e-4
     quantile = lambda a: np.log(special.gammaincinv(a, levels))  # noqa: E731
-    expected = (8 * (quantile(shape + h) - quantile(shape - h)) - (quantile(shape + 2 * h) - quantile(shape - 2 * h))) / (12 * h)
+    expected = (
+        8 * (quantile(shape + h) - quantile(shape - h)) - (quantile(shape + 2 * h) - quantile(shape - 2 * h))
+    ) / (12 * h)
     found = log_gamma_slope(candelabra.full((len(z),), shape, dtype=candelabra.float64), candelabra.tensor(np.log(z)))
     np.testing.assert_allclose(found.numpy(), expected, rtol=3e-7)
 
@@ -170,7 +174,8 @@ def test_straight_through():
 
 
 def test_entropy_of_exponential_families():
-    # The general formula, by the gradient of the log normalizer, agrees with each distribution's own.
+    # The general formula, by the gradient of the log normalizer, agrees with each distribution's
+    # own.
     for made in (
         D.Normal(p(0.0, 1.0), p(1.0, 2.0)),
         D.Gamma(p(0.5, 3.0), p(1.0, 2.0)),
@@ -201,7 +206,9 @@ def test_gamma_draws_within_transformations():
     np.testing.assert_allclose(tangent.item(), expected.sum().item())
     drawn = func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample(), randomness="different")(concentration)
     assert drawn.shape == (2,) and bool((drawn > 0).all())
-    slopes = func.vmap(func.grad(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample()), randomness="different")(concentration)
+    slopes = func.vmap(func.grad(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample()), randomness="different")(
+        concentration
+    )
     assert slopes.shape == (2,) and bool((slopes > 0).all())
     with pytest.raises(RuntimeError, match="within vmap with randomness='error'"):
         func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample())(concentration)

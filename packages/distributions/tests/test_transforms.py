@@ -1,4 +1,6 @@
-"""Transforms: inverses, changes of volume, shapes, domains; and the tables from constraints to transforms."""
+"""Transforms: inverses, changes of volume, shapes, domains; and the tables from constraints to
+transforms.
+"""
 
 import copy
 import pickle
@@ -102,7 +104,8 @@ def test_equality_signs_and_copies():
     assert D.ExpTransform().inv == D.ExpTransform().inv != D.ExpTransform()
     assert D.ComposeTransform([D.ExpTransform()]) == D.ComposeTransform([D.ExpTransform()])
     assert (
-        D.AffineTransform(0.0, -1.0).sign == -1 and D.ComposeTransform([D.AffineTransform(0.0, -1.0), D.ExpTransform()]).sign == -1
+        D.AffineTransform(0.0, -1.0).sign == -1
+        and D.ComposeTransform([D.AffineTransform(0.0, -1.0), D.ExpTransform()]).sign == -1
     )
     with pytest.raises(NotImplementedError):
         D.SoftmaxTransform().sign
@@ -153,7 +156,11 @@ CONSTRAINTS = [
 @pytest.mark.parametrize("table", [D.biject_to, D.transform_to], ids=["biject_to", "transform_to"])
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
 def test_tables(rng, table, constraint):
-    matrices = constraint in (constraints.lower_cholesky, constraints.positive_definite, constraints.positive_semidefinite)
+    matrices = constraint in (
+        constraints.lower_cholesky,
+        constraints.positive_definite,
+        constraints.positive_semidefinite,
+    )
     if matrices and table is D.biject_to:
         with pytest.raises(NotImplementedError, match="Cannot transform"):
             table(constraint)

@@ -1,4 +1,6 @@
-"""What the processes of test_device_memory.py run: functions that a fresh interpreter can import."""
+"""What the processes of test_device_memory.py run: functions that a fresh interpreter can
+import.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def describe(things: Any) -> Any:
 
 
 def keep(receiver: Any, answers: Any) -> None:
-    """Keep what comes, answer its first number whenever asked, let go when told to, end when told to."""
+    """Keep what comes, answer its first number whenever asked, let go when told to, end when told
+    to.
+    """
     kept = receiver.recv()
     while True:
         word = answers.recv()

@@ -79,7 +79,9 @@ def write_index(index: int, shared: Any) -> None:
 
 
 def descend(index: int, weight: Any, steps: int) -> None:
-    """Steps of gradient descent on |x·w - 1·x|², without locks, on a weight that others change as well."""
+    """Steps of gradient descent on |x·w - 1·x|², without locks, on a weight that others change as
+    well.
+    """
     c.set_num_threads(1)
     x = c.eye(8)
     for _ in range(steps):
@@ -107,7 +109,9 @@ def named_files() -> list[Path]:
 
 
 def what_there_is() -> tuple[int, int]:
-    """How many descriptors and names of shared memory there are, when those of the dead are gone."""
+    """How many descriptors and names of shared memory there are, when those of the dead are
+    gone.
+    """
     gc.collect()
     names.sweep()
     names.forget_lost_names()

@@ -1,4 +1,6 @@
-"""Tensors of devices between processes: over a made-up device (shelf_device), and on a GPU, or an emulated one, where there is one."""
+"""Tensors of devices between processes: over a made-up device (shelf_device), and on a GPU, or an
+emulated one, where there is one.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,14 @@ def settled(device):
     gc.collect()
     device_memory.collect()
     state = device_memory._state
-    return allocated(device), len(state.by_key), len(state.by_place), len(state.readers), len(state.launching), len(state.leases)
+    return (
+        allocated(device),
+        len(state.by_key),
+        len(state.by_place),
+        len(state.readers),
+        len(state.launching),
+        len(state.leases),
+    )
 
 
 def allocated(device):
@@ -213,7 +222,9 @@ def test_memory_lives_as_long_as_somebody_uses_it(device, end):
         assert asked(ask, "let go") == "gone"
         if device == "shelf":
             found = asked(ask, "told")
-            assert found["opened"] == 0 and found["waits"] == 1 and found["synchronizations"] >= 1 and found["events"] == 0
+            assert (
+                found["opened"] == 0 and found["waits"] == 1 and found["synchronizations"] >= 1 and found["events"] == 0
+            )
     elif end == "killed":
         os.kill(process.pid, signal.SIGKILL)
     if end in ("let go", "end"):
@@ -343,7 +354,9 @@ def test_after_a_fork(device):
 
 
 def test_forked_children_keep_nothing(device):
-    """A child that lives on neither holds the memory of its parent, nor hides that the parent has ended."""
+    """A child that lives on neither holds the memory of its parent, nor hides that the parent has
+    ended.
+    """
     before = allocated(device)
     process, sender, ask = keeper(mp.get_context("spawn"))
     sender.send(made(10, device=device))

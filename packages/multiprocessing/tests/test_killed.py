@@ -129,7 +129,8 @@ sys.stdin.read()
 def test_everybody_is_killed(strategy):
     before = processes.what_there_is()
     started = [
-        subprocess.Popen([sys.executable, "-c", SCRIPT, strategy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+        subprocess.Popen([sys.executable, "-c", SCRIPT, strategy], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
     ]
     for process in started:
         assert process.stdout.readline() == b"shared\n"

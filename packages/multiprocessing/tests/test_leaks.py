@@ -1,4 +1,6 @@
-"""Nothing stays behind: when both sides are killed, when the last owner goes, and when the system has no more to give."""
+"""Nothing stays behind: when both sides are killed, when the last owner goes, and when the system
+has no more to give.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,9 @@ def test_files_are_sent_as_files(tmp_path):
     sender.send(private)
     arrived = receiver.recv()
     arrived.zero_()
-    assert private.tolist() == [0] * 4 and private.is_shared() and np.fromfile(path, np.float32).tolist() == [0, 5, 5, 5]
+    assert (
+        private.tolist() == [0] * 4 and private.is_shared() and np.fromfile(path, np.float32).tolist() == [0, 5, 5, 5]
+    )
     del private, arrived
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == len(before)
@@ -225,7 +229,10 @@ def test_a_sender_without_descriptors():
     here, there = mp.Pipe()
     sent = [c.full((2,), float(n)) for n in range(20)]
     held = len(os.listdir("/proc/self/fd"))
-    with limited(resource.RLIMIT_NOFILE, free_descriptors(10)), pytest.raises(RuntimeError, match="no file descriptor left"):
+    with (
+        limited(resource.RLIMIT_NOFILE, free_descriptors(10)),
+        pytest.raises(RuntimeError, match="no file descriptor left"),
+    ):
         here.send(sent)
     assert not there.poll(0) and [x[0].item() for x in sent] == list(range(20))
     del sent
@@ -238,7 +245,10 @@ def test_a_sender_without_descriptors():
 def test_a_queue_without_descriptors_says_so():
     queue = mp.SimpleQueue()
     sent = [c.ones(1) for _ in range(20)]
-    with limited(resource.RLIMIT_NOFILE, free_descriptors(10)), pytest.raises(RuntimeError, match="no file descriptor left"):
+    with (
+        limited(resource.RLIMIT_NOFILE, free_descriptors(10)),
+        pytest.raises(RuntimeError, match="no file descriptor left"),
+    ):
         queue.put(sent)
     queue.put([c.ones(1)])
     assert queue.get()[0].item() == 1

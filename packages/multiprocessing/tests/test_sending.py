@@ -177,7 +177,9 @@ def test_parameters_and_modules(strategy):
     here.send((module, module[0].weight))
     arrived, weight = there.recv()
     assert (
-        isinstance(weight, nn.Parameter) and weight.requires_grad and weight.untyped_storage() is module[0].weight.untyped_storage()
+        isinstance(weight, nn.Parameter)
+        and weight.requires_grad
+        and weight.untyped_storage() is module[0].weight.untyped_storage()
     )
     assert arrived[2].weight is arrived[3].weight
     for name, value in arrived.state_dict().items():

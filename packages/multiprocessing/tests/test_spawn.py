@@ -53,7 +53,9 @@ def test_killed():
 
 def test_without_join():
     x = c.zeros(3).share_memory_()
-    context = mp.start_processes(processes.write_index, args=(x,), nprocs=3, join=False, daemon=True, start_method="fork")
+    context = mp.start_processes(
+        processes.write_index, args=(x,), nprocs=3, join=False, daemon=True, start_method="fork"
+    )
     assert len(context.pids()) == 3 and all(process.daemon for process in context.processes)
     while not context.join(timeout=10):
         pass
@@ -63,7 +65,10 @@ def test_without_join():
 def test_timeout_and_grace_period():
     context = mp.start_processes(processes.refuse_to_end, nprocs=2, join=False, start_method="fork")
     assert context.join(timeout=0.01) is False
-    with pytest.warns(UserWarning, match="is killed"), pytest.raises(mp.ProcessRaisedException, match="the other one fails"):
+    with (
+        pytest.warns(UserWarning, match="is killed"),
+        pytest.raises(mp.ProcessRaisedException, match="the other one fails"),
+    ):
         context.join(grace_period=0.2)
     assert not any(process.is_alive() for process in context.processes)
 

@@ -51,7 +51,19 @@ def test_values(layer):
 
 @pytest.mark.parametrize(
     "layer",
-    [nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.SiLU, nn.Mish, nn.Hardswish, nn.Hardsigmoid, nn.ELU, nn.CELU, nn.SELU, nn.LeakyReLU],
+    [
+        nn.ReLU,
+        nn.ReLU6,
+        nn.Hardtanh,
+        nn.SiLU,
+        nn.Mish,
+        nn.Hardswish,
+        nn.Hardsigmoid,
+        nn.ELU,
+        nn.CELU,
+        nn.SELU,
+        nn.LeakyReLU,
+    ],
     ids=lambda layer: layer.__name__,
 )
 def test_in_place(layer):

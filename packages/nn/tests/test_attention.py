@@ -121,7 +121,10 @@ def test_multi_head_attention(rng):
     assert found is None
     # One sequence without a batch.
     single = (*(tensor(x[:, 0]) for x in (q, k, v)), *common[3:])
-    assert_close(F.multi_head_attention_forward(*single, attn_mask=tensor(mask))[0], heads_of(q, k, v, 2, w, b, out, mask)[0][:, 0])
+    assert_close(
+        F.multi_head_attention_forward(*single, attn_mask=tensor(mask))[0],
+        heads_of(q, k, v, 2, w, b, out, mask)[0][:, 0],
+    )
     # Weights of their own.
     separate = dict(zip(("q_proj_weight", "k_proj_weight", "v_proj_weight"), map(tensor, np.split(w, 3)), strict=True))
     apart = (*common[:5], None, *common[6:])
@@ -133,7 +136,8 @@ def test_further_keys(rng):
     q, k, v = (rng.standard_normal((n, 2, 4)) for n in (3, 5, 5))
     w, b, out = rng.standard_normal((12, 4)), np.zeros(12), np.eye(4)
     extra = rng.standard_normal((1, 1, 4))
-    # A key that is there for all is one more row after the projections: with a projection that can be undone, one more before.
+    # A key that is there for all is one more row after the projections: with a projection that can
+    # be undone, one more before.
     more_k, more_v = (
         np.concatenate([x, np.broadcast_to(extra @ np.linalg.inv(part).T, (1, 2, 4))])
         for x, part in zip((k, v), np.split(w, 3)[1:], strict=True)

@@ -1,4 +1,6 @@
-"""Networks on images with channels innermost in memory: every layer keeps the order, and none copies its input."""
+"""Networks on images with channels innermost in memory: every layer keeps the order, and none
+copies its input.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def images() -> Any:
 
 
 def call_and_measure(function: Callable[[Any], Any], x: Any) -> tuple[Any, float]:
-    """Return a result, and how much memory was used on the way to it beside its own, as a part of the input's."""
+    """Return a result, and how much memory was used on the way to it beside its own, as a part of
+    the input's.
+    """
     for _ in range(3):  # primitives are made, and weights are in order
         function(x)
     candelabra.backends.reset_peak_statistics("cpu")
@@ -50,7 +54,9 @@ def call_and_measure(function: Callable[[Any], Any], x: Any) -> tuple[Any, float
     return result, (peak - before - size * result.numel()) / (size * x.numel())
 
 
-@pytest.mark.parametrize("weights", [candelabra.contiguous_format, candelabra.channels_last], ids=["plain", "channels last"])
+@pytest.mark.parametrize(
+    "weights", [candelabra.contiguous_format, candelabra.channels_last], ids=["plain", "channels last"]
+)
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_keeps_the_order_without_a_copy(name: str, weights: Any) -> None:
     x, layer = images(), LAYERS[name]().to(memory_format=weights)
@@ -92,7 +98,9 @@ def test_a_chain_keeps_the_order_from_end_to_end() -> None:
     x, seen = images(), []
     network = nn.Sequential(Residual(), nn.MaxPool2d(2), Residual()).to(memory_format=candelabra.channels_last)
     for module in network.modules():
-        module.register_forward_hook(lambda _, __, y: seen.append(y.is_contiguous(memory_format=candelabra.channels_last)))
+        module.register_forward_hook(
+            lambda _, __, y: seen.append(y.is_contiguous(memory_format=candelabra.channels_last))
+        )
     with candelabra.no_grad():
         expected = network.eval()(x.contiguous())
         seen.clear()

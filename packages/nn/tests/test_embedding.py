@@ -16,7 +16,9 @@ def bags(table, mode, padding=None, weights=None, offsets=OFFSETS):
     for start, end in zip(offsets, [*offsets[1:], len(INDICES)], strict=True):
         kept = [i for i in range(start, end) if INDICES[i] != padding]
         rows = table[INDICES[kept]] * (1 if weights is None else weights[kept, None])
-        result.append({"sum": rows.sum, "mean": rows.mean, "max": rows.max}[mode](0) if kept else np.zeros(table.shape[1]))
+        result.append(
+            {"sum": rows.sum, "mean": rows.mean, "max": rows.max}[mode](0) if kept else np.zeros(table.shape[1])
+        )
     return np.array(result)
 
 
@@ -29,7 +31,8 @@ def test_bags(rng, mode):
         assert_close(F.embedding_bag(indices, tensor(table), offsets, mode=mode, padding_idx=padding), expected)
         last = candelabra.cat([offsets, candelabra.tensor([7])])
         assert_close(
-            F.embedding_bag(indices, tensor(table), last, mode=mode, padding_idx=padding, include_last_offset=True), expected
+            F.embedding_bag(indices, tensor(table), last, mode=mode, padding_idx=padding, include_last_offset=True),
+            expected,
         )
     rows = F.embedding_bag(indices[:6].reshape(2, 3), tensor(table), mode=mode)
     assert_close(rows, bags(table, mode, offsets=np.array([0, 3, 6]))[:2])
@@ -39,7 +42,9 @@ def test_bags(rng, mode):
 
 def test_weights_of_samples(rng):
     table, weights = rng.standard_normal((7, 3)), rng.standard_normal(7)
-    made = F.embedding_bag(tensor(INDICES), tensor(table), tensor(OFFSETS), mode="sum", per_sample_weights=tensor(weights))
+    made = F.embedding_bag(
+        tensor(INDICES), tensor(table), tensor(OFFSETS), mode="sum", per_sample_weights=tensor(weights)
+    )
     assert_close(made, bags(table, "sum", weights=weights))
 
 
@@ -67,7 +72,12 @@ def test_bag_errors(rng):
         (ValueError, "same shape", (indices, table, offsets), {"per_sample_weights": table[0]}),
         (ValueError, "max mode", (indices, table, offsets), {"mode": "max", "scale_grad_by_freq": True}),
         (ValueError, "2D Tensor", (indices, table[0], offsets), {}),
-        (NotImplementedError, "only supported for mode='sum'", (indices, table, offsets), {"per_sample_weights": table[:, 0]}),
+        (
+            NotImplementedError,
+            "only supported for mode='sum'",
+            (indices, table, offsets),
+            {"per_sample_weights": table[:, 0]},
+        ),
         (NotImplementedError, "sparse", (indices, table, offsets), {"sparse": True}),
         (RuntimeError, "has to be 0", (indices, table, offsets + 1), {}),
         (RuntimeError, "can not be greater", (indices, table, offsets * 2), {}),
@@ -89,7 +99,9 @@ def test_all_results_of_bags(rng):
         assert_close(output, bags(table, name))
         assert bag.tolist() == [0, 0, 2, 2, 2, 2, 3]
         assert sizes.tolist() == ([0] * 4 if mode == 0 else [2, 0, 4, 1])
-    rows = [[int(INDICES[a:b][np.argmax(table[INDICES[a:b], c])]) for c in range(3)] for a, b in ((0, 2), (2, 6), (6, 7))]
+    rows = [
+        [int(INDICES[a:b][np.argmax(table[INDICES[a:b], c])]) for c in range(3)] for a, b in ((0, 2), (2, 6), (6, 7))
+    ]
     assert largest.tolist() == [rows[0], [0, 0, 0], *rows[1:]]
     with pytest.raises(RuntimeError, match="mode must be"):
         candelabra.embedding_bag(*arguments, 3)
@@ -102,7 +114,9 @@ def test_segments(rng, reduce):
     lengths = [2, 0, 4]
     functions = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod}
     empty = {"sum": 0, "mean": np.nan, "max": -np.inf, "min": np.inf, "prod": 1}[reduce]
-    expected = np.array([functions[reduce](part, 0) if len(part) else np.full(3, empty) for part in np.split(data, [2, 2])])
+    expected = np.array(
+        [functions[reduce](part, 0) if len(part) else np.full(3, empty) for part in np.split(data, [2, 2])]
+    )
     assert_close(candelabra.segment_reduce(tensor(data), reduce, lengths=candelabra.tensor(lengths)), expected)
     assert_close(candelabra.segment_reduce(tensor(data), reduce, offsets=candelabra.tensor([0, 2, 2, 6])), expected)
     inner = candelabra.segment_reduce(tensor(data.T.copy()), reduce, lengths=candelabra.tensor([lengths] * 3), axis=1)

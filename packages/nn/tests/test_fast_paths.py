@@ -1,4 +1,6 @@
-"""Functions whose plain calls are an operator's: other calls are the function's, and nothing of either is lost."""
+"""Functions whose plain calls are an operator's: other calls are the function's, and nothing of
+either is lost.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,11 @@ def test_convolutions_take_every_form() -> None:
     x, w = candelabra.arange(9.0).reshape(1, 1, 3, 3), candelabra.ones(1, 1, 2, 2)
     plain = F.conv2d(x, w)
     assert plain.tolist() == [[[[8.0, 12.0], [20.0, 24.0]]]]
-    for form in (F.conv2d(x, w, None, 1, 0, 1, 1), F.conv2d(x, w, stride=(1,), padding=[0, 0]), F.conv2d(x, w, padding="valid")):
+    for form in (
+        F.conv2d(x, w, None, 1, 0, 1, 1),
+        F.conv2d(x, w, stride=(1,), padding=[0, 0]),
+        F.conv2d(x, w, padding="valid"),
+    ):
         assert form.tolist() == plain.tolist()
     assert F.conv2d(x[0], w).tolist() == plain[0].tolist()
     assert F.conv2d(x, w, padding="same").shape == (1, 1, 3, 3)

@@ -1,4 +1,6 @@
-"""Modules called with other tensors, fused, made without filling, spread over devices; gradients of convolutions."""
+"""Modules called with other tensors, fused, made without filling, spread over devices; gradients of
+convolutions.
+"""
 
 import copy
 
@@ -46,7 +48,12 @@ def test_functional_call(rng):
 @pytest.mark.parametrize(
     ("given", "options", "error", "text"),
     [
-        ({"layer.weight": 1, "tied": 2}, {}, ValueError, "functional_call got multiple values for keys ['layer.weight', 'tied']"),
+        (
+            {"layer.weight": 1, "tied": 2},
+            {},
+            ValueError,
+            "functional_call got multiple values for keys ['layer.weight', 'tied']",
+        ),
         (
             {"layer.weight": 1, "x": 2},
             {"strict": True},
@@ -61,7 +68,8 @@ def test_functional_call_errors(given, options, error, text):
     model = Counting()
     state = copy.deepcopy(model.state_dict())
     tensors = {
-        name: "no tensor" if value is None else candelabra.full((2, 2), float(value), **F64) for name, value in given.items()
+        name: "no tensor" if value is None else candelabra.full((2, 2), float(value), **F64)
+        for name, value in given.items()
     }
     with pytest.raises(error) as caught:
         stateless.functional_call(model, tensors, candelabra.ones(1, 2, **F64), **options)
@@ -134,7 +142,9 @@ def test_memory_format_and_skipped_init(rng):
     net = nn.Sequential(nn.Conv2d(2, 3, 2), nn.Sequential(nn.Conv3d(2, 2, 2), nn.ConvTranspose2d(2, 2, 2)))
     before = array(net[0].weight).copy()
     nn.utils.convert_conv2d_weight_memory_format(net, candelabra.channels_last)
-    assert net[0].weight.is_contiguous(memory_format=candelabra.channels_last) and (array(net[0].weight) == before).all()
+    assert (
+        net[0].weight.is_contiguous(memory_format=candelabra.channels_last) and (array(net[0].weight) == before).all()
+    )
     assert net[1][1].weight.is_contiguous(memory_format=candelabra.channels_last) and net[1][0].weight.is_contiguous()
     net[1][0].weight.data = net[1][0].weight.data.transpose(2, 4)
     nn.utils.convert_conv3d_weight_memory_format(net, candelabra.contiguous_format)

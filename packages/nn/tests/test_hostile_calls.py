@@ -1,4 +1,6 @@
-"""Every function of candelabra.nn.functional with arguments that nobody means, in a process of its own."""
+"""Every function of candelabra.nn.functional with arguments that nobody means, in a process of its
+own.
+"""
 
 import pytest
 

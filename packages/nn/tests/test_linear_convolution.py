@@ -13,7 +13,9 @@ from candelabra.nn import functional as F
 
 
 def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
-    """Cross-correlation of (N, C, spatial...) by scipy.signal.correlate, one pair of channels at a time."""
+    """Cross-correlation of (N, C, spatial...) by scipy.signal.correlate, one pair of channels at a
+    time.
+    """
     dims = x.ndim - 2
     stride, padding, dilation = (np.broadcast_to(v, dims) for v in (stride, padding, dilation))
     x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
@@ -34,8 +36,13 @@ def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
 def transposed(x, w, b=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Transposed convolution by its definition: each input position adds a kernel to the output."""
     dims = x.ndim - 2
-    stride, padding, output_padding, dilation = (np.broadcast_to(v, dims) for v in (stride, padding, output_padding, dilation))
-    full = [(x.shape[2 + i] - 1) * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1 + output_padding[i] for i in range(dims)]
+    stride, padding, output_padding, dilation = (
+        np.broadcast_to(v, dims) for v in (stride, padding, output_padding, dilation)
+    )
+    full = [
+        (x.shape[2 + i] - 1) * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1 + output_padding[i]
+        for i in range(dims)
+    ]
     into, outof = x.shape[1] // groups, w.shape[1]
     result = np.zeros((x.shape[0], outof * groups, *full))
     for place in itertools.product(*(range(n) for n in x.shape[2:])):
@@ -81,11 +88,16 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(
-    ("function", "layer", "spatial", "kernel"), [(F.conv1d, nn.Conv1d, (9,), (4,)), (F.conv2d, nn.Conv2d, (9, 7), (3, 2))]
+    ("function", "layer", "spatial", "kernel"),
+    [(F.conv1d, nn.Conv1d, (9,), (4,)), (F.conv2d, nn.Conv2d, (9, 7), (3, 2))],
 )
 def test_convolution(rng, function, layer, spatial, kernel, options):
     groups = options.get("groups", 1)
-    x, w, b = rng.standard_normal((2, 4, *spatial)), rng.standard_normal((8, 4 // groups, *kernel)), rng.standard_normal(8)
+    x, w, b = (
+        rng.standard_normal((2, 4, *spatial)),
+        rng.standard_normal((8, 4 // groups, *kernel)),
+        rng.standard_normal(8),
+    )
     expected = convolved(x, w, b, **options)
     assert_close(function(tensor(x), tensor(w), tensor(b), **options), expected)
     assert_close(function(tensor(x[0]), tensor(w), **options), convolved(x[:1], w, **options)[0])
@@ -143,7 +155,11 @@ def test_padding_modes(rng, mode, numpy_mode, padding):
 )
 def test_transposed_convolution(rng, function, layer, spatial, kernel, options):
     groups = options.get("groups", 1)
-    x, w, b = rng.standard_normal((2, 4, *spatial)), rng.standard_normal((4, 6 // groups, *kernel)), rng.standard_normal(6)
+    x, w, b = (
+        rng.standard_normal((2, 4, *spatial)),
+        rng.standard_normal((4, 6 // groups, *kernel)),
+        rng.standard_normal(6),
+    )
     expected = transposed(x, w, b, **options)
     assert_close(function(tensor(x), tensor(w), tensor(b), **options), expected)
     assert_close(function(tensor(x[0]), tensor(w), **options), transposed(x[:1], w, **options)[0])

@@ -37,7 +37,9 @@ def test_numbers(rng, reduction):
 
 
 def cross_entropy(x, target, weight=None, ignore=-100, smoothing=0.0, reduction="mean"):
-    """By the definition: -sum over classes of weight * smoothed one-hot * log softmax, ignored ones left out of everything."""
+    """By the definition: -sum over classes of weight * smoothed one-hot * log softmax, ignored ones
+    left out of everything.
+    """
     log_p = np.moveaxis(special.log_softmax(x, 1), 1, -1).reshape(-1, x.shape[1])
     classes = x.shape[1]
     weight = np.ones(classes) if weight is None else weight
@@ -47,7 +49,8 @@ def cross_entropy(x, target, weight=None, ignore=-100, smoothing=0.0, reduction=
     for i in np.flatnonzero(keep):
         goal = np.full(classes, smoothing / classes)
         goal[flat[i]] += 1 - smoothing
-        # The hard part weighs by the class of the target, the smooth part by each class: together weight * goal.
+        # The hard part weighs by the class of the target, the smooth part by each class: together
+        # weight * goal.
         losses[i] = -(weight * goal * log_p[i]).sum()
     if reduction == "mean":
         return losses.sum() / weight[flat[keep]].sum()
@@ -61,7 +64,9 @@ def test_classes(rng, spatial, reduction):
     target.flat[1] = 3
     a, t, w = tensor(x), tensor(target), tensor(weight)
     assert_close(nn.CrossEntropyLoss(reduction=reduction)(a, t), cross_entropy(x, target, reduction=reduction))
-    assert_close(nn.CrossEntropyLoss(w, reduction=reduction)(a, t), cross_entropy(x, target, weight, reduction=reduction))
+    assert_close(
+        nn.CrossEntropyLoss(w, reduction=reduction)(a, t), cross_entropy(x, target, weight, reduction=reduction)
+    )
     options = {"ignore_index": 3, "reduction": reduction}
     assert_close(F.cross_entropy(a, t, w, **options), cross_entropy(x, target, weight, 3, reduction=reduction))
     assert_close(
@@ -103,19 +108,26 @@ def test_binary(rng, reduction):
     assert_close(nn.BCELoss(reduction=reduction)(tensor(p), tensor(t)), reduced(losses, reduction))
     assert_close(nn.BCELoss(tensor(w), reduction=reduction)(tensor(p), tensor(t)), reduced(losses * w, reduction))
     assert_close(
-        F.binary_cross_entropy(tensor([0.0, 1, 0, 1]), tensor([0.0, 1, 1, 0]), reduction="none"), np.float32([0, 0, 100, 100])
+        F.binary_cross_entropy(tensor([0.0, 1, 0, 1]), tensor([0.0, 1, 1, 0]), reduction="none"),
+        np.float32([0, 0, 100, 100]),
     )
     x = rng.standard_normal((3, 4)) * 50
     losses = -(pos * t * special.log_expit(x) + (1 - t) * special.log_expit(-x))
     assert_close(
-        nn.BCEWithLogitsLoss(pos_weight=tensor(pos), reduction=reduction)(tensor(x), tensor(t)), reduced(losses, reduction)
+        nn.BCEWithLogitsLoss(pos_weight=tensor(pos), reduction=reduction)(tensor(x), tensor(t)),
+        reduced(losses, reduction),
     )
     losses = -(t * special.log_expit(x) + (1 - t) * special.log_expit(-x))
-    assert_close(nn.BCEWithLogitsLoss(tensor(w), reduction=reduction)(tensor(x), tensor(t)), reduced(losses * w, reduction))
+    assert_close(
+        nn.BCEWithLogitsLoss(tensor(w), reduction=reduction)(tensor(x), tensor(t)), reduced(losses * w, reduction)
+    )
     loss = nn.MultiLabelSoftMarginLoss(tensor(w[0]), reduction=reduction)
     assert_close(loss(tensor(x), tensor(t)), reduced((losses * w[0]).mean(1), reduction))
     signs = np.sign(rng.standard_normal((3, 4)))
-    assert_close(nn.SoftMarginLoss(reduction=reduction)(tensor(x), tensor(signs)), reduced(np.logaddexp(0, -signs * x), reduction))
+    assert_close(
+        nn.SoftMarginLoss(reduction=reduction)(tensor(x), tensor(signs)),
+        reduced(np.logaddexp(0, -signs * x), reduction),
+    )
 
 
 @REDUCTIONS
@@ -134,13 +146,17 @@ def test_distributions(rng, reduction):
         F.kl_div(tensor(np.log(p)), tensor(q))
 
     x, counts, var = rng.standard_normal((3, 5)), np.floor(rng.random((3, 5)) * 6), rng.random((3, 5))
-    assert_close(nn.PoissonNLLLoss(reduction=reduction)(tensor(x), tensor(counts)), reduced(np.exp(x) - counts * x, reduction))
+    assert_close(
+        nn.PoissonNLLLoss(reduction=reduction)(tensor(x), tensor(counts)), reduced(np.exp(x) - counts * x, reduction)
+    )
     rates = rng.random((3, 5)) + 0.5
     stirling = np.where(
         counts > 1, counts * np.log(np.maximum(counts, 1)) - counts + 0.5 * np.log(2 * np.pi * np.maximum(counts, 1)), 0
     )
     loss = nn.PoissonNLLLoss(log_input=False, full=True, eps=0.1, reduction=reduction)
-    assert_close(loss(tensor(rates), tensor(counts)), reduced(rates - counts * np.log(rates + 0.1) + stirling, reduction))
+    assert_close(
+        loss(tensor(rates), tensor(counts)), reduced(rates - counts * np.log(rates + 0.1) + stirling, reduction)
+    )
     y = rng.standard_normal((3, 5))
     loss = nn.GaussianNLLLoss(full=True, reduction=reduction)
     assert_close(loss(tensor(x), tensor(y), tensor(var)), reduced(-stats.norm.logpdf(y, x, np.sqrt(var)), reduction))
@@ -157,7 +173,9 @@ def test_margins(rng, reduction):
     assert_close(nn.HingeEmbeddingLoss(0.8, reduction=reduction)(tensor(x), tensor(signs)), reduced(hinge, reduction))
     y = rng.standard_normal((3, 4))
     ranking = np.maximum(0, -signs * (x - y) + 0.1)
-    assert_close(nn.MarginRankingLoss(0.1, reduction=reduction)(tensor(x), tensor(y), tensor(signs)), reduced(ranking, reduction))
+    assert_close(
+        nn.MarginRankingLoss(0.1, reduction=reduction)(tensor(x), tensor(y), tensor(signs)), reduced(ranking, reduction)
+    )
     cosine = (x * y).sum(1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
     target = np.array([1, -1, 1])
     losses = np.where(target == 1, 1 - cosine, np.maximum(0, cosine - 0.1))
@@ -202,8 +220,16 @@ ones = candelabra.ones
     ("act", "error", "text"),
     [
         (lambda: F.mse_loss(ones(2), ones(2), reduction="x"), ValueError, "x is not a valid value for reduction"),
-        (lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), reduction="x"), ValueError, "x is not a valid value for reduction"),
-        (lambda: F.mse_loss(ones(2), ones(2), weight=ones(3)), ValueError, "Weights and input must have the same size."),
+        (
+            lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), reduction="x"),
+            ValueError,
+            "x is not a valid value for reduction",
+        ),
+        (
+            lambda: F.mse_loss(ones(2), ones(2), weight=ones(3)),
+            ValueError,
+            "Weights and input must have the same size.",
+        ),
         (
             lambda: F.cross_entropy(ones(2, 3), tensor([0, 1, 1])),
             ValueError,
@@ -230,25 +256,61 @@ ones = candelabra.ones
             RuntimeError,
             "label_smoothing must be between 0.0 and 1.0",
         ),
-        (lambda: F.cross_entropy(ones(2, 3), ones(2, 3), ones(2)), RuntimeError, "either for all 3 classes or no classes"),
-        (lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), ones(4)), RuntimeError, "either for all 3 classes or no classes"),
-        (lambda: F.binary_cross_entropy(ones(2) * 2, ones(2)), RuntimeError, "all elements of input should be between 0 and 1"),
+        (
+            lambda: F.cross_entropy(ones(2, 3), ones(2, 3), ones(2)),
+            RuntimeError,
+            "either for all 3 classes or no classes",
+        ),
+        (
+            lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), ones(4)),
+            RuntimeError,
+            "either for all 3 classes or no classes",
+        ),
+        (
+            lambda: F.binary_cross_entropy(ones(2) * 2, ones(2)),
+            RuntimeError,
+            "all elements of input should be between 0 and 1",
+        ),
         (lambda: F.binary_cross_entropy(ones(2), ones(3)), ValueError, "is different to the input size"),
         (lambda: F.binary_cross_entropy_with_logits(ones(2), ones(3)), ValueError, "must be the same as input size"),
         (lambda: F.gaussian_nll_loss(ones(2), ones(2), -ones(2)), ValueError, "var has negative entry/entries"),
         (lambda: F.gaussian_nll_loss(ones(2), ones(2), -1.0), ValueError, "var has negative entry/entries"),
         (lambda: F.gaussian_nll_loss(ones(2), ones(2), ones(3)), ValueError, "var is of incorrect size"),
-        (lambda: F.huber_loss(ones(2), ones(2), delta=0.0), RuntimeError, "does not support non-positive values for delta"),
-        (lambda: F.smooth_l1_loss(ones(2), ones(2), beta=-1.0), RuntimeError, "does not support negative values for beta"),
-        (lambda: F.margin_ranking_loss(ones(2), ones(2, 1), ones(2)), RuntimeError, "All input tensors should have same dimension"),
-        (lambda: F.cosine_embedding_loss(ones(2, 3), ones(2, 3), ones(2, 3)), RuntimeError, "0D or 1D target tensor expected"),
-        (lambda: F.cosine_embedding_loss(ones(3), ones(2, 3), ones(2)), RuntimeError, "1D target tensor expects 2D input tensors"),
+        (
+            lambda: F.huber_loss(ones(2), ones(2), delta=0.0),
+            RuntimeError,
+            "does not support non-positive values for delta",
+        ),
+        (
+            lambda: F.smooth_l1_loss(ones(2), ones(2), beta=-1.0),
+            RuntimeError,
+            "does not support negative values for beta",
+        ),
+        (
+            lambda: F.margin_ranking_loss(ones(2), ones(2, 1), ones(2)),
+            RuntimeError,
+            "All input tensors should have same dimension",
+        ),
+        (
+            lambda: F.cosine_embedding_loss(ones(2, 3), ones(2, 3), ones(2, 3)),
+            RuntimeError,
+            "0D or 1D target tensor expected",
+        ),
+        (
+            lambda: F.cosine_embedding_loss(ones(3), ones(2, 3), ones(2)),
+            RuntimeError,
+            "1D target tensor expects 2D input tensors",
+        ),
         (
             lambda: F.triplet_margin_loss(ones(2, 3), ones(3), ones(2, 3)),
             RuntimeError,
             "expected to have the same number of dimensions",
         ),
-        (lambda: F.triplet_margin_loss(ones(3), ones(3), ones(3), margin=0.0), ValueError, "margin must be greater than 0"),
+        (
+            lambda: F.triplet_margin_loss(ones(3), ones(3), ones(3), margin=0.0),
+            ValueError,
+            "margin must be greater than 0",
+        ),
         (
             lambda: F.multi_margin_loss(ones(2, 3), tensor([1])),
             RuntimeError,

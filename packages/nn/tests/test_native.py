@@ -121,7 +121,11 @@ def test_pdist(rng, p):
     expected = {0.0: np.full(15, 4.0), np.inf: pdist(x, "chebyshev")}.get(p)
     assert_close(candelabra.pdist(tensor(x), p), pdist(x, "minkowski", p=p) if expected is None else expected)
     assert candelabra.pdist(tensor(x[:1]), p).shape == (0,)
-    for match, arguments in (("2D", (tensor(x[0]),)), ("floating", (tensor(x).long(),)), ("negative", (tensor(x), -1.0))):
+    for match, arguments in (
+        ("2D", (tensor(x[0]),)),
+        ("floating", (tensor(x).long(),)),
+        ("negative", (tensor(x), -1.0)),
+    ):
         with pytest.raises(RuntimeError, match=match):
             candelabra.pdist(*arguments)
 

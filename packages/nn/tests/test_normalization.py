@@ -139,10 +139,22 @@ def test_normalize(rng):
     [
         (lambda: nn.BatchNorm2d(3)(candelabra.ones(2, 3)), ValueError, "expected 4D input (got 2D input)"),
         (lambda: nn.BatchNorm1d(3)(candelabra.ones(2, 3, 4, 4)), ValueError, "expected 2D or 3D input (got 4D input)"),
-        (lambda: nn.BatchNorm1d(3)(candelabra.ones(1, 3)), ValueError, "Expected more than 1 value per channel when training"),
+        (
+            lambda: nn.BatchNorm1d(3)(candelabra.ones(1, 3)),
+            ValueError,
+            "Expected more than 1 value per channel when training",
+        ),
         (lambda: nn.InstanceNorm2d(3)(candelabra.ones(4, 4)), ValueError, "expected 3D or 4D input (got 2D input)"),
-        (lambda: nn.InstanceNorm1d(3)(candelabra.ones(3, 3, 1)), ValueError, "Expected more than 1 spatial element when training"),
-        (lambda: F.batch_norm(candelabra.ones(2, 3), None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
+        (
+            lambda: nn.InstanceNorm1d(3)(candelabra.ones(3, 3, 1)),
+            ValueError,
+            "Expected more than 1 spatial element when training",
+        ),
+        (
+            lambda: F.batch_norm(candelabra.ones(2, 3), None, None),
+            RuntimeError,
+            "running_mean must be defined in evaluation mode",
+        ),
         (lambda: F.batch_norm(candelabra.ones(3), None, None, training=True), ValueError, "at least 2 dimensions"),
         (
             lambda: F.layer_norm(candelabra.ones(4), (3,)),

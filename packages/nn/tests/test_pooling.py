@@ -23,7 +23,9 @@ def windows(size, kernel, stride, padding, dilation=1, ceil_mode=False):
 
 
 def pooled(x, kernel, stride, padding, reduce, dilation=1, ceil_mode=False):
-    """`reduce` of (positions in the plane, padded sizes) over all windows of the last dimensions."""
+    """`reduce` of (positions in the plane, padded sizes) over all windows of the last
+    dimensions.
+    """
     dims = len(kernel)
     axes = [windows(x.shape[i - dims], kernel[i], stride[i], padding[i], dilation, ceil_mode) for i in range(dims)]
     planes = x.reshape(-1, *x.shape[x.ndim - dims :])
@@ -127,7 +129,10 @@ def test_adaptive_none_keeps_a_size(rng):
             lambda: F.max_pool2d(candelabra.ones(2, 3), 2),
             "non-empty 3D or 4D (batch mode) tensor expected for input, but got [2, 3]",
         ),
-        (lambda: F.max_pool2d(candelabra.ones(1, 6, 6), 2, padding=2), "pad should be at most half of effective kernel size"),
+        (
+            lambda: F.max_pool2d(candelabra.ones(1, 6, 6), 2, padding=2),
+            "pad should be at most half of effective kernel size",
+        ),
         (lambda: F.max_pool2d(candelabra.ones(1, 1, 1), 3), "Output size is too small"),
         (
             lambda: F.max_pool2d(candelabra.ones(1, 9, 9), (3, 3, 3)),

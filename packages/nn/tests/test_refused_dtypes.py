@@ -43,8 +43,16 @@ def test_whole_numbers(name, dtype):
         (lambda: F.hardtanh(X.to(candelabra.uint8)), RuntimeError, "unsigned type with negative limits"),
         (lambda: F.relu6(X > 0), RuntimeError, "Bool inputs not supported"),
         (lambda: F.threshold(X > 0, 0, 0), NotImplementedError, "threshold_cpu"),
-        (lambda: F.threshold(X.to(candelabra.uint8), 0, -1), RuntimeError, "cannot be converted to type candelabra.uint8"),
-        (lambda: F.prelu(X.float(), candelabra.ones(1, dtype=candelabra.float64)), RuntimeError, "Type promoting not supported"),
+        (
+            lambda: F.threshold(X.to(candelabra.uint8), 0, -1),
+            RuntimeError,
+            "cannot be converted to type candelabra.uint8",
+        ),
+        (
+            lambda: F.prelu(X.float(), candelabra.ones(1, dtype=candelabra.float64)),
+            RuntimeError,
+            "Type promoting not supported",
+        ),
     ],
 )
 def test_others(call, kind, message):

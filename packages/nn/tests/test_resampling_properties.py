@@ -1,4 +1,6 @@
-"""Padding and interpolation over random shapes and layouts, against numpy.pad and products with matrices of weights."""
+"""Padding and interpolation over random shapes and layouts, against numpy.pad and products with
+matrices of weights.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +45,9 @@ def close(made, expected, tolerance=1e-12):
 
 
 def padded(array, amounts, mode, value):
-    """Add what is positive, take away what is negative, one dimension after the other; a circle is closed after parts were taken away."""
+    """Add what is positive, take away what is negative, one dimension after the other; a circle is
+    closed after parts were taken away.
+    """
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     for number, (before, after) in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
         axis = array.ndim - 1 - number
@@ -67,7 +71,9 @@ def test_pad(mode, data, layout, seed):
     least = 0 if mode == "constant" else 1
     dims = data.draw(st.integers(1, 3))
     spatial = data.draw(st.lists(st.sampled_from([least, 1, 2, 3, 5]), min_size=dims, max_size=dims))
-    leading = data.draw(st.sampled_from([(2,), (2, 3), (1, 1), (0, 2)] if mode == "constant" else [(2,), (2, 3), (1, 1)]))
+    leading = data.draw(
+        st.sampled_from([(2,), (2, 3), (1, 1), (0, 2)] if mode == "constant" else [(2,), (2, 3), (1, 1)])
+    )
     shape = (*leading, *spatial)
     dtype = data.draw(st.sampled_from(["float64", "float32", "bfloat16", "float16", "int64", "complex128"]))
     if mode in ("reflect", "replicate"):
@@ -101,7 +107,9 @@ def sources(old, new, aligned, ratio, clamped=True):
 def keys_kernel(x, a):
     """Keys 1981."""
     x = np.abs(x)
-    return np.where(x <= 1, (a + 2) * x**3 - (a + 3) * x**2 + 1, np.where(x < 2, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a, 0))
+    return np.where(
+        x <= 1, (a + 2) * x**3 - (a + 3) * x**2 + 1, np.where(x < 2, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a, 0)
+    )
 
 
 def weights(mode, old, new, aligned, ratio, antialias):
@@ -151,11 +159,13 @@ LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 @given(data=st.data(), layout=st.sampled_from(LAYOUTS), seed=seeds)
 def test_interpolate(mode, data, layout, seed):
     dims = 2 if mode == "bicubic" else data.draw(st.integers(1, 3))
-    # sizes whose quotients single precision holds: where an element of the nearest is taken from does not depend on rounding
+    # sizes whose quotients single precision holds: where an element of the nearest is taken from
+    # does not depend on rounding
     spatial = data.draw(st.lists(st.sampled_from([1, 2, 4, 8, 3]), min_size=dims, max_size=dims))
     nearest = mode.startswith("nearest")
     sizes = [
-        data.draw(st.sampled_from([1, 2, 4] if nearest else [1, 2, 3, 5, 7])) * (n if nearest and n == 3 else 1) for n in spatial
+        data.draw(st.sampled_from([1, 2, 4] if nearest else [1, 2, 3, 5, 7])) * (n if nearest and n == 3 else 1)
+        for n in spatial
     ]
     shape = (*data.draw(st.sampled_from([(1, 1), (2, 3), (0, 2)])), *spatial)
     tensor, array = pair(seed, shape, layout)
@@ -172,15 +182,21 @@ def test_interpolate(mode, data, layout, seed):
 @FEW
 @given(data=st.data(), seed=seeds)
 def test_scale_factors(mode, data, seed):
-    """The sizes are rounded down; the places follow the factor, or the sizes where that is asked for."""
+    """The sizes are rounded down; the places follow the factor, or the sizes where that is asked
+    for.
+    """
     dims = data.draw(st.integers(1, 3))
     spatial = data.draw(st.lists(st.sampled_from([2, 4, 6]), min_size=dims, max_size=dims))
-    factors = [data.draw(st.sampled_from([0.5, 1.0, 1.25, 2.0] if mode != "nearest" else [0.5, 1.0, 2.0])) for _ in spatial]
+    factors = [
+        data.draw(st.sampled_from([0.5, 1.0, 1.25, 2.0] if mode != "nearest" else [0.5, 1.0, 2.0])) for _ in spatial
+    ]
     tensor, array = pair(seed, (2, 2, *spatial), "contiguous")
     again = data.draw(st.booleans()) if mode == "linear" else False
     sizes = [int(n * factor) for n, factor in zip(spatial, factors, strict=True)]
     matrices = [
-        weights(mode, n, m, False, n / m if again or n == m else 1 / factor, False)  # the same size is a copy, as in PyTorch
+        weights(
+            mode, n, m, False, n / m if again or n == m else 1 / factor, False
+        )  # the same size is a copy, as in PyTorch
         for n, m, factor in zip(spatial, sizes, factors, strict=True)
     ]
     options = {"align_corners": False, "recompute_scale_factor": again} if mode == "linear" else {}
@@ -192,7 +208,10 @@ def test_scale_factors(mode, data, seed):
 @given(data=st.data(), seed=seeds, mode=st.sampled_from(["nearest", "linear", "cubic", "antialias"]))
 def test_gradients_go_the_way_back(data, seed, mode):
     """The operator that the tape calls is the product with the transposed matrices."""
-    old, new = data.draw(st.sampled_from([(4, 8), (5, 3), (3, 3), (1, 4)])), data.draw(st.sampled_from([(8, 4), (3, 5), (2, 1)]))
+    old, new = (
+        data.draw(st.sampled_from([(4, 8), (5, 3), (3, 3), (1, 4)])),
+        data.draw(st.sampled_from([(8, 4), (3, 5), (2, 1)])),
+    )
     sizes, antialias = [old[1], new[1]], mode == "antialias"
     kind = "linear" if antialias else mode
     grad, array = pair(seed, (2, 1, *sizes), "contiguous")

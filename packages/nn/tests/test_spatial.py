@@ -1,4 +1,6 @@
-"""Three spatial dimensions, other sizes, patches and unpooling, against formulas written out in NumPy and SciPy."""
+"""Three spatial dimensions, other sizes, patches and unpooling, against formulas written out in
+NumPy and SciPy.
+"""
 
 import itertools
 import math
@@ -25,7 +27,8 @@ def convolved(x, w, stride, padding, dilation):
     out = numpy.zeros((x.shape[0], w.shape[0], *sizes))
     for place in itertools.product(*map(range, kernel)):
         part = tuple(
-            slice(place[i] * dilation[i], place[i] * dilation[i] + (sizes[i] - 1) * stride[i] + 1, stride[i]) for i in range(3)
+            slice(place[i] * dilation[i], place[i] * dilation[i] + (sizes[i] - 1) * stride[i] + 1, stride[i])
+            for i in range(3)
         )
         out += numpy.einsum("ncdhw,oc->nodhw", x[(..., *part)], w[(..., *place)])
     return out
@@ -36,7 +39,11 @@ def convolved(x, w, stride, padding, dilation):
     [((1, 1, 1), (0, 0, 0), (1, 1, 1)), ((2, 1, 3), (1, 2, 0), (1, 2, 1)), ((1, 2, 1), (2, 1, 1), (3, 1, 1))],
 )
 def test_conv3d(stride, padding, dilation):
-    x, w, b = RANDOM.standard_normal((2, 3, 7, 6, 8)), RANDOM.standard_normal((4, 3, 2, 3, 2)), RANDOM.standard_normal(4)
+    x, w, b = (
+        RANDOM.standard_normal((2, 3, 7, 6, 8)),
+        RANDOM.standard_normal((4, 3, 2, 3, 2)),
+        RANDOM.standard_normal(4),
+    )
     expected = convolved(x, w, stride, padding, dilation) + b.reshape(1, -1, 1, 1, 1)
     made = F.conv3d(candelabra.tensor(x), candelabra.tensor(w), candelabra.tensor(b), stride, padding, dilation)
     close(made, expected)
@@ -90,7 +97,9 @@ def test_conv3d_groups_and_same():
     close(made, numpy.concatenate(halves, 1))
 
 
-@pytest.mark.parametrize(("stride", "padding", "extra", "dilation"), [(1, 0, 0, 1), (2, 1, 1, 1), (2, 1, 2, 3), (3, 0, 2, 1)])
+@pytest.mark.parametrize(
+    ("stride", "padding", "extra", "dilation"), [(1, 0, 0, 1), (2, 1, 1, 1), (2, 1, 2, 3), (3, 0, 2, 1)]
+)
 def test_conv_transpose3d_is_the_adjoint(stride, padding, extra, dilation):
     x, w = RANDOM.standard_normal((2, 3, 3, 2, 4)), RANDOM.standard_normal((3, 2, 2, 3, 2))
     made = F.conv_transpose3d(candelabra.tensor(x), candelabra.tensor(w), None, stride, padding, extra, 1, dilation)
@@ -101,11 +110,14 @@ def test_conv_transpose3d_is_the_adjoint(stride, padding, extra, dilation):
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize(
-    ("kernel", "stride", "padding", "dilation"), [(2, None, 0, 1), ((3, 2, 2), (2, 1, 2), (1, 1, 0), 1), (2, 2, 1, (2, 1, 2))]
+    ("kernel", "stride", "padding", "dilation"),
+    [(2, None, 0, 1), ((3, 2, 2), (2, 1, 2), (1, 1, 0), 1), (2, 2, 1, (2, 1, 2))],
 )
 def test_max_pool3d(kernel, stride, padding, dilation, ceil_mode):
     x = RANDOM.standard_normal((2, 3, 5, 6, 7))
-    values, indices = F.max_pool3d(candelabra.tensor(x), kernel, stride, padding, dilation, ceil_mode, return_indices=True)
+    values, indices = F.max_pool3d(
+        candelabra.tensor(x), kernel, stride, padding, dilation, ceil_mode, return_indices=True
+    )
     flat = x.reshape(2, 3, -1)
     close(values, numpy.take_along_axis(flat, indices.numpy().reshape(2, 3, -1), 2).reshape(tuple(values.shape)))
     ks, ps, ds = ((v,) * 3 if isinstance(v, int) else v for v in (kernel, padding, dilation))
@@ -143,7 +155,9 @@ def test_adaptive_pools():
         F.adaptive_max_pool3d(candelabra.tensor(x), size, True),
     )
     for place in itertools.product(*map(range, size)):
-        window = tuple(slice(p * n // m, -(-(p + 1) * n // m)) for p, n, m in zip(place, x.shape[2:], size, strict=True))
+        window = tuple(
+            slice(p * n // m, -(-(p + 1) * n // m)) for p, n, m in zip(place, x.shape[2:], size, strict=True)
+        )
         at = (slice(None), slice(None), *place)
         numpy.testing.assert_allclose(mean.numpy()[at], x[(..., *window)].mean((2, 3, 4)), rtol=1e-12)
         numpy.testing.assert_array_equal(largest.numpy()[at], x[(..., *window)].max((2, 3, 4)))
@@ -194,14 +208,17 @@ def fractional(x, kernel, output, samples):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kernel", "output"), [((7, 9), (2, 3), (4, 5)), ((8, 8), (1, 1), (5, 3)), ((6, 7, 8), (2, 3, 2), (3, 2, 4))]
+    ("sizes", "kernel", "output"),
+    [((7, 9), (2, 3), (4, 5)), ((8, 8), (1, 1), (5, 3)), ((6, 7, 8), (2, 3, 2), (3, 2, 4))],
 )
 def test_fractional_pools_of_given_samples(sizes, kernel, output):
     pool = F.fractional_max_pool2d if len(sizes) == 2 else F.fractional_max_pool3d
     x, samples = RANDOM.standard_normal((2, 3, *sizes)), RANDOM.random((2, 3, len(sizes)))
     x[0, 0, 2:4, 3:5] = numpy.nan
     x[1, 1] = -numpy.inf
-    made, at = pool(candelabra.tensor(x), kernel, output, return_indices=True, _random_samples=candelabra.tensor(samples))
+    made, at = pool(
+        candelabra.tensor(x), kernel, output, return_indices=True, _random_samples=candelabra.tensor(samples)
+    )
     values, places = fractional(x, kernel, output, samples)
     numpy.testing.assert_array_equal(made.numpy(), values)
     numpy.testing.assert_array_equal(at.numpy(), places)
@@ -212,7 +229,8 @@ def test_fractional_pools_take_maxima_of_windows():
     values, indices = F.fractional_max_pool2d(candelabra.tensor(x), (2, 3), (4, 5), return_indices=True)
     assert values.shape == (2, 3, 4, 5)
     assert numpy.array_equal(
-        numpy.take_along_axis(x.reshape(2, 3, -1), indices.numpy().reshape(2, 3, -1), 2).reshape(2, 3, 4, 5), values.numpy()
+        numpy.take_along_axis(x.reshape(2, 3, -1), indices.numpy().reshape(2, 3, -1), 2).reshape(2, 3, 4, 5),
+        values.numpy(),
     )
     with pytest.raises(ValueError, match="requires specifying either an output_size or an output_ratio"):
         F.fractional_max_pool2d(candelabra.tensor(x), 2)
@@ -253,7 +271,9 @@ def test_cubic_interpolation():
 def test_interpolation_with_aligned_corners_is_that_of_scipy():
     x = RANDOM.standard_normal((5, 4, 6))
     made = F.interpolate(candelabra.tensor(x)[None, None], size=(9, 7, 11), mode="trilinear", align_corners=True)[0, 0]
-    places = numpy.meshgrid(*[numpy.linspace(0, n - 1, m) for n, m in zip(x.shape, (9, 7, 11), strict=True)], indexing="ij")
+    places = numpy.meshgrid(
+        *[numpy.linspace(0, n - 1, m) for n, m in zip(x.shape, (9, 7, 11), strict=True)], indexing="ij"
+    )
     close(made, scipy.ndimage.map_coordinates(x, places, order=1, mode="nearest"))
 
 
@@ -275,7 +295,9 @@ def test_antialiased_weights_sum_to_one():
 def test_grid_sample_is_map_coordinates(padding):
     x = RANDOM.standard_normal((5, 6))
     grid = RANDOM.uniform(-1.3, 1.3, (1, 7, 8, 2))
-    made = F.grid_sample(candelabra.tensor(x)[None, None], candelabra.tensor(grid), padding_mode=padding, align_corners=True)[0, 0]
+    made = F.grid_sample(
+        candelabra.tensor(x)[None, None], candelabra.tensor(grid), padding_mode=padding, align_corners=True
+    )[0, 0]
     places = [(grid[0, ..., 1] + 1) * 2, (grid[0, ..., 0] + 1) * 2.5]
     padded = numpy.pad(x, 2, mode="constant" if padding == "zeros" else "edge")
     expected = scipy.ndimage.map_coordinates(padded, [p + 2 for p in places], order=1)
@@ -307,19 +329,35 @@ def test_shuffles_are_inverse():
 ERRORS = [
     (lambda: F.interpolate(candelabra.ones(1, 1, 4)), ValueError, "either size or scale_factor"),
     (lambda: F.interpolate(candelabra.ones(1, 1, 4), 2, 2.0), ValueError, "only one of size or scale_factor"),
-    (lambda: F.interpolate(candelabra.ones(1, 1, 4), 2, mode="bilinear"), NotImplementedError, "bilinear mode needs 4D input"),
+    (
+        lambda: F.interpolate(candelabra.ones(1, 1, 4), 2, mode="bilinear"),
+        NotImplementedError,
+        "bilinear mode needs 4D input",
+    ),
     (lambda: F.interpolate(candelabra.ones(1, 1, 4), 0), RuntimeError, "sizes should be greater than 0"),
     (lambda: F.interpolate(candelabra.ones(1, 1, 4), 2, align_corners=True), ValueError, "align_corners option"),
     (lambda: F.grid_sample(candelabra.ones(1, 1, 2, 2), candelabra.ones(2, 1, 1, 2)), RuntimeError, "same batch size"),
-    (lambda: F.grid_sample(candelabra.ones(1, 1, 2, 2), candelabra.ones(1, 1, 1, 3)), RuntimeError, "size 2 in last dimension"),
+    (
+        lambda: F.grid_sample(candelabra.ones(1, 1, 2, 2), candelabra.ones(1, 1, 1, 3)),
+        RuntimeError,
+        "size 2 in last dimension",
+    ),
     (lambda: F.affine_grid(candelabra.ones(1, 2, 2), (1, 1, 2, 2)), ValueError, "Nx2x3"),
     (lambda: F.pixel_shuffle(candelabra.ones(3, 2, 2), 2), RuntimeError, "divisible by the square of upscale_factor"),
     (lambda: F.channel_shuffle(candelabra.ones(1, 3, 2), 2), RuntimeError, "divisible by groups"),
     (lambda: F.unfold(candelabra.ones(1, 2, 2), 3), RuntimeError, "its components must be at least one"),
     (lambda: F.fold(candelabra.ones(3, 4), (3, 3), 2), RuntimeError, "divisible by the product of kernel_size"),
     (lambda: F.max_pool3d(candelabra.ones(1, 2, 2, 2), 3), RuntimeError, "Output size is too small"),
-    (lambda: F.conv3d(candelabra.ones(1, 2, 2, 2), candelabra.ones(1, 1, 3, 3, 3)), RuntimeError, "Kernel size can't be greater"),
-    (lambda: F.avg_pool3d(candelabra.ones(1, 2, 2, 2), 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
+    (
+        lambda: F.conv3d(candelabra.ones(1, 2, 2, 2), candelabra.ones(1, 1, 3, 3, 3)),
+        RuntimeError,
+        "Kernel size can't be greater",
+    ),
+    (
+        lambda: F.avg_pool3d(candelabra.ones(1, 2, 2, 2), 2, divisor_override=0),
+        RuntimeError,
+        "divisor must be not zero",
+    ),
 ]
 
 

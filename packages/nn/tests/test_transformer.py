@@ -16,7 +16,9 @@ def softmax(x):
 
 
 def attention(layer, q, k, v, mask=0.0):
-    """(L, E) queries, (S, E) keys and values; the mask is added to the scores. Gives output and the weights of each head."""
+    """(L, E) queries, (S, E) keys and values; the mask is added to the scores. Gives output and the
+    weights of each head.
+    """
     state = {name: array(value) for name, value in layer.state_dict().items()}
     heads, width = layer.num_heads, layer.embed_dim
     if "in_proj_weight" in state:
@@ -41,7 +43,9 @@ def attention(layer, q, k, v, mask=0.0):
 
 def normalized(layer, x):
     mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    return (x - mean) / np.sqrt(var + layer.eps) * array(layer.weight) + (0 if layer.bias is None else array(layer.bias))
+    return (x - mean) / np.sqrt(var + layer.eps) * array(layer.weight) + (
+        0 if layer.bias is None else array(layer.bias)
+    )
 
 
 def affine(layer, x):
@@ -57,10 +61,16 @@ def shake(module):
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
-@pytest.mark.parametrize("options", [{}, {"bias": False}, {"kdim": 3, "vdim": 5}, {"add_bias_kv": True}, {"add_zero_attn": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"kdim": 3, "vdim": 5}, {"add_bias_kv": True}, {"add_zero_attn": True}]
+)
 def test_multihead_attention(rng, options, batch_first):
     layer = shake(nn.MultiheadAttention(6, 2, batch_first=batch_first, **options, **F64))
-    q, k, v = rng.standard_normal((2, 4, 6)), rng.standard_normal((2, 3, layer.kdim)), rng.standard_normal((2, 3, layer.vdim))
+    q, k, v = (
+        rng.standard_normal((2, 4, 6)),
+        rng.standard_normal((2, 3, layer.kdim)),
+        rng.standard_normal((2, 3, layer.vdim)),
+    )
     given = [tensor(x if batch_first else x.swapaxes(0, 1)) for x in (q, k, v)]
     output, weights = layer(*given)
     fused, none = layer(*given, need_weights=False)
@@ -92,13 +102,18 @@ def test_masks(rng):
         assert_close(hinted[n], attention(layer, x[n], x[n], x[n], causal)[0])
     merged, kind = layer.merge_masks(tensor(causal), tensor(np.zeros((2, 3))), tensor(x))
     assert merged.shape == (2, 2, 3, 3) and kind == 2
-    assert layer.merge_masks(None, tensor(hidden), tensor(x))[1] == 1 and layer.merge_masks(None, None, tensor(x)) == (None, None)
+    assert layer.merge_masks(None, tensor(hidden), tensor(x))[1] == 1 and layer.merge_masks(None, None, tensor(x)) == (
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 def test_encoder_layer(rng, norm_first, bias):
-    layer = shake(nn.TransformerEncoderLayer(4, 2, 7, 0.0, "gelu", norm_first=norm_first, bias=bias, batch_first=True, **F64))
+    layer = shake(
+        nn.TransformerEncoderLayer(4, 2, 7, 0.0, "gelu", norm_first=norm_first, bias=bias, batch_first=True, **F64)
+    )
     x = rng.standard_normal((2, 3, 4))
     mask = np.triu(np.full((3, 3), -np.inf), 1)
     output = layer(tensor(x), src_mask=tensor(mask))
@@ -162,7 +177,8 @@ def test_transformer(rng):
     assert_close(mask, np.triu(np.full((3, 3), -np.inf), 1))
     output = model(src, tgt, tgt_mask=mask)
     assert_close(output, array(model.decoder(tgt, model.encoder(src), tgt_mask=mask)))
-    # With the causal mask what comes later changes nothing, whether the mask is told to be causal, found to be, or boolean.
+    # With the causal mask what comes later changes nothing, whether the mask is told to be causal,
+    # found to be, or boolean.
     changed = tgt.clone()
     changed[2] = 9.0
     assert_close(model(src, changed, tgt_mask=mask)[:2], array(output[:2]))
@@ -176,8 +192,16 @@ def test_transformer(rng):
     ("act", "error", "text"),
     [
         (lambda: nn.MultiheadAttention(4, 3), AssertionError, "embed_dim must be divisible by num_heads"),
-        (lambda: nn.MultiheadAttention(0, 3), ValueError, "embed_dim and num_heads must be greater than 0, got embed_dim=0"),
-        (lambda: nn.TransformerEncoderLayer(4, 2, activation="x"), RuntimeError, "activation should be relu/gelu, not x"),
+        (
+            lambda: nn.MultiheadAttention(0, 3),
+            ValueError,
+            "embed_dim and num_heads must be greater than 0, got embed_dim=0",
+        ),
+        (
+            lambda: nn.TransformerEncoderLayer(4, 2, activation="x"),
+            RuntimeError,
+            "activation should be relu/gelu, not x",
+        ),
         (
             lambda: nn.Transformer(4, 2, 1, 1, 8)(candelabra.ones(3, 2, 4), candelabra.ones(3, 1, 4)),
             RuntimeError,
@@ -223,7 +247,9 @@ def test_hooks_and_changes_of_the_first_layer_are_seen(rng):
     x, seen = tensor(rng.standard_normal((2, 3, 4))), []
     with candelabra.no_grad():
         plain = layer(x)
-        handles = [module.register_forward_hook(lambda *_: seen.append(1)) for module in (layer.linear1, layer.activation)]
+        handles = [
+            module.register_forward_hook(lambda *_: seen.append(1)) for module in (layer.linear1, layer.activation)
+        ]
         assert_close(layer(x), array(plain))
         assert len(seen) == 2
         for handle in handles:

@@ -11,7 +11,8 @@ from candelabra.optim import _functional
 
 GRADS = [np.array([0.5, -2.0, 0.0]), np.array([1.0, 1.0, -3.0])]
 START = np.array([1.0, 2.0, 3.0])
-#: By function: the class, the states by the name of their list, what they start from, the options of the function, and of the class.
+#: By function: the class, the states by the name of their list, what they start from, the options
+#: of the function, and of the class.
 CASES = {
     "adadelta": (
         optim.Adadelta, {"square_avgs": 0.0, "acc_deltas": 0.0}, {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}, {},
@@ -74,7 +75,10 @@ def test_a_function_steps_as_its_class(name):
     parameter = candelabra.tensor(START)
     optimizer = kind([parameter], **class_options(options), **more)
     own = candelabra.tensor(START)
-    lists = {state: [candelabra.full(() if state in ONE_EACH else (3,), start, dtype=own.dtype)] for state, start in states.items()}
+    lists = {
+        state: [candelabra.full(() if state in ONE_EACH else (3,), start, dtype=own.dtype)]
+        for state, start in states.items()
+    }
     steps = [candelabra.tensor(0.0)]
     before = own._version
     for count, grad in enumerate(GRADS, start=1):

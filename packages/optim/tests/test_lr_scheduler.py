@@ -40,7 +40,10 @@ CLOSED = {
     "LambdaLR": (lambda o: schedules.LambdaLR(o, lambda t: 0.9**t), lambda t: 0.9**t),
     "MultiplicativeLR": (lambda o: schedules.MultiplicativeLR(o, lambda t: 0.9), lambda t: 0.9**t),
     "StepLR": (lambda o: schedules.StepLR(o, 7, 0.3), lambda t: 0.3 ** (t // 7)),
-    "MultiStepLR": (lambda o: schedules.MultiStepLR(o, [3, 10, 10], 0.3), lambda t: 0.3 ** sum(t >= m for m in (3, 10, 10))),
+    "MultiStepLR": (
+        lambda o: schedules.MultiStepLR(o, [3, 10, 10], 0.3),
+        lambda t: 0.3 ** sum(t >= m for m in (3, 10, 10)),
+    ),
     "ConstantLR": (lambda o: schedules.ConstantLR(o, 0.3, 6), lambda t: 0.3 if t < 6 else 1),
     "LinearLR": (lambda o: schedules.LinearLR(o, 0.2, 0.8, 9), lambda t: 0.2 + 0.6 * min(t, 9) / 9),
     "ExponentialLR": (lambda o: schedules.ExponentialLR(o, 0.9), lambda t: 0.9**t),
@@ -116,7 +119,10 @@ def test_one_cycle():
 def test_one_cycle_in_three_phases_with_betas():
     o = optimizer(name="Adam")
     found = rates(
-        schedules.OneCycleLR(o, 1.0, epochs=5, steps_per_epoch=4, pct_start=0.4, anneal_strategy="linear", three_phase=True), 20
+        schedules.OneCycleLR(
+            o, 1.0, epochs=5, steps_per_epoch=4, pct_start=0.4, anneal_strategy="linear", three_phase=True
+        ),
+        20,
     )
     expected = np.interp(range(20), [0, 7, 14, 19], [0.04, 1, 0.04, 4e-6])
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
@@ -146,7 +152,8 @@ def test_plateau():
     o = optimizer()
     schedule = schedules.ReduceLROnPlateau(o, factor=0.5, patience=2, cooldown=1, min_lr=[0.2, 0.3])
     found = rates(schedule, 14, [1.0, 0.9] + [0.9] * 12)
-    # bad steps 2, 3, 4 (more than 2): halved; step 5 is cooldown; 6, 7, 8: halved again; 9 cooldown; 10, 11, 12: at the bottom
+    # bad steps 2, 3, 4 (more than 2): halved; step 5 is cooldown; 6, 7, 8: halved again; 9
+    # cooldown; 10, 11, 12: at the bottom
     np.testing.assert_allclose(found[:, 0], [1] * 5 + [0.5] * 4 + [0.25] * 4 + [0.2])
     np.testing.assert_allclose(found[:, 1], [0.5] * 5 + [0.3] * 9)
     assert schedule.best == 0.9 and schedule.last_epoch == 14
@@ -191,7 +198,15 @@ def test_last_epoch_resumes():
 
 
 def test_closed_form_by_epoch():
-    for name in ("StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR"):
+    for name in (
+        "StepLR",
+        "MultiStepLR",
+        "ConstantLR",
+        "LinearLR",
+        "ExponentialLR",
+        "PolynomialLR",
+        "CosineAnnealingLR",
+    ):
         make, factor = CLOSED[name]
         schedule = make(o := optimizer(2.0))
         o.step()
@@ -242,30 +257,70 @@ def test_tensor_rates_stay_tensors():
             ValueError,
             "Constant multiplicative factor expected to be between 0 and 1.",
         ),
-        (lambda: schedules.LinearLR(optimizer(), 0.0), ValueError, "Starting multiplicative factor expected to be greater than 0"),
+        (
+            lambda: schedules.LinearLR(optimizer(), 0.0),
+            ValueError,
+            "Starting multiplicative factor expected to be greater than 0",
+        ),
         (
             lambda: schedules.LinearLR(optimizer(), 0.1, 2.0),
             ValueError,
             "Ending multiplicative factor expected to be between 0 and 1.",
         ),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0), ValueError, "You must define either total_steps OR"),
-        (lambda: schedules.OneCycleLR(optimizer(), 1.0, -1), ValueError, "Expected positive integer total_steps, but got -1"),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), 1.0, -1),
+            ValueError,
+            "Expected positive integer total_steps, but got -1",
+        ),
         (
             lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=0, steps_per_epoch=1),
             ValueError,
             "Expected positive integer epochs",
         ),
-        (lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=1, steps_per_epoch=0), ValueError, "integer steps_per_epoch"),
-        (lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, pct_start=2.0), ValueError, "Expected float between 0 and 1 pct_start"),
-        (lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, anneal_strategy="x"), ValueError, "must be one of 'cos' or 'linear'"),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=1, steps_per_epoch=0),
+            ValueError,
+            "integer steps_per_epoch",
+        ),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, pct_start=2.0),
+            ValueError,
+            "Expected float between 0 and 1 pct_start",
+        ),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, anneal_strategy="x"),
+            ValueError,
+            "must be one of 'cos' or 'linear'",
+        ),
         (lambda: schedules.OneCycleLR(optimizer(), [1.0], 9), ValueError, "Expected 2 max_lr, but got 1"),
-        (lambda: schedules.OneCycleLR(optimizer(name="Adagrad"), 1.0, 9), ValueError, "optimizer must support momentum or beta1"),
-        (lambda: schedules.CyclicLR(optimizer(), 0.1, 1.0, mode="x"), ValueError, "mode is invalid and scale_fn is None"),
-        (lambda: schedules.CosineAnnealingWarmRestarts(optimizer(), 0), ValueError, "Expected positive integer T_0, but got 0"),
-        (lambda: schedules.CosineAnnealingWarmRestarts(optimizer(), 1, 0), ValueError, "Expected integer T_mult >= 1, but got 0"),
+        (
+            lambda: schedules.OneCycleLR(optimizer(name="Adagrad"), 1.0, 9),
+            ValueError,
+            "optimizer must support momentum or beta1",
+        ),
+        (
+            lambda: schedules.CyclicLR(optimizer(), 0.1, 1.0, mode="x"),
+            ValueError,
+            "mode is invalid and scale_fn is None",
+        ),
+        (
+            lambda: schedules.CosineAnnealingWarmRestarts(optimizer(), 0),
+            ValueError,
+            "Expected positive integer T_0, but got 0",
+        ),
+        (
+            lambda: schedules.CosineAnnealingWarmRestarts(optimizer(), 1, 0),
+            ValueError,
+            "Expected integer T_mult >= 1, but got 0",
+        ),
         (lambda: schedules.ReduceLROnPlateau(optimizer(), "x"), ValueError, "mode x is unknown!"),
         (lambda: schedules.ReduceLROnPlateau(optimizer(), factor=1.0), ValueError, "Factor should be < 1.0."),
-        (lambda: schedules.ReduceLROnPlateau(optimizer(), threshold_mode="x"), ValueError, "threshold mode x is unknown!"),
+        (
+            lambda: schedules.ReduceLROnPlateau(optimizer(), threshold_mode="x"),
+            ValueError,
+            "threshold mode x is unknown!",
+        ),
         (lambda: schedules.ReduceLROnPlateau(optimizer(), min_lr=[1.0]), ValueError, "Expected 2 min_lrs, but got 1"),
         (lambda: schedules.SequentialLR(optimizer(), [], []), ValueError, "expects at least one scheduler"),
         (
@@ -320,7 +375,9 @@ def test_plateau_after_a_new_group():
 
 def test_recursive_undo():
     o = optimizer()
-    inner = schedules.SequentialLR(o, [schedules.ExponentialLR(o, 0.5), schedules.ExponentialLR(o, 0.5)], milestones=[3])
+    inner = schedules.SequentialLR(
+        o, [schedules.ExponentialLR(o, 0.5), schedules.ExponentialLR(o, 0.5)], milestones=[3]
+    )
     outer = schedules.SequentialLR(o, [inner, schedules.ConstantLR(o)], milestones=[5])
     before = [part.last_epoch for part in (*inner._schedulers, outer._schedulers[1])]
     outer.recursive_undo()

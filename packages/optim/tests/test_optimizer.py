@@ -279,7 +279,11 @@ def z():
     ("act", "error", "text"),
     [
         (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
-        (lambda: optim.SGD(z()), TypeError, "params argument given to the optimizer should be an iterable of Tensors or dicts"),
+        (
+            lambda: optim.SGD(z()),
+            TypeError,
+            "params argument given to the optimizer should be an iterable of Tensors or dicts",
+        ),
         (lambda: optim.SGD([3]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
         (lambda: optim.SGD([{"params": {z()}}]), TypeError, "parameters need to be organized in ordered collections"),
         (
@@ -288,7 +292,11 @@ def z():
             "some parameters appear in more than one parameter group",
         ),
         (lambda: optim.SGD([("a", z()), z()]), ValueError, "Some param names are missing"),
-        (lambda: optim.SGD([("a", z())]).add_param_group({"params": [z()]}), ValueError, "should be with/without names"),
+        (
+            lambda: optim.SGD([("a", z())]).add_param_group({"params": [z()]}),
+            ValueError,
+            "should be with/without names",
+        ),
         (lambda: optim.SGD([z()]).add_param_group(3), TypeError, "param_group must be a dict"),
         (
             lambda: optim.SGD([z()]).load_state_dict({"state": {}, "param_groups": []}),
@@ -301,12 +309,20 @@ def z():
             "doesn't match the size of optimizer's group",
         ),
         (lambda: optim.Optimizer([z()], {}).step(), NotImplementedError, "defines no step()"),
-        (lambda: optim.Optimizer([z()], {"lr": optim.optimizer.required}), ValueError, "required optimization parameter lr"),
+        (
+            lambda: optim.Optimizer([z()], {"lr": optim.optimizer.required}),
+            ValueError,
+            "required optimization parameter lr",
+        ),
         (lambda: optim.SGD([z()], lr=-1.0), ValueError, "Invalid learning rate: -1.0"),
         (lambda: optim.SGD([z()], lr=z()), ValueError, "Tensor lr must be 1-element"),
         (lambda: optim.SGD([z()], momentum=-1), ValueError, "Invalid momentum value: -1"),
         (lambda: optim.SGD([z()], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
-        (lambda: optim.SGD([z()], nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero dampening"),
+        (
+            lambda: optim.SGD([z()], nesterov=True),
+            ValueError,
+            "Nesterov momentum requires a momentum and zero dampening",
+        ),
         (lambda: optim.Adam([z()], eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adam([z()], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
         (lambda: optim.Adam([z()], betas=(0.9, -1)), ValueError, "Invalid beta parameter at index 1: -1"),
@@ -316,18 +332,34 @@ def z():
         (lambda: optim.RMSprop([z()], momentum=-1), ValueError, "Invalid momentum value: -1"),
         (lambda: optim.RMSprop([z()], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
         (lambda: optim.Adagrad([z()], lr_decay=-1), ValueError, "Invalid lr_decay value: -1"),
-        (lambda: optim.Adagrad([z()], initial_accumulator_value=-1), ValueError, "Invalid initial_accumulator_value value: -1"),
+        (
+            lambda: optim.Adagrad([z()], initial_accumulator_value=-1),
+            ValueError,
+            "Invalid initial_accumulator_value value: -1",
+        ),
         (lambda: optim.Adagrad([z()], eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adagrad([z()], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
-        (lambda: optim.Adam([z()], fused=True, foreach=True), RuntimeError, "`fused` and `foreach` cannot be `True` together."),
+        (
+            lambda: optim.Adam([z()], fused=True, foreach=True),
+            RuntimeError,
+            "`fused` and `foreach` cannot be `True` together.",
+        ),
         (lambda: optim.Adam([z()], capturable=True), RuntimeError, "capturable=True is not supported"),
-        (lambda: optim.Adam([z()], differentiable=True, fused=True), RuntimeError, "`fused` does not support `differentiable`"),
+        (
+            lambda: optim.Adam([z()], differentiable=True, fused=True),
+            RuntimeError,
+            "`fused` does not support `differentiable`",
+        ),
         (
             lambda: optim.Adam([z()], betas=(0.9, candelabra.tensor(0.9))),
             ValueError,
             "betas must be either both floats or both Tensors",
         ),
-        (lambda: optim.Adam([z()], lr=candelabra.tensor(0.1), foreach=True), ValueError, "lr as a Tensor is not supported"),
+        (
+            lambda: optim.Adam([z()], lr=candelabra.tensor(0.1), foreach=True),
+            ValueError,
+            "lr as a Tensor is not supported",
+        ),
         (
             lambda: optim.Adam([z().to(candelabra.complex64)], fused=True),
             RuntimeError,

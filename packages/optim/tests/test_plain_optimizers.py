@@ -1,4 +1,6 @@
-"""Optimizers whose rules are not element by element, errors of the plain ones, and steps that are recorded."""
+"""Optimizers whose rules are not element by element, errors of the plain ones, and steps that are
+recorded.
+"""
 
 import copy
 import math
@@ -45,7 +47,8 @@ def running(seen, t0):
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])
 @pytest.mark.parametrize(
-    "options", [{}, {"lr": 0.3, "beta2_decay": -0.5, "eps": (1e-4, 0.01), "d": 2.0, "weight_decay": 0.1, "maximize": True}]
+    "options",
+    [{}, {"lr": 0.3, "beta2_decay": -0.5, "eps": (1e-4, 0.01), "d": 2.0, "weight_decay": 0.1, "maximize": True}],
 )
 def test_adafactor(rng, shape, options):
     p = rng.standard_normal(shape)
@@ -141,7 +144,10 @@ def test_lbfgs_without_line_search_solves_a_quadratic(rng):
     half = rng.standard_normal((5, 5))
     matrix, goal = half @ half.T + 5 * np.eye(5), rng.standard_normal(5)
     parameter, *_ = minimizing(
-        np.zeros(5), lambda x: (float(0.5 * x @ matrix @ x - goal @ x), matrix @ x - goal), max_iter=60, tolerance_change=1e-14
+        np.zeros(5),
+        lambda x: (float(0.5 * x @ matrix @ x - goal @ x), matrix @ x - goal),
+        max_iter=60,
+        tolerance_change=1e-14,
     )
     np.testing.assert_allclose(parameter.numpy(), np.linalg.solve(matrix, goal), rtol=1e-6)
 
@@ -205,14 +211,22 @@ def test_lbfgs_stops_at_the_limits():
         (lambda z: optim.Adafactor([z], beta2_decay=0.1), ValueError, "beta2_decay should be <= 0 but is: 0.1"),
         (lambda z: optim.Adafactor([z.to(candelabra.complex64)]).step(), None, ""),
         (lambda z: optim.Muon([z]), ValueError, "Muon only supports 2D parameters"),
-        (lambda z: optim.Muon([z.view(1, 1)], adjust_lr_fn="x"), ValueError, "Adjust learning rate function x is not supported"),
+        (
+            lambda z: optim.Muon([z.view(1, 1)], adjust_lr_fn="x"),
+            ValueError,
+            "Adjust learning rate function x is not supported",
+        ),
         (
             lambda z: optim.LBFGS([{"params": [z]}, {"params": [z.clone()]}]),
             ValueError,
             "LBFGS doesn't support per-parameter options",
         ),
         (lambda z: optim.SparseAdam([z], eps=0.0), ValueError, "Invalid epsilon value: 0.0"),
-        (lambda z: optim.SparseAdam([z.to(candelabra.complex64)]), ValueError, "SparseAdam does not support complex parameters"),
+        (
+            lambda z: optim.SparseAdam([z.to(candelabra.complex64)]),
+            ValueError,
+            "SparseAdam does not support complex parameters",
+        ),
         (lambda z: optim.NAdam([z], capturable=True), RuntimeError, "capturable=True is not supported"),
         (lambda z: optim.RAdam([z], lr=candelabra.ones(2)), ValueError, "Tensor lr must be 1-element"),
     ],
@@ -269,7 +283,11 @@ def test_swap_in():
         assert optimizer.param_groups[0]["lr"] == 1.0
         optimizer.step()
     assert other.item() == pytest.approx(4.0) and own.item() == before
-    assert optimizer.state is state and optimizer.param_groups[0]["params"][0] is own and optimizer.param_groups[0]["lr"] == 0.1
+    assert (
+        optimizer.state is state
+        and optimizer.param_groups[0]["params"][0] is own
+        and optimizer.param_groups[0]["lr"] == 0.1
+    )
     optimizer.step()
     assert own.item() == pytest.approx(0.8, abs=1e-6)
     with pytest.raises(ValueError, match="expected 1 parameters to swap in"):

@@ -12,7 +12,9 @@ SHAPES = [(3, 4), (5,), (), (2, 0)]
 
 
 def path(name, fused):
-    """The option that chooses the fused path (True), the plain one (False) or leaves the choice (None)."""
+    """The option that chooses the fused path (True), the plain one (False) or leaves the choice
+    (None).
+    """
     return {} if fused is None else {"fused" if name in FUSED else "foreach": fused}
 
 
@@ -109,7 +111,10 @@ def test_requires_grad_parameters_are_stepped_unrecorded():
             optimizer.step()
             assert parameter.is_leaf and parameter.grad_fn is None
             assert not any(
-                v.requires_grad for s in optimizer.state.values() for v in s.values() if isinstance(v, candelabra.Tensor)
+                v.requires_grad
+                for s in optimizer.state.values()
+                for v in s.values()
+                if isinstance(v, candelabra.Tensor)
             )
 
 
@@ -139,7 +144,9 @@ def test_one_call_a_step(name):
 
 
 def test_one_call_for_parameters_with_the_same_numbers(rng):
-    """ASGD's rates and NAdam's product belong to each parameter; those of a state dict may differ at the same count of steps."""
+    """ASGD's rates and NAdam's product belong to each parameter; those of a state dict may differ
+    at the same count of steps.
+    """
     for name, number, values in (("ASGD", "eta", [0.1, 0.2, 0.1]), ("NAdam", "mu_product", [0.5, 0.25, 0.5])):
         starts, grads = rng.standard_normal((2, 3, 4))
         results = []

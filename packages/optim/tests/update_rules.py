@@ -1,4 +1,6 @@
-"""The update rules of the optimizers, one parameter at a time in NumPy, written from the formulas of their documentation."""
+"""The update rules of the optimizers, one parameter at a time in NumPy, written from the formulas
+of their documentation.
+"""
 
 import numpy as np
 
@@ -17,7 +19,15 @@ def sgd(p, grads, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=Fal
 
 
 def adam(
-    p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, maximize=False, decoupled_weight_decay=False
+    p,
+    grads,
+    lr=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0,
+    amsgrad=False,
+    maximize=False,
+    decoupled_weight_decay=False,
 ):
     p = p.copy()
     m, v, largest, t = 0, 0, 0, 0
@@ -127,7 +137,9 @@ def nadam(
     return p
 
 
-def radam(p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, maximize=False):
+def radam(
+    p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, maximize=False
+):
     p, m, v, t = p.copy(), 0, 0, 0
     for grad in grads:
         if grad is None:
@@ -180,7 +192,8 @@ def rprop(p, grads, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), maximize=Fa
 
 #: Optimizers with a fused operator and an option that asks for it.
 FUSED = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "Adagrad": adagrad}
-#: Optimizers with a fused operator that only ``foreach=False`` keeps from it, as PyTorch's have no option for it.
+#: Optimizers with a fused operator that only ``foreach=False`` keeps from it, as PyTorch's have no
+#: option for it.
 FUSED_UNASKED = {
     "RMSprop": rmsprop, "Adadelta": adadelta, "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "ASGD": asgd, "Rprop": rprop,
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""What the tests of the array API standard draw: arrays with their NumPy twins, in the standard's data types."""
+"""What the tests of the array API standard draw: arrays with their NumPy twins, in the standard's
+data types.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def numpy_arrays(name: str, shape: Any = SHAPES, **elements: Any) -> st.SearchSt
 
 
 def pairs_of(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """All pairs of data types for which the standard has a promotion: those of one kind, but uint64 with signed integers."""
+    """All pairs of data types for which the standard has a promotion: those of one kind, but uint64
+    with signed integers.
+    """
     kinds = [set(names) & set(kind) for kind in (("bool",), INTEGRAL, REAL_FLOATING + COMPLEX)]
     return [
         (a, b)
@@ -50,7 +54,9 @@ def pairs_of(names: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def check(got: xp.Array, wanted: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
-    """Assert that an array is an Array of the shape, data type and values of a NumPy array; zeros of either sign are equal."""
+    """Assert that an array is an Array of the shape, data type and values of a NumPy array; zeros
+    of either sign are equal.
+    """
     wanted = np.asarray(wanted)
     assert type(got) is xp.Array
     assert str(got.dtype).rpartition(".")[2] == str(wanted.dtype)

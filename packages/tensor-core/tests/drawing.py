@@ -1,7 +1,8 @@
-"""Random tensors for the property tests, each as a pair: Candelabra's and the NumPy array that it has to equal.
+"""Random tensors for the property tests, each as a pair: Candelabra's and the NumPy array that it
+has to equal.
 
-Shapes have dimensions of size 0 and 1; memory is contiguous, transposed, strided, flipped (negative strides in NumPy), expanded
-(stride 0) or overlapping (windows over a line).
+Shapes have dimensions of size 0 and 1; memory is contiguous, transposed, strided, flipped (negative
+strides in NumPy), expanded (stride 0) or overlapping (windows over a line).
 """
 
 import numpy
@@ -40,7 +41,9 @@ def pair(random, dtype, shape, layout):
         return candelabra.tensor(base, dtype=getattr(candelabra, dtype))[..., ::2], base[..., ::2]
     if layout == "flipped" and shape:
         base = values(random, dtype, shape)
-        return candelabra.tensor(base, dtype=getattr(candelabra, dtype)).flip(tuple(range(len(shape)))), numpy.flip(base)
+        return candelabra.tensor(base, dtype=getattr(candelabra, dtype)).flip(tuple(range(len(shape)))), numpy.flip(
+            base
+        )
     if layout == "expanded" and shape:
         base = values(random, dtype, (1, *shape[1:]))
         return candelabra.tensor(base, dtype=getattr(candelabra, dtype)).expand(shape), numpy.broadcast_to(base, shape)

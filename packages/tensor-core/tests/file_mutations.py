@@ -1,7 +1,9 @@
-"""Files changed at random, with and without regard for what is in them, and what loading them may do: give an object, or raise FileError.
+"""Files changed at random, with and without regard for what is in them, and what loading them may
+do: give an object, or raise FileError.
 
-A mutation follows from a seed and a number, so that one that fails can be had again. Archives are packed anew around what was changed,
-with the right checksums, so that the readers behind them are reached.
+A mutation follows from a seed and a number, so that one that fails can be had again. Archives are
+packed anew around what was changed, with the right checksums, so that the readers behind them are
+reached.
 """
 
 from __future__ import annotations
@@ -97,7 +99,10 @@ def corpus() -> dict[str, list[bytes]]:
     return {
         "candelabra": [_saved(value) for value in both],
         "pytorch": [_saved(value, format="pytorch") for value in [*both, sets]],
-        "legacy": [_saved(value, _use_new_zipfile_serialization=False) for value in [*both[:2], [base, base[1], c.ones(2)], sets]],
+        "legacy": [
+            _saved(value, _use_new_zipfile_serialization=False)
+            for value in [*both[:2], [base, base[1], c.ones(2)], sets]
+        ],
         "safetensors": [
             safetensors.save({"a": base, "b": c.ones(2, dtype=c.bfloat16), "c": c.zeros(0)}, {"epoch": "3"}),
             safetensors.save({"x": c.tensor(1)}),
@@ -151,7 +156,9 @@ def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def change_json(text: bytes, draw: random.Random, others: list[bytes]) -> bytes:
-    """Put something strange in the place of a value, delete it or double it, or move it elsewhere."""
+    """Put something strange in the place of a value, delete it or double it, or move it
+    elsewhere.
+    """
     try:
         value = json.loads(text)
     except ValueError:
@@ -327,7 +334,8 @@ def change_npy(data: bytes, draw: random.Random, others: list[bytes]) -> bytes:
     kind = draw.randrange(4)
     if kind == 0:
         text = text.replace(
-            b"'<f4'", draw.choice((b"'|O'", b"'>f8'", b"'<V8'", b"[('a', '<f4')]", b"'<c16'", b"'=i8'", b"'<U9'", b"'<f4'"))
+            b"'<f4'",
+            draw.choice((b"'|O'", b"'>f8'", b"'<V8'", b"[('a', '<f4')]", b"'<c16'", b"'=i8'", b"'<U9'", b"'<f4'")),
         )
     elif kind == 1:
         shape = draw.choice(
@@ -383,7 +391,9 @@ class Fuzzer:
         return kind, data
 
     def run(self, number: int) -> None:
-        """Load one file; anything but an object and a FileError is raised, with what makes the file again."""
+        """Load one file; anything but an object and a FileError is raised, with what makes the file
+        again.
+        """
         kind, data = self.make(number)
         began = time.process_time()
         try:

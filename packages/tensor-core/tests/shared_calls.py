@@ -1,6 +1,8 @@
-"""Calls of operators on inputs that several threads share, for tests that compare numbers of threads.
+"""Calls of operators on inputs that several threads share, for tests that compare numbers of
+threads.
 
-The inputs are larger than what one thread is given, so that pieces begin at other places with each number of threads.
+The inputs are larger than what one thread is given, so that pieces begin at other places with each
+number of threads.
 """
 
 from __future__ import annotations
@@ -96,7 +98,9 @@ CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
 
 
 def _recurrent(cells: Iterable[str], call: Callable[..., Any]) -> Recipe:
-    """Recurrent cells with a small weight, of which threads take rows, and with one that they divide."""
+    """Recurrent cells with a small weight, of which threads take rows, and with one that they
+    divide.
+    """
 
     def recipe(make: Maker) -> Iterator[Call]:
         for cell in cells:
@@ -155,7 +159,9 @@ def _cross_entropy_backward(make: Maker) -> Iterator[Call]:
     for rows, classes in ((20011, 7), (331, 3001)):
         x, target, weight = make.values(rows, classes, low=-3), make.indices(classes, rows), make.values(classes)
         for reduction, grad in (("none", make.values(rows)), ("mean", make.values(1)[0])):
-            _, total, statistics = OPERATORS["cross_entropy_forward"](x, target, weight, ignore_index=3, reduction=reduction)
+            _, total, statistics = OPERATORS["cross_entropy_forward"](
+                x, target, weight, ignore_index=3, reduction=reduction
+            )
             given = (grad, x, target, weight, 3, reduction, total, statistics)
             yield lambda given=given: OPERATORS["cross_entropy_backward"](*given)
 
@@ -209,9 +215,15 @@ def _normalization(name: str) -> Recipe:
                 weight, bias = _norm_arguments(make, 12)
                 for training in (True, False):
 
-                    def forward(x: Tensor = x, weight: Tensor = weight, bias: Tensor = bias, training: bool = training) -> Any:
+                    def forward(
+                        x: Tensor = x, weight: Tensor = weight, bias: Tensor = bias, training: bool = training
+                    ) -> Any:
                         mean, var = candelabra.full((12,), 0.25), candelabra.full((12,), 0.5)
-                        return [*OPERATORS["native_batch_norm"](x, weight, bias, mean, var, training, 0.1, 1e-5), mean, var]
+                        return [
+                            *OPERATORS["native_batch_norm"](x, weight, bias, mean, var, training, 0.1, 1e-5),
+                            mean,
+                            var,
+                        ]
 
                     if name == "native_batch_norm":
                         yield forward
@@ -219,7 +231,9 @@ def _normalization(name: str) -> Recipe:
                         _, mean, rstd, *_ = forward()
                         if not training:
                             mean, rstd = _norm_arguments(make, 12)
-                        yield lambda g=grad, x=x, w=weight, m=mean, r=rstd, t=training: OPERATORS[name](g, x, w, m, r, t)
+                        yield lambda g=grad, x=x, w=weight, m=mean, r=rstd, t=training: OPERATORS[name](
+                            g, x, w, m, r, t
+                        )
             elif "rms" in name:
                 size = list(shape[2:])
                 weight = make.values(*size)
@@ -275,7 +289,9 @@ def _changed(name: str, change: Callable[[Maker], tuple[Any, ...]]) -> Recipe:
 
 
 def _indexed(name: str, *more: Any, source: bool = True, **keywords: Any) -> Recipe:
-    """An operator of a tensor, a dimension, places of slices, of which some are named often, and what is put there."""
+    """An operator of a tensor, a dimension, places of slices, of which some are named often, and
+    what is put there.
+    """
 
     def recipe(make: Maker) -> Iterator[Call]:
         for rows, columns, count in ((ROWS, COLUMNS, 400), (20011, 5, 30011), (5, 20011, 3)):
@@ -310,7 +326,9 @@ def _scatter_reduce(make: Maker) -> Iterator[Call]:
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         for dim, shape in ((0, (ROWS, COLUMNS)), (1, (ROWS, COLUMNS)), (0, (20011, 5))):
             x, index, source = make.values(*shape), make.indices(7, *shape), make.values(*shape)
-            yield lambda x=x, d=dim, i=index, s=source, r=reduce: OPERATORS["scatter_reduce"](x, d, i, s, r, include_self=False)
+            yield lambda x=x, d=dim, i=index, s=source, r=reduce: OPERATORS["scatter_reduce"](
+                x, d, i, s, r, include_self=False
+            )
 
 
 def _bags(name: str) -> Recipe:
@@ -571,5 +589,7 @@ def recipe_of(name: str) -> Recipe:
     inside = schema[schema.index("(") + 1 : schema.rindex(") ->")]
     parts = [part.strip() for part in inside.split("*")[0].split(",") if part.strip()]
     required = [part for part in parts if "=" not in part]
-    assert all(part.startswith("Tensor ") for part in required), f"{name} needs a recipe in {__name__}, or a reason to be left out"
+    assert all(part.startswith("Tensor ") for part in required), (
+        f"{name} needs a recipe in {__name__}, or a reason to be left out"
+    )
     return _elementwise(len(required), name=name)

@@ -6,8 +6,9 @@
 - ``FOLDER/candelabra/positions.hpp``: for each operator a namespace with the positions of its arguments, for shape rules.
 - ``FOLDER/candelabra/positions.h``: the same positions as C99 enumerators, for kernels in C.
 
-Files whose text would stay the same are left alone, so that nothing is compiled again. ``--with-headers`` also copies the
-headers of ``include/``: FOLDER is then all that a backend is compiled against.
+Files whose text would stay the same are left alone, so that nothing is compiled again.
+``--with-headers`` also copies the headers of ``include/``: FOLDER is then all that a backend is
+compiled against.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 RESERVED = frozenset(
     {"and", "bool", "default", "double", "float", "int", "long", "new", "not", "operator", "or", "this", "union", "xor"}
 )
-#: What a kernel sees of an argument: the type of the field, and the member of kernel::Call that reads it. Types that are not
-#: listed (device, memory_format, object) are the core's own business and have a position only.
+#: What a kernel sees of an argument: the type of the field, and the member of kernel::Call that
+#: reads it. Types that are not listed (device, memory_format, object) are the core's own business
+#: and have a position only.
 READERS = {
     "Tensor": ("const cb_tensor*", "optional_tensor"),
     "Tensor?": ("const cb_tensor*", "optional_tensor"),
@@ -54,7 +56,9 @@ PARAMETER = re.compile(r"(\w+)(?:\(\w+!?\))?(\??(?:\[\d*\])?\??) (\w+)(?:=.*)?")
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a schema: its type without annotations and lengths (``"int[]"``), its name, its position."""
+    """One argument of a schema: its type without annotations and lengths (``"int[]"``), its name,
+    its position.
+    """
 
     kind: str
     name: str
@@ -89,7 +93,8 @@ class Row:
 
 
 def parse_arguments(schema: str, kernel_types: dict[str, str] | None = None) -> tuple[Argument, ...]:
-    """Return the arguments of a schema, in order, with the types that a kernel reads where they are others.
+    """Return the arguments of a schema, in order, with the types that a kernel reads where they are
+    others.
 
     Examples
     --------
@@ -117,7 +122,9 @@ def parse_arguments(schema: str, kernel_types: dict[str, str] | None = None) -> 
 
 
 def read_catalogue() -> list[Row]:
-    """Return the rows of the catalogue, which is imported without the compiled core: it may not be there yet."""
+    """Return the rows of the catalogue, which is imported without the compiled core: it may not be
+    there yet.
+    """
     declared: list[tuple[str, int]] = []
 
     def declare_operator(schema: str, shape: str, tags: int, doc: str) -> types.SimpleNamespace:
@@ -131,7 +138,9 @@ def read_catalogue() -> list[Row]:
     core.declare_out_rule = lambda *rule: None  # type: ignore[attr-defined]
     package._C = core  # type: ignore[attr-defined]
     # An editable install has a finder of its own, which would give the catalogue of that checkout.
-    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__module__", "").startswith("_frozen_importlib")]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if getattr(finder, "__module__", "").startswith("_frozen_importlib")
+    ]
     sys.modules.update({"candelabra": package, "candelabra._C": core})
     sys.dont_write_bytecode = True
     catalogue = importlib.import_module("candelabra.catalogue")
@@ -229,14 +238,18 @@ def headers(rows: list[Row]) -> dict[str, str]:
     structs: dict[str, str] = {}
     for row in rows:
         if structs.setdefault(row.struct, row.name) != row.name:
-            raise ValueError(f"the operators {structs[row.struct]} and {row.name} would both be arguments::{row.struct}")
+            raise ValueError(
+                f"the operators {structs[row.struct]} and {row.name} would both be arguments::{row.struct}"
+            )
     families = {row.family: [other for other in rows if other.family == row.family] for row in rows}
     texts = {f"arguments/{family}.hpp": arguments_header(family, members) for family, members in families.items()}
     return texts | {"positions.hpp": positions_header(rows), "positions.h": c_header(rows)}
 
 
 def write_headers(folder: Path, with_headers: bool) -> None:
-    """Write the generated headers below ``folder/candelabra``, and with them those of ``include/`` where asked for."""
+    """Write the generated headers below ``folder/candelabra``, and with them those of ``include/``
+    where asked for.
+    """
     target = folder / "candelabra"
     texts = {name: text.encode() for name, text in headers(read_catalogue()).items()}
     if with_headers:

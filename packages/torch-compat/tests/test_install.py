@@ -1,4 +1,6 @@
-"""The hook: what it finds, what it says of what is missing, how it comes and goes, and in which processes it is."""
+"""The hook: what it finds, what it says of what is missing, how it comes and goes, and in which
+processes it is.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_version_and_switches(torch):
     assert torch.__version__.startswith("2.")
     assert tuple(map(int, torch.__version__.split("+")[0].split("."))) >= (2, 0)
     assert torch.version.cuda is None
-    assert torch.cuda.is_available() == ("cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda"))
+    assert torch.cuda.is_available() == (
+        "cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda")
+    )
     assert torch.cuda.device_count() >= 0
     torch.cuda.manual_seed_all(3)
     torch.backends.cudnn.benchmark = True
@@ -104,7 +108,10 @@ def test_files_are_those_of_pytorch(torch, tmp_path):
     assert torch.load(path, weights_only=True)["weight"].tolist() == [1, 1]
     torch.serialization.save([1], path, _use_new_zipfile_serialization=False)
     assert not zipfile.is_zipfile(path) and torch.load(path) == [1]
-    with torch.serialization.safe_globals([torch.Size]), pytest.raises(RuntimeError, match="nothing is stored by way of"):
+    with (
+        torch.serialization.safe_globals([torch.Size]),
+        pytest.raises(RuntimeError, match="nothing is stored by way of"),
+    ):
         torch.save([1], path, pickle_module=importlib)
 
 
@@ -183,7 +190,11 @@ def test_command_line(tmp_path: Path) -> None:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "candelabra.torch", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=120
+            [sys.executable, "-m", "candelabra.torch", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=120,
         )
 
     done = run("program.py", "--lr", "0.1")
@@ -225,7 +236,10 @@ def test_autocast_of_a_device_that_is_not_there(torch):
         pytest.skip("there is one")
     with torch.autocast("cuda", enabled=False), torch.cuda.amp.autocast(enabled=False):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
-    with pytest.warns(UserWarning, match="CUDA is not available. Disabling"), torch.autocast("cuda", dtype=torch.float16):
+    with (
+        pytest.warns(UserWarning, match="CUDA is not available. Disabling"),
+        torch.autocast("cuda", dtype=torch.float16),
+    ):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
 
 

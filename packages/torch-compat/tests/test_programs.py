@@ -16,7 +16,8 @@ PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_program(program: Path) -> None:
-    # Other backends that are installed here, for instance those of examples/, have kernels for few operators.
+    # Other backends that are installed here, for instance those of examples/, have kernels for few
+    # operators.
     environment = {"CANDELABRA_ACCELERATOR": "cuda", **os.environ}
     command = [sys.executable, "-m", "candelabra.torch", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environment)

@@ -60,7 +60,11 @@ def test_measurement():
 
 
 def test_table():
-    rows = [Measurement(1, [1e-6 * n], label="add", sub_label=str(n), description=d) for n in (1, 20) for d in ("ours", "theirs")]
+    rows = [
+        Measurement(1, [1e-6 * n], label="add", sub_label=str(n), description=d)
+        for n in (1, 20)
+        for d in ("ours", "theirs")
+    ]
     table = str(Compare(rows[:3]))
     assert table.splitlines()[0].strip("[-] ") == "add"
     assert [line.split() for line in table.splitlines()[1:5]] == [
@@ -82,4 +86,6 @@ def test_environment():
     printed = subprocess.run(
         [sys.executable, "-m", "candelabra.utils.collect_env"], capture_output=True, text=True, check=True
     ).stdout
-    assert printed.splitlines()[0] == pretty_str(info).splitlines()[0] == f"Candelabra version: {candelabra.__version__}"
+    assert (
+        printed.splitlines()[0] == pretty_str(info).splitlines()[0] == f"Candelabra version: {candelabra.__version__}"
+    )

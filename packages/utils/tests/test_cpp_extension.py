@@ -14,7 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from extensions import quick
 
-pytestmark = [pytest.mark.host_only("the extensions are compiled for the CPU"), pytest.mark.usefixtures("extension_folder")]
+pytestmark = [
+    pytest.mark.host_only("the extensions are compiled for the CPU"),
+    pytest.mark.usefixtures("extension_folder"),
+]
 
 KERNELS = r"""
 void scale(Tensor out, const Tensor& x, double factor) {
@@ -86,7 +89,10 @@ EVERYTHING = (
 )
 FUNCTIONS = {
     "scale(Tensor x, float factor=2.0) -> Tensor": "Scale a tensor.",
-    "product(Tensor a, Tensor b) -> Tensor": {"shape": "(n, m), (m, k) -> (n, k)", "dtypes": ["float32", candelabra.int64]},
+    "product(Tensor a, Tensor b) -> Tensor": {
+        "shape": "(n, m), (m, k) -> (n, k)",
+        "dtypes": ["float32", candelabra.int64],
+    },
     EVERYTHING: {"shape": "like x"},
     "positive(Tensor x) -> Tensor": {"shape": "data: int64"},
     "halve(Tensor(a!) x, Tensor by) -> ()": "",
@@ -139,7 +145,8 @@ def test_templates_and_shapes(kernels):
     with pytest.raises(NotImplementedError, match="not implemented for 'Double'"):
         kernels.product(whole.double(), whole.double())
     with pytest.raises(
-        RuntimeError, match=r"expected argument 'b' to have size m = 2, as in 'a' in dimension 0, but got sizes \[3, 2\]"
+        RuntimeError,
+        match=r"expected argument 'b' to have size m = 2, as in 'a' in dimension 0, but got sizes \[3, 2\]",
     ):
         kernels.product(whole, candelabra.ones(3, 2))
     with pytest.raises(RuntimeError, match=r"expected argument 'b' to have 2 dimension\(s\), but got sizes \[2\]"):
@@ -166,7 +173,20 @@ def everything(kernels, text="abc", **changed):
 def test_parameters_of_every_kind(kernels):
     assert everything(kernels).tolist() == [0, 2, 3, 1, -1, 3, 2, 0.5, 0, 0, 2.5, 0]
     x = candelabra.ones(12, dtype=candelabra.float64)
-    assert everything(kernels, x=x, maybe=4, missing=x, parts=[x, x], z=2j).tolist() == [1, 1, 3, 1, 4, 3, 2, 0.5, 2, 1, 2.5, 2]
+    assert everything(kernels, x=x, maybe=4, missing=x, parts=[x, x], z=2j).tolist() == [
+        1,
+        1,
+        3,
+        1,
+        4,
+        3,
+        2,
+        0.5,
+        2,
+        1,
+        2.5,
+        2,
+    ]
     with pytest.raises(TypeError, match="expected the result to have dtype float64, but got float32"):
         everything(kernels, x=x.float())
 
@@ -241,7 +261,9 @@ def test_formulas_of_any_strides(kernels):
     row = candelabra.from_numpy(rng.normal(size=(8,)).astype("f4"))
     for x in (whole, whole[::2, ::3], whole.transpose(0, 1), whole[:1].expand(6, 700, 8), whole[:0], whole[0, 0, 0]):
         a, b = x.numpy(), row.numpy()
-        np.testing.assert_allclose(kernels.damped(x, row).numpy(), np.where(a > 0, a * np.exp(-np.abs(b)), 0), rtol=1e-5)
+        np.testing.assert_allclose(
+            kernels.damped(x, row).numpy(), np.where(a > 0, a * np.exp(-np.abs(b)), 0), rtol=1e-5
+        )
     out = candelabra.empty(6, 700, 8).transpose(0, 1).contiguous().transpose(0, 1)
     assert kernels.damped(whole, row, out=out) is out
     np.testing.assert_array_equal(out.numpy(), kernels.damped(whole, row).numpy())
@@ -306,7 +328,9 @@ def test_what_is_no_formula(formula, match):
         cpp_extension.load_inline("testcpp_bad", elementwise={"f(Tensor x)": formula})
 
 
-@pytest.mark.parametrize("schema", ["f(float x)", "f(Tensor[] x)", "f(Tensor x, str how)", "f(Tensor x) -> (Tensor, Tensor)"])
+@pytest.mark.parametrize(
+    "schema", ["f(float x)", "f(Tensor[] x)", "f(Tensor x, str how)", "f(Tensor x) -> (Tensor, Tensor)"]
+)
 def test_schemas_that_have_no_formula(schema):
     with pytest.raises(ValueError, match="an operator with a formula takes tensors and numbers"):
         cpp_extension.load_inline("testcpp_bad", elementwise={schema: "x"})
@@ -333,7 +357,9 @@ int32_t fail_with_words(cb_call* call) {
 
 def test_functions_in_c():
     made = quick(
-        "testc", C_SOURCE, ["twice(Tensor x, float by=2.0, int[] sizes=[]) -> Tensor", "fail_with_words(Tensor x) -> Tensor"]
+        "testc",
+        C_SOURCE,
+        ["twice(Tensor x, float by=2.0, int[] sizes=[]) -> Tensor", "fail_with_words(Tensor x) -> Tensor"],
     )
     assert made.twice(candelabra.arange(6.0)[::2], sizes=[1]).tolist() == [1.0, 5.0, 9.0]
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
@@ -351,7 +377,9 @@ def test_compile_errors_have_the_compilers_words():
     with pytest.raises(
         cpp_extension.CompilationError, match=r"(?s)Error building extension 'testbad: main.cpp'.*main.cpp:2:.*nonsense"
     ) as caught:
-        cpp_extension.load_inline("testbad", "void f(Tensor out, Tensor x) {\n  nonsense\n}", functions=["f(Tensor x) -> Tensor"])
+        cpp_extension.load_inline(
+            "testbad", "void f(Tensor out, Tensor x) {\n  nonsense\n}", functions=["f(Tensor x) -> Tensor"]
+        )
     assert isinstance(caught.value, RuntimeError)
     with pytest.raises(cpp_extension.CompilationError, match="no_such_function"):
         quick(

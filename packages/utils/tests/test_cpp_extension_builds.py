@@ -19,7 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from extensions import quick
 
-pytestmark = [pytest.mark.host_only("the extensions are compiled for the CPU"), pytest.mark.usefixtures("extension_folder")]
+pytestmark = [
+    pytest.mark.host_only("the extensions are compiled for the CPU"),
+    pytest.mark.usefixtures("extension_folder"),
+]
 
 
 SIMPLE = "int f(cb_tensor* o, const cb_tensor* x) { *(float*)o->data = NUMBER; return 0; }"
@@ -155,7 +158,11 @@ def test_setup_builds_a_library_for_every_python(tmp_path):
     )
     (tmp_path / "setup.py").write_text(SETUP)
     done = subprocess.run(
-        [sys.executable, "setup.py", "build_ext", "--inplace"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     said = subprocess.run(

@@ -147,7 +147,11 @@ def test_batches():
 def test_distributed(count, replicas, drop_last):
     samplers = [DistributedSampler(range(count), replicas, rank, drop_last=drop_last) for rank in range(replicas)]
     shares = [list(sampler) for sampler in samplers]
-    assert {len(share) for share in shares} == {len(samplers[0])} == {count // replicas if drop_last else -(-count // replicas)}
+    assert (
+        {len(share) for share in shares}
+        == {len(samplers[0])}
+        == {count // replicas if drop_last else -(-count // replicas)}
+    )
     together = [number for share in shares for number in share]
     assert len(set(together)) == (len(together) if drop_last else count)
     if count == 10:

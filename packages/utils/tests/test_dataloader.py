@@ -1,4 +1,6 @@
-"""The DataLoader: order, chance, shared memory, the death of workers, and taking up an epoch in its middle."""
+"""The DataLoader: order, chance, shared memory, the death of workers, and taking up an epoch in its
+middle.
+"""
 
 from __future__ import annotations
 
@@ -82,12 +84,16 @@ def test_batches_in_order(workers):
 def test_start_methods(context):
     loader = DataLoader(datasets.Squares(4), batch_size=2, num_workers=1, multiprocessing_context=context)
     assert numbers(loader) == [[0, 1], [2, 3]]
-    loader = DataLoader(datasets.Squares(2), num_workers=1, multiprocessing_context=multiprocessing.get_context(context))
+    loader = DataLoader(
+        datasets.Squares(2), num_workers=1, multiprocessing_context=multiprocessing.get_context(context)
+    )
     assert loader.multiprocessing_context.get_start_method() == context
 
 
 def test_order_is_the_same_for_any_number_of_workers():
-    orders = [numbers(DataLoader(datasets.Squares(), 3, shuffle=True, num_workers=n, generator=generator(3))) for n in WORKERS]
+    orders = [
+        numbers(DataLoader(datasets.Squares(), 3, shuffle=True, num_workers=n, generator=generator(3))) for n in WORKERS
+    ]
     assert orders[0] == orders[1] == orders[2]
     assert sorted(flat(orders[0])) == list(range(20)) != flat(orders[0])
     found = []
@@ -182,7 +188,9 @@ def test_batches_are_shared_memory_and_stay_as_they_are():
 
 
 def test_what_a_worker_keeps_of_its_batches_stays_as_it_is():
-    sums = [told for _, told in DataLoader(datasets.Squares(40), 2, num_workers=1, collate_fn=datasets.collate_and_keep)]
+    sums = [
+        told for _, told in DataLoader(datasets.Squares(40), 2, num_workers=1, collate_fn=datasets.collate_and_keep)
+    ]
     assert sums == [3.0] * 20
 
 
@@ -319,7 +327,11 @@ SCRIPT = """
 def test_no_process_is_left(number):
     script = textwrap.dedent(SCRIPT.format(folder=str(Path(__file__).parent)))
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     pids = [int(word) for word in process.stdout.readline().split()]
     assert len(pids) == 2
@@ -387,9 +399,9 @@ def test_samplers():
     data = datasets.Squares(6)
     assert numbers(DataLoader(data, 2, sampler=[5, 3, 1])) == [[5, 3], [1]]
     assert numbers(DataLoader(data, batch_sampler=[[0, 5], [1]])) == [[0, 5], [1]]
-    assert numbers(DataLoader(data, batch_sampler=BatchSampler(RandomSampler(data, generator=generator()), 4, True))) != [
-        [0, 1, 2, 3]
-    ]
+    assert numbers(
+        DataLoader(data, batch_sampler=BatchSampler(RandomSampler(data, generator=generator()), 4, True))
+    ) != [[0, 1, 2, 3]]
     assert sorted(flat(numbers(DataLoader(data, 4, sampler=SubsetRandomSampler([1, 4]))))) == [1, 4]
     assert numbers(DataLoader(data, 4, sampler=WeightedRandomSampler([0, 0, 1, 0, 0, 0], 3))) == [[2, 2, 2]]
 

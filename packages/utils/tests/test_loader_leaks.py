@@ -1,4 +1,6 @@
-"""A loader whose workers are killed, again and again, leaves no process, no descriptor and no shared memory."""
+"""A loader whose workers are killed, again and again, leaves no process, no descriptor and no
+shared memory.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def strategy(request, tmp_path_factory, monkeypatch):
 
 
 def what_there_is() -> tuple[int, int, int]:
-    """The descriptors of this process, its mappings of shared memory, and the files that have a name."""
+    """The descriptors of this process, its mappings of shared memory, and the files that have a
+    name.
+    """
     gc.collect()
     named_files.sweep()
     named_files.forget_lost_names()
@@ -79,7 +83,9 @@ def test_workers_are_killed(strategy):
 
 
 def test_letting_go_of_a_batch_runs_no_python(strategy):
-    """An interrupt that arrives in a finalizer's frame would be lost, and the program would go on."""
+    """An interrupt that arrives in a finalizer's frame would be lost, and the program would go
+    on.
+    """
     it = iter(DataLoader(datasets.Squares(40), 4, num_workers=2))
     held = [next(it) for _ in range(3)]
     frames = []
@@ -108,9 +114,15 @@ SCRIPT = """
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_program_ends(strategy, number):
-    script = textwrap.dedent(SCRIPT.format(folder=str(Path(__file__).parent), root=str(named_files.ROOT), strategy=strategy))
+    script = textwrap.dedent(
+        SCRIPT.format(folder=str(Path(__file__).parent), root=str(named_files.ROOT), strategy=strategy)
+    )
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     pids = [int(word) for word in process.stdout.readline().split()]
     assert len(pids) == 2

@@ -20,7 +20,8 @@ def test_missing_dunder_is_an_ordinary_attribute_error():
 
 def test_importing_what_is_not_there_says_so():
     with pytest.raises(
-        ModuleNotFoundError, match="candelabra.utils.mobile_optimizer is not there yet: version 0.1.0 of candelabra-utils"
+        ModuleNotFoundError,
+        match="candelabra.utils.mobile_optimizer is not there yet: version 0.1.0 of candelabra-utils",
     ):
         importlib.import_module("candelabra.utils.mobile_optimizer")
     with pytest.raises(ModuleNotFoundError, match="candelabra.utils.bottleneck is not there yet"):

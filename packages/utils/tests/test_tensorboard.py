@@ -137,7 +137,9 @@ def test_embedding(tmp_path):
     image = pytest.importorskip("PIL.Image")
     points = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     with SummaryWriter(tmp_path) as writer:
-        writer.add_embedding(candelabra.tensor(points), list("abcde"), np.ones((5, 1, 2, 4)), global_step=7, tag="words")
+        writer.add_embedding(
+            candelabra.tensor(points), list("abcde"), np.ones((5, 1, 2, 4)), global_step=7, tag="words"
+        )
         writer.add_embedding(points, [[1, 2]] * 5, metadata_header=["x", "y"])
         with pytest.raises(ValueError, match="5 points and 1 entries"):
             writer.add_embedding(points, ["a"])

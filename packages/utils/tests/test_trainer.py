@@ -231,7 +231,13 @@ def test_callbacks_are_called_in_order():
     trainer = Trainer(net(), trainer.optimizer, step=fails, callbacks=[Note("a")], progress_bar=False)
     with pytest.raises(KeyError, match="mine"):
         trainer.fit(loader, epochs=1)
-    assert [name for _, name in calls] == ["on_fit_start", "on_epoch_start", "on_batch_start", "on_exception", "on_fit_end"]
+    assert [name for _, name in calls] == [
+        "on_fit_start",
+        "on_epoch_start",
+        "on_batch_start",
+        "on_exception",
+        "on_fit_end",
+    ]
 
 
 def test_objects_that_are_no_callbacks():
@@ -306,7 +312,10 @@ def test_parameters_that_are_no_numbers_are_not_saved(tmp_path):
     trainer, loader = make(tmp_path, callbacks=[Destroy()], keep_last=1)
     with pytest.raises(FloatingPointError, match=r"after step 3 parameter 0.weight is not finite"):
         trainer.fit(loader, epochs=1)
-    assert [path.name for path in Checkpoints(tmp_path).paths()] == ["step-00000001.candelabra", "step-00000002.candelabra"][-1:]
+    assert [path.name for path in Checkpoints(tmp_path).paths()] == [
+        "step-00000001.candelabra",
+        "step-00000002.candelabra",
+    ][-1:]
 
 
 def test_schedules():
@@ -319,7 +328,11 @@ def test_schedules():
             seen.append(values["lr"])
 
     trainer = quiet(
-        trainer.model, optimizer, scheduler=optim.lr_scheduler.StepLR(optimizer, 2), schedule_by="step", callbacks=[Rates()]
+        trainer.model,
+        optimizer,
+        scheduler=optim.lr_scheduler.StepLR(optimizer, 2),
+        schedule_by="step",
+        callbacks=[Rates()],
     )
     trainer.fit(loader, steps=5)
     np.testing.assert_allclose(seen, [0.02, 0.02, 0.002, 0.002, 0.0002])
@@ -447,7 +460,9 @@ def test_sampler_is_told_the_epoch():
 
 
 def test_needs_only_what_it_uses(tmp_path):
-    """The loop asks for no optional package, and runs on whatever has the methods of modules and optimizers."""
+    """The loop asks for no optional package, and runs on whatever has the methods of modules and
+    optimizers.
+    """
     program = tmp_path / "own.py"
     program.write_text(
         "import sys\n"

@@ -1,4 +1,6 @@
-"""The pieces of the Trainer by themselves: devices, gradients, checkpoints, logs; and the examples in their docstrings."""
+"""The pieces of the Trainer by themselves: devices, gradients, checkpoints, logs; and the examples
+in their docstrings.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,17 @@ from candelabra.utils.trainer import (
     to_device,
 )
 
-MODULES = ["callbacks", "checkpoints", "gradients", "metrics", "place", "placement", "precision", "randomness", "trainer"]
+MODULES = [
+    "callbacks",
+    "checkpoints",
+    "gradients",
+    "metrics",
+    "place",
+    "placement",
+    "precision",
+    "randomness",
+    "trainer",
+]
 
 
 @pytest.mark.host_only("the examples show devices and dtypes of the CPU")
@@ -72,7 +84,9 @@ def test_to_device():
 def test_choose_device():
     assert choose_device("cpu").type == "cpu"
     assert choose_device(candelabra.device("cpu")).type == "cpu"
-    expected = "cuda" if "cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda") else "cpu"
+    expected = (
+        "cuda" if "cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda") else "cpu"
+    )
     assert choose_device().type == expected
 
 
@@ -142,7 +156,9 @@ def test_checkpoints_of_a_run(tmp_path):
     trainer, loader = make(checkpoints=Checkpoints(tmp_path, every_epochs=2, keep_last=None))
     trainer.fit(loader, epochs=5)
     # After the second and the fourth epoch, and where it ended.
-    assert [path.name for path in trainer.checkpoints.paths()] == [f"step-{step:08d}.candelabra" for step in (8, 16, 20)]
+    assert [path.name for path in trainer.checkpoints.paths()] == [
+        f"step-{step:08d}.candelabra" for step in (8, 16, 20)
+    ]
     trainer, loader = make(checkpoints=str(tmp_path / "folder"))
     told = []
 
@@ -220,4 +236,6 @@ def test_tensorboard(tmp_path):
             path.unlink()
     history = run(8)
     assert [step for step, _ in scalars("train/loss")] == list(range(1, 9))
-    np.testing.assert_allclose([value for _, value in scalars("eval/loss")], [line["eval_loss"] for line in history], rtol=1e-6)
+    np.testing.assert_allclose(
+        [value for _, value in scalars("eval/loss")], [line["eval_loss"] for line in history], rtol=1e-6
+    )

@@ -25,7 +25,9 @@ from candelabra.utils.trainer import Checkpoints, EarlyStopping, Place, random_s
 
 PROGRAM = Path(training_runs.__file__)
 FORKED = pytest.mark.host_only("worker processes are forked, which the runtime of a device does not survive")
-ELSEWHERE = pytest.mark.host_only("a process of its own, which computes on the CPU, is stopped and compared with this one")
+ELSEWHERE = pytest.mark.host_only(
+    "a process of its own, which computes on the CPU, is stopped and compared with this one"
+)
 
 
 def whole_run(kind, **options):
@@ -39,7 +41,8 @@ def whole_run(kind, **options):
 )
 def test_resume_at_any_step(tmp_path, kind):
     expected = whole_run(kind)
-    # 4 steps an epoch: within one, with its last full step, with the step of the batch that is left, and in later ones.
+    # 4 steps an epoch: within one, with its last full step, with the step of the batch that is
+    # left, and in later ones.
     for step in (1, 3, 4, 6, 8, 11):
         first, loader = make(tmp_path / str(step), kind)
         first.fit(loader, steps=step)
@@ -122,7 +125,8 @@ def test_state_of_early_stopping_is_kept(tmp_path):
 
 
 def environment():
-    # The library for products is named: a process chooses the faster one by measuring, and bits differ between them.
+    # The library for products is named: a process chooses the faster one by measuring, and bits
+    # differ between them.
     return os.environ | {
         "CANDELABRA_CPU_GEMM": "mkl",
         "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -130,7 +134,9 @@ def environment():
 
 
 def start(folder, kind):
-    return subprocess.Popen([sys.executable, str(PROGRAM), str(folder), kind], env=environment(), stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), str(folder), kind], env=environment(), stderr=subprocess.PIPE
+    )
 
 
 def finish(process):
@@ -306,7 +312,11 @@ def test_random_states(tmp_path):
     candelabra.save(random_states(), tmp_path / "states")
 
     def draw():
-        return np.random.standard_normal(3).tolist(), [random.gauss(0, 1) for _ in range(3)], candelabra.randn(3).tolist()
+        return (
+            np.random.standard_normal(3).tolist(),
+            [random.gauss(0, 1) for _ in range(3)],
+            candelabra.randn(3).tolist(),
+        )
 
     expected = draw()
     set_random_states(candelabra.load(tmp_path / "states"))

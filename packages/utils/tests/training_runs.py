@@ -1,4 +1,6 @@
-"""Runs of the Trainer that tests start, interrupt and kill; also as a program: ``training_runs.py FOLDER KIND``."""
+"""Runs of the Trainer that tests start, interrupt and kill; also as a program: ``training_runs.py
+FOLDER KIND``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ N, BATCH, EPOCHS = 40, 4, 3
 
 
 class Noisy(Dataset):
-    """Samples that draw by chance from Candelabra's and Python's generators whenever they are read."""
+    """Samples that draw by chance from Candelabra's and Python's generators whenever they are
+    read.
+    """
 
     def __getitem__(self, index):
         x = candelabra.full((3,), float(index)) / N + 0.1 * candelabra.randn(3)
@@ -33,7 +37,9 @@ class Stream(IterableDataset):
 
 
 class Drawn:
-    """No DataLoader: an order that is drawn from Python's generator, and batches drawn from Candelabra's."""
+    """No DataLoader: an order that is drawn from Python's generator, and batches drawn from
+    Candelabra's.
+    """
 
     def __iter__(self):
         order = list(range(N // BATCH))

@@ -10,7 +10,9 @@ from candelabra.autograd import grad, gradcheck, gradgradcheck
 
 
 def leaf(*shape: int):
-    return candelabra.randn(*shape, dtype=candelabra.float64, generator=candelabra.Generator().manual_seed(1)).requires_grad_()
+    return candelabra.randn(
+        *shape, dtype=candelabra.float64, generator=candelabra.Generator().manual_seed(1)
+    ).requires_grad_()
 
 
 def test_fused_and_decomposed_gradients_agree():

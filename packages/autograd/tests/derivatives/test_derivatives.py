@@ -1,4 +1,6 @@
-"""Every differentiable operator of the catalogue, first and second derivatives, against finite differences."""
+"""Every differentiable operator of the catalogue, first and second derivatives, against finite
+differences.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from candelabra.catalogue import OPERATORS
 
 _NONDIFFERENTIABLE, _COMPOSITE = 8, 256
 #: What only the in-place tests can check, and what is random.
-_ELSEWHERE = {"copy_", "fill_", "uniform_", "normal_", "bernoulli", "bernoulli_", "exponential_", "random_range_", "native_dropout"}
+_ELSEWHERE = {
+    "copy_",
+    "fill_",
+    "uniform_",
+    "normal_",
+    "bernoulli",
+    "bernoulli_",
+    "exponential_",
+    "random_range_",
+    "native_dropout",
+}
 #: In test_special_gradients.py.
 _ELSEWHERE |= {name for name in OPERATORS if name.startswith("special_")} | {"igamma", "igammac", "frexp"}
 #: In test_fft_gradients.py, by the functions that are called.
@@ -24,7 +36,8 @@ _ELSEWHERE |= {
     "linalg_svd_ex", "linalg_solve_ex", "linalg_inv_ex", "linalg_solve_triangular", "linalg_lu_solve", "linalg_lstsq_driver",
     "cholesky_solve", "linalg_det", "linalg_slogdet", "linalg_pinv_atol_rtol",
 }  # fmt: skip
-#: In test_attention_gradients.py: a decomposition that is checked as the second derivative, and one that holds behind a softmax only.
+#: In test_attention_gradients.py: a decomposition that is checked as the second derivative, and one
+#: that holds behind a softmax only.
 _ELSEWHERE |= {"_scaled_dot_product_attention_backward", "_ctc_loss", "_ctc_loss_backward"}
 #: Decompositions that are checked as second derivatives.
 _ELSEWHERE |= {"grid_sampler_backward", "_cdist_backward"}

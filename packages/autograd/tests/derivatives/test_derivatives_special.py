@@ -63,7 +63,10 @@ def test_ties():
 
 def test_clamp():
     close(gradient(lambda x: x.clamp(-1, 1), [-2.0, -1.0, 0.0, 1.0, 2.0, NAN]), [0.0, 1.0, 1.0, 1.0, 0.0, 0.0])
-    close(gradient(candelabra.clamp, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 3.0, 2.0], [0.0, 1.0, 1.0, 3.0])[0], [1.0, 1.0, 0.0, 1.0])
+    close(
+        gradient(candelabra.clamp, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 3.0, 2.0], [0.0, 1.0, 1.0, 3.0])[0],
+        [1.0, 1.0, 0.0, 1.0],
+    )
 
 
 def test_powers():
@@ -110,7 +113,10 @@ def test_where_does_not_let_nan_through():
 
 
 def test_logsumexp_and_softmax_of_infinities():
-    close(gradient(lambda x: x.logsumexp(1), [[1.0, 1.0], [-INF, 1.0], [-INF, -INF]]), [[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]])
+    close(
+        gradient(lambda x: x.logsumexp(1), [[1.0, 1.0], [-INF, 1.0], [-INF, -INF]]),
+        [[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]],
+    )
     close(gradient(lambda x: x.softmax(1), [[-INF, 1.0]], weight=[1.0, 2.0]), [[0.0, 0.0]])
 
 

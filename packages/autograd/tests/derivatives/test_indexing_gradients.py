@@ -40,7 +40,9 @@ def test_differences_on_grids(dtype, edge_order):
         candelabra.tensor([0.0, 0.5, 2.0, 2.5]).to(candelabra.float64),
     ]
     for spacing in (None, 0.5, places):
-        assert gradcheck(lambda x, spacing=spacing: candelabra.gradient(x, spacing=spacing, edge_order=edge_order), (x,))
+        assert gradcheck(
+            lambda x, spacing=spacing: candelabra.gradient(x, spacing=spacing, edge_order=edge_order), (x,)
+        )
 
 
 def test_complex_logcumsumexp():

@@ -1,4 +1,6 @@
-"""In-place operations on the tape, on tensors and on views. References are the same functions written without them."""
+"""In-place operations on the tape, on tensors and on views. References are the same functions
+written without them.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def test_operand_that_is_a_view_of_self():
     ),
 )
 def test_every_in_place_operator(name):
-    """Each in-place operator against the operator itself, on the sample calls where the result has the sizes of the first argument."""
+    """Each in-place operator against the operator itself, on the sample calls where the result has
+    the sizes of the first argument.
+    """
     operator, checked = OPERATORS[name], 0
     # The first argument of the incomplete gamma functions has no gradient.
     for arguments, keywords in samples(name, candelabra.float64) if name not in ("igamma", "igammac") else []:
@@ -327,7 +331,8 @@ def test_view_made_without_recording_is_not_changed_with_it(make_base, other):
     factor = other if isinstance(other, float) else candelabra.ones((), requires_grad=True)
     for changed in (view, view_of_view):
         with pytest.raises(
-            RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"
+            RuntimeError,
+            match="A view was created in no_grad mode and is being modified inplace with grad mode enabled",
         ):
             changed.mul_(factor)
     with candelabra.no_grad():

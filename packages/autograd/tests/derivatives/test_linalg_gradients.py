@@ -1,4 +1,6 @@
-"""Gradients of linear algebra against differences: of functions whose value is determined, where factors are not by themselves."""
+"""Gradients of linear algebra against differences: of functions whose value is determined, where
+factors are not by themselves.
+"""
 
 import numpy
 import pytest
@@ -68,7 +70,9 @@ ANY = {
     "qr": lambda x: tuple(linalg.qr(x)),
     "svdvals": linalg.svdvals,
     "svd": lambda x: tuple(part.abs() for part in linalg.svd(x, full_matrices=False)),
-    "svd_product": lambda x: (lambda U, S, Vh: (U / S.unsqueeze(-2).to(U.dtype)) @ Vh)(*linalg.svd(x, full_matrices=False)),
+    "svd_product": lambda x: (lambda U, S, Vh: (U / S.unsqueeze(-2).to(U.dtype)) @ Vh)(
+        *linalg.svd(x, full_matrices=False)
+    ),
     "pinv": linalg.pinv,
     "lstsq": lambda x: linalg.lstsq(x, x.sin()).solution,
     "lu_factor": lambda x: linalg.lu_factor(x)[0],
@@ -96,14 +100,21 @@ def test_any_shape(name, shape, dtype):
 
 
 def _check_complex_qr(shape):
-    """Of complex matrices, LAPACK leaves the diagonal of R real, so that nothing is undetermined."""
-    assert gradcheck(lambda x: tuple(linalg.qr(x)), (matrix(*shape, dtype=candelabra.complex128, seed=7),), atol=1e-4, rtol=1e-3)
+    """Of complex matrices, LAPACK leaves the diagonal of R real, so that nothing is
+    undetermined.
+    """
+    assert gradcheck(
+        lambda x: tuple(linalg.qr(x)), (matrix(*shape, dtype=candelabra.complex128, seed=7),), atol=1e-4, rtol=1e-3
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "count"), [((4, 3), 3), ((4, 3), 2), ((2, 3, 3), 3)])
 def test_householder_product(dtype, shape, count):
-    x, tau = matrix(*shape, dtype=dtype), matrix(*shape[:-2], 1, count, dtype=dtype, seed=2).detach()[..., 0, :].requires_grad_()
+    x, tau = (
+        matrix(*shape, dtype=dtype),
+        matrix(*shape[:-2], 1, count, dtype=dtype, seed=2).detach()[..., 0, :].requires_grad_(),
+    )
     assert gradcheck(linalg.householder_product, (x, tau), atol=1e-4, rtol=1e-3)
 
 

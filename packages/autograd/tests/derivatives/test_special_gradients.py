@@ -45,7 +45,8 @@ def test_two_arguments():
     assert gradcheck(lambda y: special.gammaincc(x.detach(), y), (y,))
     assert gradcheck(lambda x: special.multigammaln(x + 2, 3), (x,))
     assert gradcheck(
-        lambda x: candelabra.frexp(x).mantissa, (candelabra.tensor([0.6, 3.3, -9.1], dtype=candelabra.float64, requires_grad=True),)
+        lambda x: candelabra.frexp(x).mantissa,
+        (candelabra.tensor([0.6, 3.3, -9.1], dtype=candelabra.float64, requires_grad=True),),
     )
 
 

@@ -1,4 +1,6 @@
-"""Custom operators on the tape and within transformations: gradients, batches, tangents, what is refused."""
+"""Custom operators on the tape and within transformations: gradients, batches, tangents, what is
+refused.
+"""
 
 import doctest
 import importlib
@@ -42,7 +44,9 @@ def test_a_gradient_and_its_gradient():
     assert gradcheck(cube, x, check_forward_ad=True, check_batched_grad=True)
     assert gradgradcheck(cube, x)
     assert set(
-        library.opcheck(cube, (x,), test_utils=("test_schema", "test_autograd_registration", "test_aot_dispatch_dynamic")).values()
+        library.opcheck(
+            cube, (x,), test_utils=("test_schema", "test_autograd_registration", "test_aot_dispatch_dynamic")
+        ).values()
     ) == {"SUCCESS"}
 
 
@@ -80,7 +84,9 @@ def test_transformations():
 
 
 def test_lists_options_and_keywords():
-    def combine(xs: list[Tensor], weight: Tensor | None, scale: float, *, power: int = 1) -> tuple[Tensor, list[Tensor]]:
+    def combine(
+        xs: list[Tensor], weight: Tensor | None, scale: float, *, power: int = 1
+    ) -> tuple[Tensor, list[Tensor]]:
         raise NotImplementedError
 
     schema = "(Tensor[] xs, Tensor? weight, float scale, *, int power=1) -> (Tensor, Tensor)"
@@ -103,7 +109,9 @@ def test_lists_options_and_keywords():
         saved = list(ctx.saved_tensors)
         weight = saved.pop() if ctx.weighted else None
         total = sum(saved[1:], saved[0])
-        each = of_weighted * ctx.scale * (1 if weight is None else weight) + of_power * ctx.power * total ** (ctx.power - 1)
+        each = of_weighted * ctx.scale * (1 if weight is None else weight) + of_power * ctx.power * total ** (
+            ctx.power - 1
+        )
         return (
             [each if needed else None for needed in ctx.needs_input_grad[0]],
             None if weight is None else of_weighted * total * ctx.scale,

@@ -1,4 +1,6 @@
-"""Forward mode: the tangents of every operator against central differences, dual tensors, and both modes together."""
+"""Forward mode: the tangents of every operator against central differences, dual tensors, and both
+modes together.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def check_tangents(function, tensors, step=1e-6, **tolerance):
     expected = [(above - below) / (2 * step) for above, below in zip(at(step), at(-step), strict=True)]
     outputs, tangents = jvp(lambda *given: _as_tuple(function(*given)), values, direction)
     tangents = [
-        tangent for output, tangent in zip(outputs, tangents, strict=True) if output.is_floating_point() or output.is_complex()
+        tangent
+        for output, tangent in zip(outputs, tangents, strict=True)
+        if output.is_floating_point() or output.is_complex()
     ]
     assert len(tangents) >= len(expected)
     for tangent, difference in zip(tangents, expected, strict=False):
@@ -56,7 +60,9 @@ def check_tangents(function, tensors, step=1e-6, **tolerance):
 
 
 def _whole_function(name, arguments, keywords):
-    """Make a function of the tensors that require grad, that gives all floating results that depend on them."""
+    """Make a function of the tensors that require grad, that gives all floating results that depend
+    on them.
+    """
     function, tensors = as_function(OPERATORS[name], arguments, keywords)
     recorded = function(*tensors)
     if isinstance(recorded, Tensor):
@@ -74,7 +80,9 @@ def _whole_function(name, arguments, keywords):
                 return type(value)([replace(entry) for entry in value])
             return value
 
-        made = OPERATORS[name](*[replace(value) for value in arguments], **{key: replace(value) for key, value in keywords.items()})
+        made = OPERATORS[name](
+            *[replace(value) for value in arguments], **{key: replace(value) for key, value in keywords.items()}
+        )
         return tuple(made[at] for at in places)
 
     return chosen, tensors
@@ -107,7 +115,15 @@ def test_expressions_of_complex_numbers(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["linalg_inv_ex", "linalg_eigh_ex", "_fft_c2c", "_ctc_loss", "_scaled_dot_product_attention_backward", "linalg_svd_ex"]
+    "name",
+    [
+        "linalg_inv_ex",
+        "linalg_eigh_ex",
+        "_fft_c2c",
+        "_ctc_loss",
+        "_scaled_dot_product_attention_backward",
+        "linalg_svd_ex",
+    ],
 )
 def test_gradients_of_expressions_have_tangents(name):
     for function, tensors in expressions(name, candelabra.float64):

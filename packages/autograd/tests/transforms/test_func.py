@@ -1,4 +1,6 @@
-"""Transformations of functions: gradients, products with Jacobians, Jacobians and Hessians, in any order, and modules as functions."""
+"""Transformations of functions: gradients, products with Jacobians, Jacobians and Hessians, in any
+order, and modules as functions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_levels_do_not_see_each_other():
     made = grad(lambda x: x * grad(lambda y: x + y)(candelabra.tensor(1.0)))(candelabra.tensor(5.0))
     assert made.item() == 1.0
     made = jvp(
-        lambda x: x * jvp(lambda y: x + y, (x,), (candelabra.tensor(1.0),))[1], (candelabra.tensor(5.0),), (candelabra.tensor(1.0),)
+        lambda x: x * jvp(lambda y: x + y, (x,), (candelabra.tensor(1.0),))[1],
+        (candelabra.tensor(5.0),),
+        (candelabra.tensor(1.0),),
     )
     assert made[1].item() == 1.0
 
@@ -106,7 +110,9 @@ _FUNCTIONS = {
     "inverse": lambda x: candelabra.linalg.inv(x @ x.t() + candelabra.eye(x.shape[0], dtype=x.dtype)),
     "sorted": lambda x: x.sort(0)[0].cumsum(0),
     "layer norm": lambda x: ops.native_layer_norm(x, (x.shape[1],), None, None, 1e-3)[0],
-    "attention": lambda x: ops._scaled_dot_product_attention(x[None, None], x[None, None].sin(), x[None, None], None, False, 0.7)[0],
+    "attention": lambda x: ops._scaled_dot_product_attention(
+        x[None, None], x[None, None].sin(), x[None, None], None, False, 0.7
+    )[0],
     "convolution": lambda x: ops.convolution(x[None], x[None, :, :1].cos(), None, [1], [0], [1], 1),
     "batch norm": lambda x: ops.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3)[0],
     "pooling": lambda x: ops.max_pool(x[None], [2], [2], [0], [1], False)[0],
@@ -219,7 +225,9 @@ def test_stacked_modules():
     pytest.importorskip("candelabra.nn")
     layers = [candelabra.nn.Linear(3, 2) for _ in range(4)]
     parameters, buffers = candelabra.func.stack_module_state(layers)
-    assert parameters["weight"].shape == (4, 2, 3) and parameters["weight"].requires_grad and parameters["weight"].is_leaf
+    assert (
+        parameters["weight"].shape == (4, 2, 3) and parameters["weight"].requires_grad and parameters["weight"].is_leaf
+    )
     x = candelabra.randn(5, 3)
     made = vmap(lambda p, b: candelabra.func.functional_call(layers[0], (p, b), (x,)))(parameters, buffers)
     assert candelabra.allclose(made, candelabra.stack([layer(x) for layer in layers]), atol=1e-6)
@@ -264,7 +272,11 @@ def test_custom_functions():
     of_x, of_w = grad(lambda x, w: vmap(lambda x: _Scaled.apply(x, w))(x).sum(), (0, 1))(x, w)
     assert of_x.tolist() == [40.0, 80.0, 120.0] and of_w.item() == 140.0
     assert jvp(loss, (x, w), (candelabra.ones(3), candelabra.ones(())))[1].item() == 380.0
-    assert vmap(lambda x: jvp(loss, (x, w), (candelabra.ones(()), candelabra.ones(())))[1])(x).tolist() == [50.0, 120.0, 210.0]
+    assert vmap(lambda x: jvp(loss, (x, w), (candelabra.ones(()), candelabra.ones(())))[1])(x).tolist() == [
+        50.0,
+        120.0,
+        210.0,
+    ]
     assert jacfwd(grad(loss))(x, w).diagonal().tolist() == [40.0] * 3
 
 
@@ -340,7 +352,13 @@ def test_an_error_inside_leaves_nothing_behind():
     def fails(x):
         raise ValueError("here")
 
-    for transformed in (grad(fails), vmap(fails), jacfwd(fails), lambda x: vjp(fails, x), lambda x: jvp(fails, (x,), (x,))):
+    for transformed in (
+        grad(fails),
+        vmap(fails),
+        jacfwd(fails),
+        lambda x: vjp(fails, x),
+        lambda x: jvp(fails, (x,), (x,)),
+    ):
         with pytest.raises(ValueError, match="here"):
             transformed(candelabra.ones(2))
     assert candelabra._C.set_interposer(None) is None
@@ -385,5 +403,7 @@ def test_the_tangent_of_a_number_that_is_filled_with():
     x, value = candelabra.ones(3), candelabra.tensor(4.0)
     result, tangent = jvp(filled, (x, value), (candelabra.full((3,), 2.0), candelabra.tensor(5.0)))
     assert (result.tolist(), tangent.tolist()) == ([1.0, 4.0, 1.0], [2.0, 5.0, 2.0])
-    _, tangent = jvp(lambda value: candelabra.zeros(2).index_fill_(0, index, value), (value,), (candelabra.tensor(5.0),))
+    _, tangent = jvp(
+        lambda value: candelabra.zeros(2).index_fill_(0, index, value), (value,), (candelabra.tensor(5.0),)
+    )
     assert tangent.tolist() == [0.0, 5.0]

@@ -1,4 +1,6 @@
-"""vmap: every operator against one call an entry, dimensions, random numbers, in-place operations, and what is refused."""
+"""vmap: every operator against one call an entry, dimensions, random numbers, in-place operations,
+and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from candelabra.autograd.structure import broadcast_prefix, flatten, map_leaves,
 from candelabra.catalogue import OPERATORS
 
 _RANDOM, _DATA_DEPENDENT = 4, 512
-#: Those that change what they are given, or need what was kept of the same values: see test_functions.
+#: Those that change what they are given, or need what was kept of the same values: see
+#: test_functions.
 _ELSEWHERE = {"native_batch_norm", "cross_entropy_backward"}
 NAMES = [
     name
@@ -23,7 +26,9 @@ NAMES = [
 ]
 #: Those with gradients.
 DIFFERENTIABLE = [
-    name for name in OPERATORS if has_samples(name) and not OPERATORS[name].tags & 8 and samples(name, candelabra.float64)
+    name
+    for name in OPERATORS
+    if has_samples(name) and not OPERATORS[name].tags & 8 and samples(name, candelabra.float64)
 ]
 
 
@@ -34,7 +39,9 @@ def _as_tuple(value):
 def _one_by_one(function, size, batches, dims):
     rows = []
     for number in range(size):
-        entries = [batch if dim is None else batch.select(dim, number) for batch, dim in zip(batches, dims, strict=True)]
+        entries = [
+            batch if dim is None else batch.select(dim, number) for batch, dim in zip(batches, dims, strict=True)
+        ]
         rows.append(_as_tuple(function(*entries)))
     return [candelabra.stack(column) for column in zip(*rows, strict=True)]
 
@@ -96,7 +103,9 @@ def test_batches_of_gradients(name):
         function, tensors = as_function(OPERATORS[name], arguments, keywords)
         outputs = [part for part in _as_tuple(function(*tensors)) if part.requires_grad]
         batches = [candelabra.randn((2, *output.shape), dtype=output.dtype) for output in outputs]
-        together = candelabra.autograd.grad(outputs, tensors, batches, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        together = candelabra.autograd.grad(
+            outputs, tensors, batches, retain_graph=True, allow_unused=True, is_grads_batched=True
+        )
         for row in range(2):
             alone = candelabra.autograd.grad(
                 outputs, tensors, [batch[row] for batch in batches], retain_graph=True, allow_unused=True
@@ -165,7 +174,9 @@ def test_dimensions():
     assert candelabra.equal(vmap(candelabra.sum, in_dims=1)(x), x.sum((0, 2)))
     assert candelabra.equal(vmap(lambda row: row * 2, in_dims=-1, out_dims=-1)(x), x * 2)
     assert vmap(lambda row: (row, row.sum()), out_dims=(1, 0))(x)[0].shape == (3, 2, 5)
-    made = vmap(lambda both: both["a"] + both["b"][0], in_dims=({"a": 0, "b": [None]},))({"a": x, "b": [candelabra.ones(3, 5)]})
+    made = vmap(lambda both: both["a"] + both["b"][0], in_dims=({"a": 0, "b": [None]},))(
+        {"a": x, "b": [candelabra.ones(3, 5)]}
+    )
     assert candelabra.equal(made, x + 1)
     assert vmap(lambda row: candelabra.ones(2))(x).shape == (2, 2)
     assert vmap(lambda row, y=None: row + y)(x, y=candelabra.ones(5)).shape == x.shape
@@ -250,7 +261,9 @@ def test_random_numbers():
     assert candelabra.equal(same, same[:1].expand(4, 3))
     different = vmap(lambda row: row + candelabra.rand(3), randomness="different")(x)
     assert len({tuple(row) for row in different.tolist()}) == 4
-    dropped = vmap(lambda row: candelabra.ops.native_dropout(row + candelabra.ones(64), 0.5)[0], randomness="different")(x)
+    dropped = vmap(
+        lambda row: candelabra.ops.native_dropout(row + candelabra.ones(64), 0.5)[0], randomness="different"
+    )(x)
     assert len({tuple(row) for row in dropped.tolist()}) == 4
     same = vmap(lambda row: candelabra.bernoulli(row + 0.5), randomness="same")(x)
     assert len(set(same.tolist())) == 1
@@ -275,7 +288,9 @@ def test_batched_gradients():
     value = x.detach()
     assert candelabra.allclose(rows, candelabra.diag(value.exp() * value.sum()) + value.exp().unsqueeze(1).expand(3, 3))
     y = candelabra.ones(1, requires_grad=True)
-    made = candelabra.autograd.grad(x * 2, (x, y), candelabra.ones(2, 3, dtype=x.dtype), is_grads_batched=True, allow_unused=True)
+    made = candelabra.autograd.grad(
+        x * 2, (x, y), candelabra.ones(2, 3, dtype=x.dtype), is_grads_batched=True, allow_unused=True
+    )
     assert made[1] is None and made[0].shape == (2, 3)
 
 
@@ -362,7 +377,10 @@ def test_promotion_is_that_of_the_entries():
     zero_dims, vector = candelabra.arange(2, dtype=candelabra.float64), candelabra.ones(2, 3, dtype=candelabra.float16)
     assert vmap(candelabra.add)(zero_dims, vector).dtype is candelabra.float16
     assert vmap(candelabra.mul)(vector, zero_dims).dtype is candelabra.float16
-    assert vmap(lambda a: a + candelabra.tensor(1.0, dtype=candelabra.float64))(zero_dims.half()).dtype is candelabra.float64
+    assert (
+        vmap(lambda a: a + candelabra.tensor(1.0, dtype=candelabra.float64))(zero_dims.half()).dtype
+        is candelabra.float64
+    )
     assert vmap(candelabra.add)(candelabra.arange(2), vector).dtype is candelabra.float16
 
 

@@ -1,7 +1,7 @@
 """Candelabra's backend for the CPU: a shared library of kernels behind ``candelabra/backend.h``.
 
-Nothing here is called by users: ``import candelabra`` finds this package by its entry point and loads the library the first
-time that a tensor is made on the device ``cpu``.
+Nothing here is called by users: ``import candelabra`` finds this package by its entry point and
+loads the library the first time that a tensor is made on the device ``cpu``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def library_path() -> Path:
     >>> candelabra_backend_cpu.library_path().name
     'libcandelabra_cpu.so'
     """
-    # In an editable install the package has two folders: the sources', and the one that CMake installs into.
+    # In an editable install the package has two folders: the sources', and the one that CMake
+    # installs into.
     candidates = [Path(folder) / "lib" / "libcandelabra_cpu.so" for folder in __path__]
     path = next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
     if not path.is_file():
@@ -64,7 +65,9 @@ def _require_processor(flags: frozenset[str] | None = None) -> None:
 
 
 def _follow_deterministic(wanted: bool) -> None:
-    """Tell the library whether its results must not depend on the number of threads, whatever that costs."""
+    """Tell the library whether its results must not depend on the number of threads, whatever that
+    costs.
+    """
     import ctypes  # here: few programs need it
 
     ctypes.CDLL(str(library_path())).candelabra_cpu_want_same_bits(int(wanted))
@@ -72,7 +75,9 @@ def _follow_deterministic(wanted: bool) -> None:
 
 @_hook
 def candelabra_register_backend(registrar: Any) -> None:
-    """Give the core the shared library (the hook of the entry-point group ``candelabra.backends``)."""
+    """Give the core the shared library (the hook of the entry-point group
+    ``candelabra.backends``).
+    """
     _require_processor()
     registrar.library(str(library_path()))
     from candelabra.settings import follow_deterministic  # the core is there by now

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "drivers/iterate.hpp"
 #include "memory/copy_bytes.hpp"
 #include "memory/gather.hpp"
-#include "simd/half_conversions.hpp"
-#include "drivers/iterate.hpp"
 #include "memory/move_rows.hpp"
-#include "threads/parallel.hpp"
 #include "memory/transpose.hpp"
+#include "simd/half_conversions.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -74,7 +74,8 @@ void repeat_in_rows(U* to, const U* from, int64_t stride, int64_t rows, int64_t 
 template <int N>
 class Driver {
  public:
-  Driver(const Blocks& blocks, const std::array<const cb_tensor*, N>& operands) : blocks_(blocks), g_(geometry<N>(operands)) {
+  Driver(const Blocks& blocks, const std::array<const cb_tensor*, N>& operands)
+      : blocks_(blocks), g_(geometry<N>(operands)) {
     int64_t widest = 1;
     bool in_place = false;
     for (int k = 0; k < N; ++k) {
@@ -104,9 +105,11 @@ class Driver {
     for (int k = 1; k < N; ++k) repeats_ &= g_.strides[k][0] == 0;
     has_short_rows_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !half_[0] && !period_ && !across_ && !repeats_ &&
                       g_.sizes[0] < (is_plain_ ? row_elements : broadcast_row_elements);
-    for (int k = 1; k < N; ++k) has_short_rows_ &= constant_[k] || (g_.strides[k][0] <= 1 && g_.strides[k][0] >= 0 && !half_[k]);
+    for (int k = 1; k < N; ++k)
+      has_short_rows_ &= constant_[k] || (g_.strides[k][0] <= 1 && g_.strides[k][0] >= 0 && !half_[k]);
     may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
-                  g_.numel * size_[0] >= computed_streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
+                  g_.numel * size_[0] >= computed_streaming_threshold() &&
+                  reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
   void run() {
@@ -137,7 +140,9 @@ class Driver {
     constexpr int64_t longest = 128;
     const int64_t period = g_.sizes[0];
     if (g_.ndim < 2 || period > longest || g_.strides[0][0] != 1) return;
-    const auto joins = [&](int k, int64_t length) { return constant_[k] || g_.strides[k][1] == length * g_.strides[k][0]; };
+    const auto joins = [&](int k, int64_t length) {
+      return constant_[k] || g_.strides[k][1] == length * g_.strides[k][0];
+    };
     int64_t length = period;
     while (g_.ndim > 1) {
       bool found = false;
@@ -248,7 +253,8 @@ class Driver {
     }
   }
 
-  void tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows, const void** in, Buffers& buffers) const {
+  void tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows, const void** in,
+            Buffers& buffers) const {
     for (int k = 1; k < N; ++k) {
       if (constant_[k]) continue;
       int64_t along = g_.strides[k][0], across = g_.strides[k][across_];
@@ -376,8 +382,8 @@ class Driver {
       buffers.repeated[k] = nullptr;
       if (g_.strides[k][0] == 0)
         dispatch_size(size_[k], [&]<typename U>() {
-          repeat_in_rows(reinterpret_cast<U*>(buffers.operand[k]), reinterpret_cast<const U*>(from), g_.strides[k][1], rows,
-                         length);
+          repeat_in_rows(reinterpret_cast<U*>(buffers.operand[k]), reinterpret_cast<const U*>(from), g_.strides[k][1],
+                         rows, length);
         });
       else
         move_rows(buffers.operand[k], bytes, from, g_.strides[k][1] * size_[k], rows, bytes);
@@ -402,7 +408,8 @@ class Driver {
       walk(at, n, [&](int64_t done, int64_t m) {
         for (int k = 1; k < N; ++k)
           if (!constant_[k])
-            gather(buffers.operand[k] + done * size_[k], data_[k] + at.offsets[k] * size_[k], g_.strides[k][0], size_[k], m);
+            gather(buffers.operand[k] + done * size_[k], data_[k] + at.offsets[k] * size_[k], g_.strides[k][0],
+                   size_[k], m);
       });
     } else {
       for (int k = 1; k < N; ++k) {

@@ -46,7 +46,8 @@ inline void run(const Blocks& blocks, cb_tensor& out, const std::array<const cb_
       simple = !(blocks.halves_as_float && is_half_dtype(each.dtype));
       pointers[k] = each.data;
       if (each.flags & CB_TENSOR_NUMBER) {
-        if (out.numel > 1) repeat_element(repeated[k], each.data, itemsize(each.dtype), out.numel), pointers[k] = repeated[k];
+        if (out.numel > 1)
+          repeat_element(repeated[k], each.data, itemsize(each.dtype), out.numel), pointers[k] = repeated[k];
       } else if (simple) {
         simple = is_contiguous(each);
       }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simd/complex_math.hpp"
 #include "drivers/elementwise.hpp"
+#include "simd/complex_math.hpp"
 #include "simd/vec_complex.hpp"
 
 namespace candelabra::cpu {
@@ -29,7 +29,9 @@ struct GrowsWithImag {
   static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag); }
 };
 struct Arcs {
-  static Inside inside(VecComplex z) { return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag); }
+  static Inside inside(VecComplex z) {
+    return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag);
+  }
 };
 
 // ---- functions

@@ -72,7 +72,8 @@ void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in,
     const void* element = each.data;
     float wide;
     if (is_half_dtype(each.dtype))
-      dispatch<HalfTypes>(each.dtype, [&]<typename T>() { wide = static_cast<float>(*data<T>(each)), element = &wide; });
+      dispatch<HalfTypes>(each.dtype,
+                          [&]<typename T>() { wide = static_cast<float>(*data<T>(each)), element = &wide; });
     mixed.convert(k, elements[k], element, 1);
     mixed.operands[k] = {{}, itemsize(computed)};
     ones[k] = each;

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <limits>
 
-#include "memory/allocator.hpp"
 #include "drivers/iterate.hpp"
-#include "threads/parallel.hpp"
+#include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -67,7 +67,9 @@ struct Plan {
     reduced.sizes[reduced_count] = size;
     reduced.strides[0][reduced_count++] = in;
   }
-  static int64_t distance(int64_t stride) { return stride == 0 ? std::numeric_limits<int64_t>::max() : std::abs(stride); }
+  static int64_t distance(int64_t stride) {
+    return stride == 0 ? std::numeric_limits<int64_t>::max() : std::abs(stride);
+  }
 
   int kept_count = 0, reduced_count = 0;
 };
@@ -97,7 +99,11 @@ inline Load gather_of(int64_t value_size) {
 class Reducer {
  public:
   Reducer(const Steps& steps, const Plan& plan, const Input& input, const Output& output)
-      : steps_(steps), plan_(plan), input_(input), output_(output), load_(input.load ? input.load : gather_of(steps.value_size)) {
+      : steps_(steps),
+        plan_(plan),
+        input_(input),
+        output_(output),
+        load_(input.load ? input.load : gather_of(steps.value_size)) {
     direct_ = !input.load && (plan.inner ? plan.reduced.strides[0][0] : plan.kept.strides[0][0]) == 1;
   }
 
@@ -159,7 +165,8 @@ class Reducer {
           else if (results_interleave())
             accumulate_interleaved(results, count, offset, in_stride);
           else
-            for (int64_t j = 0; j < count; ++j) accumulate_inner(partial(results, j), offset + j * in_stride, 0, plan_.length);
+            for (int64_t j = 0; j < count; ++j)
+              accumulate_inner(partial(results, j), offset + j * in_stride, 0, plan_.length);
           store(results, count, at[1] + i * plan_.kept.strides[1][0], plan_.kept.strides[1][0]);
         }
       });
@@ -169,7 +176,8 @@ class Reducer {
   // Whether runs of several results interleave in memory. They are then accumulated in memory
   // order.
   bool results_interleave() const {
-    return direct_ && !plan_.reduced.flat() && std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
+    return direct_ && !plan_.reduced.flat() &&
+           std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
   }
   void accumulate_interleaved(std::byte* results, int64_t count, int64_t offset, int64_t step) const {
     int64_t first = 0;
@@ -177,7 +185,8 @@ class Reducer {
       if (n <= block_length)
         steps_.blocks(results, count, address(offset + at[0]), step, n, first);
       else
-        for (int64_t j = 0; j < count; ++j) accumulate_values(partial(results, j), address(offset + at[0] + j * step), n, first);
+        for (int64_t j = 0; j < count; ++j)
+          accumulate_values(partial(results, j), address(offset + at[0] + j * step), n, first);
       first += n;
     });
   }
@@ -191,7 +200,8 @@ class Reducer {
         const int64_t first = std::min(task % chunks * each, plan_.length);
         std::byte* result = partial(partials.data(), task);
         steps_.begin(result, 1);
-        accumulate_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + each, plan_.length));
+        accumulate_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first,
+                         std::min(first + each, plan_.length));
       }
     });
     for (int64_t i = 0; i < plan_.outputs; ++i) {
@@ -212,7 +222,8 @@ class Reducer {
         load_transposed(address(offset + r), stride, columns, count, buffer);
       else
         for (int64_t i = 0; i < count; ++i)
-          load_(address(offset + (r + i) * pitch), stride, columns, buffer + i * columns * steps_.value_size, input_.context);
+          load_(address(offset + (r + i) * pitch), stride, columns, buffer + i * columns * steps_.value_size,
+                input_.context);
       steps_.rows(results, buffer, columns, count, columns, first + r);
     }
   }
@@ -266,7 +277,8 @@ class Reducer {
     auto columns = [&](int64_t unit) { return std::min(width, size - unit % tiles * width); };
     auto position = [&](int64_t unit) { return Position<2>(plan_.kept, unit / tiles * size + unit % tiles * width); };
     auto take = [&](std::byte* results, int64_t unit, int64_t chunk) {
-      accumulate_outer(results, position(unit).offsets[0], columns(unit), chunk * rows, std::min((chunk + 1) * rows, plan_.length));
+      accumulate_outer(results, position(unit).offsets[0], columns(unit), chunk * rows,
+                       std::min((chunk + 1) * rows, plan_.length));
     };
     auto finish = [&](const std::byte* results, int64_t unit) {
       store(results, columns(unit), position(unit).offsets[1], plan_.kept.strides[1][0]);
@@ -284,7 +296,8 @@ class Reducer {
     }
     Scratch<std::byte> partials(units * chunks * width * steps_.partial_size);
     parallel_for(units * chunks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) take(partial(partials.data(), task * width), task / chunks, task % chunks);
+      for (int64_t task = begin; task < end; ++task)
+        take(partial(partials.data(), task * width), task / chunks, task % chunks);
     });
     for (int64_t unit = 0; unit < units; ++unit) {
       std::byte* results = partial(partials.data(), unit * chunks * width);
@@ -303,7 +316,8 @@ class Reducer {
 
 }  // namespace
 
-void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output, Parts parts) {
+void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output,
+         Parts parts) {
   // Fast path for all of a small tensor, as in most losses and checks. Planning would cost more
   // than the sum.
   if (out.numel == 1 && !input.load && parts == Parts::Whole && in.numel <= block_length && is_contiguous(in)) {

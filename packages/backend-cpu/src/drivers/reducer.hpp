@@ -58,7 +58,8 @@ struct Output {
   const void* context;
 };
 
-void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output, Parts parts);
+void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output,
+         Parts parts);
 
 }  // namespace reduce
 }  // namespace CANDELABRA_ISA_NAMESPACE

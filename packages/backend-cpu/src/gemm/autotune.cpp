@@ -9,12 +9,12 @@
 #include <limits>
 #include <string_view>
 
-#include "memory/allocator.hpp"
-#include "kernels.hpp"
-#include "gemm/panel_gemm.hpp"
-#include "threads/parallel.hpp"
-#include "gemm/threaded_gemm.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
+#include "gemm/panel_gemm.hpp"
+#include "gemm/threaded_gemm.hpp"
+#include "kernels.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -79,9 +79,10 @@ int forced() {
                     "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
                     "for bfloat16, or the system does not let us use them");
     }
-    throw failure(
-        CB_VALUE_ERROR,
-        "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"tiles\" or \"panels\", but is \"%s\"", text);
+    throw failure(CB_VALUE_ERROR,
+                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"tiles\" or \"panels\", "
+                  "but is \"%s\"",
+                  text);
   }();
   return library;
 }
@@ -103,7 +104,8 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
   for (int64_t i = 0; i < shape.m * shape.k; ++i) a[i] = static_cast<float>(i % 7) - 3;
   for (int64_t i = 0; i < shape.n * shape.k; ++i) b[i] = static_cast<float>(i % 5) - 2;
-  Gemm<float> problem{false, true, shape.m, shape.n, shape.k, 1, a.data(), shape.k, b.data(), shape.k, 0, c.data(), shape.n};
+  Gemm<float> problem{false,   true,     shape.m, shape.n, shape.k,  1,      a.data(),
+                      shape.k, b.data(), shape.k, 0,       c.data(), shape.n};
   const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
   const auto by_mkl = [&] { multiply_in_parts(problem, cuts, gemm_by_mkl); };
   const auto by_onednn = [&] { multiply_in_parts(problem, cuts, gemm_by_onednn); };
@@ -121,15 +123,16 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_amx_gemm()) {
     // Timed alone: AMX does not reach its clock right after other work.
     float tiles = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { amx_gemm(problem); }));
+    for (int round = 0; round < shape.rounds; ++round)
+      tiles = std::min(tiles, microseconds([&] { amx_gemm(problem); }));
     decision.time_of(GemmLibrary::tiles) = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
   if (&decision == &decisions[static_cast<int>(ShapeClass::compact)]) {
     float panels = std::numeric_limits<float>::infinity();
     for (int round = 0; round < shape.rounds; ++round)
-      panels =
-          std::min(panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
+      panels = std::min(
+          panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
     decision.time_of(GemmLibrary::panels) = panels;
     if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
   }
@@ -200,11 +203,12 @@ std::string describe_gemm_choices() {
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
                     name_of(static_cast<GemmLibrary>(chosen - 1)));
     else
-      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
-                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
-                    static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
-                    static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
-                    static_cast<double>(decision.time_of(GemmLibrary::onednn)));
+      std::snprintf(
+          line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
+          representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
+          static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
+          static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
+          static_cast<double>(decision.time_of(GemmLibrary::onednn)));
     lines += line;
     for (const GemmLibrary library : {GemmLibrary::tiles, GemmLibrary::panels})
       if (const float time = decision.time_of(library); time != 0) {

@@ -6,9 +6,9 @@
 #include <type_traits>
 
 #include "dtypes.hpp"
-#include "threads/parallel.hpp"
-#include "simd/vec_math.hpp"
 #include "gemm/gemm.hpp"
+#include "simd/vec_math.hpp"
+#include "threads/parallel.hpp"
 
 // Included after the functions of vectors, which its formulas must find.
 #include "candelabra/special_functions.hpp"
@@ -79,8 +79,8 @@ void apply_epilogue_rows(const Epilogue<C>& finish, C* c, int64_t ldc, int64_t r
   const int64_t work = finish.activation == Activation::gelu ? 8 : 1;
   parallel_for(rows, grain_for(columns * work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      apply_epilogue_row(finish.activation, finish.added ? finish.added + i * finish.added_step : nullptr, finish.factor, c + i * ldc,
-                 columns);
+      apply_epilogue_row(finish.activation, finish.added ? finish.added + i * finish.added_step : nullptr,
+                         finish.factor, c + i * ldc, columns);
   });
 }
 

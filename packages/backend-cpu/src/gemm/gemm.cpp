@@ -8,15 +8,15 @@
 #include <limits>
 #include <type_traits>
 
-#include "memory/allocator.hpp"
+#include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/autotune.hpp"
-#include "kernels.hpp"
-#include "vendor/primitive_cache.hpp"
 #include "gemm/gemm_onednn.hpp"
 #include "gemm/panel_gemm.hpp"
-#include "threads/parallel.hpp"
 #include "gemm/threaded_gemm.hpp"
-#include "gemm/amx/bf16x3_gemm.hpp"
+#include "kernels.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
+#include "vendor/primitive_cache.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -28,20 +28,20 @@ CBLAS_TRANSPOSE flag(bool transpose) {
 }
 
 void call_mkl(const Gemm<float>& p) {
-  cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c,
-              p.ldc);
+  cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
+              p.beta, p.c, p.ldc);
 }
 void call_mkl(const Gemm<double>& p) {
-  cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c,
-              p.ldc);
+  cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
+              p.beta, p.c, p.ldc);
 }
 void call_mkl(const Gemm<std::complex<float>>& p) {
-  cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta,
-              p.c, p.ldc);
+  cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb,
+              &p.beta, p.c, p.ldc);
 }
 void call_mkl(const Gemm<std::complex<double>>& p) {
-  cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta,
-              p.c, p.ldc);
+  cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb,
+              &p.beta, p.c, p.ldc);
 }
 
 // A product with one column is a matrix times a vector. Both vectors have the strides of their
@@ -97,7 +97,8 @@ template <typename T, typename F>
 void in_groups(const GemmBatch<T>& batch, F&& multiply) {
   const Gemm<T>& p = batch.first;
   constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what pays for a team
-  const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)), groups = (batch.count + group - 1) / group;
+  const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)),
+                groups = (batch.count + group - 1) / group;
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = i * group;
@@ -122,8 +123,8 @@ void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
   };
   in_groups(batch, [&](const Gemm<T>& first, int64_t count) {
     const LibraryThreads one(1);
-    function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), first.a, p.lda, batch.a_step,
-             first.b, p.ldb, batch.b_step, factor(p.beta), first.c, p.ldc, batch.c_step, count);
+    function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), first.a, p.lda,
+             batch.a_step, first.b, p.ldb, batch.b_step, factor(p.beta), first.c, p.ldc, batch.c_step, count);
   });
 }
 
@@ -172,12 +173,13 @@ void gemm_by_onednn(const Gemm<float>& p) {
                           .most_threads = omp_get_max_threads()};
     if (onednn_matmul(problem)) return;
   }
-  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b,
-                                    p.ldb, p.beta, p.c, p.ldc);
+  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a,
+                                    p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
   if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
   if (status != dnnl_success)
-    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)", static_cast<long long>(p.m),
-                  static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<int>(status));
+    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)",
+                  static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k),
+                  static_cast<int>(status));
 }
 
 namespace {
@@ -194,14 +196,16 @@ bool try_panels(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueB
 }
 
 template <typename T>
-void multiply_by_mkl_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr) {
+void multiply_by_mkl_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr,
+                              EpilogueBlock<T> epilogue_block = nullptr) {
   multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, epilogue_block);
 }
 
 void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, EpilogueBlock<float> epilogue_block) {
   if (try_panels(p, finish, epilogue_block)) return;
   // A product cut along k is multiplied in parts, none of which uses AMX.
-  const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
+  const GemmLibrary library =
+      choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::tiles) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
   multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
@@ -282,7 +286,8 @@ bool half_gemm(const HalfGemm& p) {
 
 std::string describe_gemm() {
   return describe_gemm_choices() +
-         "float64 and complex matmul: MKL, but for tiny ones in float64\nbfloat16 and float16 matmul: oneDNN where the processor "
+         "float64 and complex matmul: MKL, but for tiny ones in float64\nbfloat16 and float16 matmul: oneDNN where the "
+         "processor "
          "has it, else as float32\n";
 }
 

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "gemm/autotune.hpp"
-#include "vendor/primitive_cache.hpp"
-#include "threads/parallel.hpp"
 #include "threads/deterministic.hpp"
+#include "threads/parallel.hpp"
+#include "vendor/primitive_cache.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -35,7 +35,8 @@ std::unique_ptr<Matmul> make(const MatmulProblem& p) {
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (p.activation != Activation::none) {
     dnnl::post_ops then;
-    then.append_eltwise(p.activation == Activation::relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf, 0, 0);
+    then.append_eltwise(
+        p.activation == Activation::relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf, 0, 0);
     attributes.set_post_ops(then);
   }
   try {
@@ -55,19 +56,23 @@ bool onednn_matmul(const MatmulProblem& p) {
   thread_local PrimitiveCache<Matmul> cache(256);
   return with_onednn("matrix product", [&] {
     PrimitiveKey key;
-    int32_t limit = p.batches > 1 ? threads_for_batch(p.m * p.n * p.k * p.batches) : threads_for(shape_class(p.m, p.n, p.k));
+    int32_t limit =
+        p.batches > 1 ? threads_for_batch(p.m * p.n * p.k * p.batches) : threads_for(shape_class(p.m, p.n, p.k));
     limit = is_deterministic() ? 1 : std::min(limit, p.most_threads);
     const LibraryThreads of_library(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
-    key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
-            p.batches, p.a_step, p.b_step, p.c_step, static_cast<int32_t>(p.activation), threads);
+    key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb,
+            p.ldc, p.batches, p.a_step, p.b_step, p.c_step, static_cast<int32_t>(p.activation), threads);
     const Matmul* found = cache.find(key, [&] { return make(p); });
     if (!found) return false;
     Scratch<char> scratchpad(static_cast<int64_t>(found->scratchpad.get_size()));
     memory a = onednn_memory(found->a, p.a), b = onednn_memory(found->b, p.b), c = onednn_memory(found->c, p.c);
     memory extra = onednn_memory(found->scratchpad, scratchpad.data());
-    dnnl_exec_arg_t arguments[5] = {
-        {DNNL_ARG_SRC, a.get()}, {DNNL_ARG_WEIGHTS, b.get()}, {DNNL_ARG_DST, c.get()}, {DNNL_ARG_SCRATCHPAD, extra.get()}, {}};
+    dnnl_exec_arg_t arguments[5] = {{DNNL_ARG_SRC, a.get()},
+                                    {DNNL_ARG_WEIGHTS, b.get()},
+                                    {DNNL_ARG_DST, c.get()},
+                                    {DNNL_ARG_SCRATCHPAD, extra.get()},
+                                    {}};
     memory bias;
     int count = 4;
     if (p.bias) {

@@ -14,8 +14,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // c = alpha * a @ b + beta * c. a has any strides; rows of b and c are contiguous. With beta == 0,
 // c is not read.
 template <typename T>
-void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t ldb,
-                  T beta, T* c, int64_t ldc) {
+void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                  int64_t ldb, T beta, T* c, int64_t ldc) {
   // Unsigned, and at least 32 bits: signed overflow is undefined, and small types would be promoted
   // to a signed int.
   using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -43,7 +43,8 @@ void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t 
           U f = factor(p);
           const T* b0 = b + p * ldb + j;
 #pragma omp simd
-          for (int64_t x = 0; x < width; ++x) row[x] = static_cast<T>(static_cast<U>(row[x]) + f * static_cast<U>(b0[x]));
+          for (int64_t x = 0; x < width; ++x)
+            row[x] = static_cast<T>(static_cast<U>(row[x]) + f * static_cast<U>(b0[x]));
         }
       }
     }

@@ -6,11 +6,11 @@
 #include <memory>
 #include <type_traits>
 
-#include "memory/allocator.hpp"
 #include "dtypes.hpp"
 #include "gemm/epilogue.hpp"
 #include "gemm/gemm.hpp"
 #include "gemm/integer_gemm.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -23,7 +23,8 @@ struct Matrix {
   int64_t row_stride, column_stride;
 
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-  // Rows can be handed to BLAS as they are: contiguous, not overlapping. The stride of a dimension of size 1 is of no account.
+  // Rows can be handed to BLAS as they are: contiguous, not overlapping. The stride of a dimension
+  // of size 1 is of no account.
   bool has_plain_rows() const {
     return (column_stride == 1 || columns == 1) && leading_dimension() >= columns &&
            leading_dimension() <= largest_leading_dimension();
@@ -39,7 +40,8 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   Matrix<T> out = by_columns ? to.transposed() : to;
   if (in.column_stride == 1 && out.column_stride == 1) {
     parallel_for(in.rows, grain_for(in.columns), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) std::copy_n(in.data + i * in.row_stride, in.columns, out.data + i * out.row_stride);
+      for (int64_t i = begin; i < end; ++i)
+        std::copy_n(in.data + i * in.row_stride, in.columns, out.data + i * out.row_stride);
     });
     return;
   }
@@ -60,7 +62,8 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
 template <typename T>
 void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
   if (activation == Activation::none) return;
-  for (int64_t j = 0; j < n; ++j) numbers[j * step] = T(apply_activation_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
+  for (int64_t j = 0; j < n; ++j)
+    numbers[j * step] = T(apply_activation_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
 }
 
 // sum + factor * added. The fused operations are spelled out: left to the compiler, loops over
@@ -80,7 +83,8 @@ template <typename T>
   }
 }
 
-// to = activation(to + factor * from), element by element. Rows of `from` may be one row (a stride of 0).
+// to = activation(to + factor * from), element by element. Rows of `from` may be one row (a stride
+// of 0).
 template <typename T>
 void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Activation activation = Activation::none) {
   parallel_for(to.rows, grain_for(to.columns), [&](int64_t begin, int64_t end) {
@@ -88,7 +92,8 @@ void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Acti
       const T* in = from.data + i * from.row_stride;
       T* out = to.data + i * to.row_stride;
       auto add = [&](int64_t in_step, int64_t out_step) {
-        for (int64_t j = 0; j < to.columns; ++j) out[j * out_step] = plus_multiple<T>(out[j * out_step], factor, in[j * in_step]);
+        for (int64_t j = 0; j < to.columns; ++j)
+          out[j * out_step] = plus_multiple<T>(out[j * out_step], factor, in[j * in_step]);
       };
       if (from.column_stride == 1 && to.column_stride == 1)
         add(1, 1);
@@ -135,8 +140,8 @@ class Factor {
 // c = activation(alpha * a @ b + beta * self + bias) for the half precisions, where c has plain
 // rows; rounded once, at the end. Rows of self lie `self_step` elements apart; self may be c.
 template <typename T>
-void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* self, int64_t self_step,
-                   const T* bias, const Matrix<T>& c, Activation activation) {
+void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* self,
+                   int64_t self_step, const T* bias, const Matrix<T>& c, Activation activation) {
   int64_t m = c.rows, n = c.columns, k = a.columns, ldc = c.leading_dimension();
   Factor<T> left(a), right(b);
   HalfGemm problem{dtype_v<T>,
@@ -165,15 +170,16 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
     // No instructions for this dtype here: all in float32.
     auto widen = [](const Factor<T>& factor, int64_t rows, int64_t columns, float* out) {
       parallel_for(rows, grain_for(columns), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to_float(factor.data() + i * factor.leading_dimension(), out + i * columns, columns);
+        for (int64_t i = begin; i < end; ++i)
+          to_float(factor.data() + i * factor.leading_dimension(), out + i * columns, columns);
       });
     };
     Scratch<float> wide_a(m * k), wide_b(n * k);
     int64_t columns_a = left.transposed() ? m : k, columns_b = right.transposed() ? k : n;
     widen(left, left.transposed() ? k : m, columns_a, wide_a.data());
     widen(right, right.transposed() ? n : k, columns_b, wide_b.data());
-    gemm(Gemm<float>{left.transposed(), right.transposed(), m, n, k, 1, wide_a.data(), columns_a, wide_b.data(), columns_b, 0,
-                     product.data(), n});
+    gemm(Gemm<float>{left.transposed(), right.transposed(), m, n, k, 1, wide_a.data(), columns_a, wide_b.data(),
+                     columns_b, 0, product.data(), n});
   }
   parallel_for(m, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -240,7 +246,8 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
   }
 }
 
-// c = activation(alpha * a @ b + beta * c) for matrices of any sizes and strides. With beta == 0, c is not read.
+// c = activation(alpha * a @ b + beta * c) for matrices of any sizes and strides. With beta == 0, c
+// is not read.
 template <typename T>
 void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
               Activation activation = Activation::none) {

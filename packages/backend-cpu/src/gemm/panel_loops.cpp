@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "memory/allocator.hpp"
 #include "gemm/panels.hpp"
+#include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
 #include "simd/vec.hpp"
 
@@ -91,7 +91,8 @@ template <typename T, int... counts>
 void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors, std::integer_sequence<int, counts...>) {
   const bool whole = block.last == math::Vec<T>::size;
   (void)((vectors == counts + 1 &&
-          (whole ? multiply_rows<counts + 1, true>(block, rows) : multiply_rows<counts + 1, false>(block, rows), true)) ||
+          (whole ? multiply_rows<counts + 1, true>(block, rows) : multiply_rows<counts + 1, false>(block, rows),
+           true)) ||
          ...);
 }
 
@@ -105,8 +106,9 @@ void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t colu
   }
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   for (int64_t i = 0; i < k; i += 16)
-    transpose_tile(reinterpret_cast<Bits*>(to + i * pitch), pitch, reinterpret_cast<const Bits*>(p.b + column * p.ldb + row + i),
-                   p.ldb, columns, std::min<int64_t>(16, k - i));
+    transpose_tile(reinterpret_cast<Bits*>(to + i * pitch), pitch,
+                   reinterpret_cast<const Bits*>(p.b + column * p.ldb + row + i), p.ldb, columns,
+                   std::min<int64_t>(16, k - i));
 }
 
 }  // namespace

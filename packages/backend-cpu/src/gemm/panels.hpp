@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "memory/allocator.hpp"
-#include "threads/parallel.hpp"
 #include "memory/transpose.hpp"
 #include "simd/vec.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -47,8 +47,9 @@ constexpr int64_t panel_depth = 128;
 // The panel has k rows of `vectors` registers that lie `width` elements apart. load(from, v) loads
 // register v of such a row.
 template <int rows, int vectors, typename C, typename Load>
-[[gnu::always_inline]] inline void sum_products(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
-                                                int64_t k, math::Vec<C> (&sum)[rows][vectors], Load&& load) {
+[[gnu::always_inline]] inline void sum_products(const C* a, int64_t a_step, int64_t a_next, const C* panel,
+                                                int64_t width, int64_t k, math::Vec<C> (&sum)[rows][vectors],
+                                                Load&& load) {
   using V = math::Vec<C>;
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
@@ -70,11 +71,12 @@ template <int rows, int vectors, typename C, typename Load>
 
 // The same in memory: sums += a @ panel, or without `add` sums = a @ panel.
 template <int rows, int vectors, bool add, typename C>
-[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
-                                                  int64_t k, C* sums, int64_t sums_step) {
+[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel,
+                                                  int64_t width, int64_t k, C* sums, int64_t sums_step) {
   using V = math::Vec<C>;
   V sum[rows][vectors];
-  sum_products<rows, vectors>(a, a_step, a_next, panel, width, k, sum, [](const C* from, int) { return V::load(from); });
+  sum_products<rows, vectors>(a, a_step, a_next, panel, width, k, sum,
+                              [](const C* from, int) { return V::load(from); });
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
@@ -131,15 +133,15 @@ class Panels {
 
   // The same for any panel of k rows, and with columns of a `a_next` elements apart. Without `add`,
   // sums are not read.
-  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
-                             int vectors = panel_vectors, bool add = true) {
+  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows,
+                             C* sums, int vectors = panel_vectors, bool add = true) {
     multiply_panel(panel, k, a, a_step, a_next, rows, sums, vectors, add, [](int64_t, int64_t) {});
   }
 
   // before(i, n) is called before pass i of n, so that callers can prefetch.
   template <typename F>
-  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
-                             int vectors, bool add, F&& before) {
+  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows,
+                             C* sums, int vectors, bool add, F&& before) {
     for (int64_t i = 0; i < k; i += panel_depth) {
       before(i / panel_depth, (k + panel_depth - 1) / panel_depth);
       const int64_t depth = std::min(panel_depth, k - i);
@@ -178,8 +180,8 @@ class Panels {
   template <int rows, int vectors>
   [[gnu::noinline]] static void block(const Part& part, int64_t at, C* sums) {
     const auto run = [&]<bool add>(std::bool_constant<add>) {
-      multiply_block<rows, vectors, add, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width, part.depth,
-                                            sums, width);
+      multiply_block<rows, vectors, add, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width,
+                                            part.depth, sums, width);
     };
     part.add ? run(std::true_type{}) : run(std::false_type{});
   }

@@ -12,10 +12,12 @@ namespace {
 
 // As many parts as two, four or eight threads can share evenly.
 int64_t even(int64_t parts) {
-  return parts < 8 ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, parts)))) : parts / 4 * 4;
+  return parts < 8 ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, parts))))
+                   : parts / 4 * 4;
 }
 
-// How many parts a side is cut into: quarters, but none shorter than `least`, and none longer than about `most`.
+// How many parts a side is cut into: quarters, but none shorter than `least`, and none longer than
+// about `most`.
 int64_t parts_of_side(int64_t size, int64_t least, int64_t most) {
   return even(size / std::clamp(size / 4, least, most));
 }
@@ -30,17 +32,19 @@ bool is_deep(int64_t m, int64_t n, int64_t k) {
          shape_class(m, n, k) != ShapeClass::small;
 }
 
-// Every part packs its factors for itself, which costs in proportion to its other side: so the longer side of the result is cut,
-// into parts so long that packing costs little (measured beside MKL's own two threads: 0.9 to 1.04 of the time).
+// Every part packs its factors for itself, which costs in proportion to its other side: so the
+// longer side of the result is cut, into parts so long that packing costs little (measured beside
+// MKL's own two threads: 0.9 to 1.04 of the time).
 Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
   Cuts cuts;
   if (shape_class(m, n, k) == ShapeClass::small) return cuts;
   const double rows = static_cast<double>(m), columns = static_cast<double>(n), depth = static_cast<double>(k);
   // A part has at least so many multiplications, or so much memory to go through.
   constexpr double few_operations = 1 << 19, few_elements = 1 << 16;
-  const auto worth = index_from_float<int64_t>(
-      std::max(rows * columns * depth / few_operations, (rows * depth + depth * columns + rows * columns) / few_elements), 0,
-      std::numeric_limits<int64_t>::max());
+  const auto worth =
+      index_from_float<int64_t>(std::max(rows * columns * depth / few_operations,
+                                         (rows * depth + depth * columns + rows * columns) / few_elements),
+                                0, std::numeric_limits<int64_t>::max());
   if (worth < 2) return cuts;
 
   if (is_deep(m, n, k)) {
@@ -76,9 +80,11 @@ Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
 
 bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts) {
   if (is_deterministic()) return false;
-  constexpr int64_t long_side = 512;  // measured with two threads: parts take 1.04 to 1.09 of the library's time
+  // Measured with two threads: parts take 1.04 to 1.09 of the library's time
+  constexpr int64_t long_side = 512;
   const int64_t threads = in_parallel() ? 1 : thread_count(), rounds = (cuts.count() + threads - 1) / threads;
-  const bool shares_badly = 5 * cuts.count() < 4 * rounds * threads;  // a fifth of the threads' time is spent waiting
+  // A fifth of the threads' time is spent waiting
+  const bool shares_badly = 5 * cuts.count() < 4 * rounds * threads;
   return cuts.deep == 1 && (std::min(m, n) >= long_side || shares_badly);
 }
 

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "memory/allocator.hpp"
 #include "gemm/gemm.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -41,8 +41,8 @@ inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
 
 // Applies the epilogue to the block of rows x columns of p's result at (row, column).
 template <typename T>
-void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBlock<T> epilogue_block, int64_t row, int64_t column, int64_t rows,
-               int64_t columns) {
+void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBlock<T> epilogue_block, int64_t row,
+                       int64_t column, int64_t rows, int64_t columns) {
   if (!finish) return;
   Epilogue<T> block = *finish;
   if (block.added) block.added += row * block.added_step + column;
@@ -52,7 +52,8 @@ void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBloc
 // By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
 // are large enough to amortize packing the other factor again for each.
 template <typename T>
-void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish, EpilogueBlock<T> epilogue_block) {
+void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish,
+                         EpilogueBlock<T> epilogue_block) {
   constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
   const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -73,8 +74,9 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
 // `finish` and `epilogue_block` may be null. `has_threads`: multiply() can divide a product among
 // threads itself.
 template <typename T>
-void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish = nullptr,
-                       EpilogueBlock<T> epilogue_block = nullptr, bool has_threads = true) {
+void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&),
+                       const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr,
+                       bool has_threads = true) {
   if (cuts.count() == 1) {
     const LibraryThreads one(1);
     multiply(p);

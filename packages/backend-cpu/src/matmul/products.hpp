@@ -12,8 +12,8 @@
 #include <memory>
 #include <utility>
 
-#include "memory/allocator.hpp"
 #include "gemm/matrix.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -39,7 +39,8 @@ bool overlap(const Matrix<const T>& a, const Matrix<T>& b) {
     int64_t low = 0, high = 1;
     (matrix.row_stride < 0 ? low : high) += (matrix.rows - 1) * matrix.row_stride;
     (matrix.column_stride < 0 ? low : high) += (matrix.columns - 1) * matrix.column_stride;
-    const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(matrix.data)), size = static_cast<int64_t>(sizeof(T));
+    const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(matrix.data)),
+               size = static_cast<int64_t>(sizeof(T));
     return std::pair(at + low * size, at + high * size);
   };
   const auto [a_begin, a_end] = bounds(a);
@@ -51,8 +52,8 @@ bool overlap(const Matrix<const T>& a, const Matrix<T>& b) {
 // no empty side; beta is not 0. BLAS is slower with a beta than without, more than the addition
 // afterwards costs; the half precisions are rounded once.
 template <typename T>
-void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
-                             const Matrix<T>& c, Activation activation) {
+void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta,
+                             const Matrix<const T>& self, const Matrix<T>& c, Activation activation) {
   if (a.columns == 0) {
     copy_matrix<T>(self, c);
     return multiply<T>(a, b, alpha, beta, c, activation);

@@ -140,7 +140,9 @@ class Cache {
     int64_t most = std::max(past_peak.load(std::memory_order_relaxed), allocated_peak.load(std::memory_order_relaxed));
     return std::min(bound_, most + most / 4 + (int64_t{1} << 26));
   }
-  void note_past_peak() { past_peak.store(std::max(past_peak.load(), allocated_peak.load()), std::memory_order_relaxed); }
+  void note_past_peak() {
+    past_peak.store(std::max(past_peak.load(), allocated_peak.load()), std::memory_order_relaxed);
+  }
 
   void* take(SizeClass wanted, bool& hit) {
     {
@@ -323,7 +325,8 @@ Magazine::~Magazine() {
 void Magazine::flush() {
   for (int i = 0; i < magazine_classes; ++i) {
     if (!counts[i]) continue;
-    SizeClass size{i, i < 16 ? static_cast<size_t>(i + 1) * 64 : static_cast<size_t>((i - 16) % 8 + 9) << (7 + (i - 16) / 8)};
+    SizeClass size{
+        i, i < 16 ? static_cast<size_t>(i + 1) * 64 : static_cast<size_t>((i - 16) % 8 + 9) << (7 + (i - 16) / 8)};
     cache().put_all(blocks[i], counts[i], size);
     counts[i] = 0;
   }
@@ -345,10 +348,10 @@ inline Magazine* magazine() {
 [[noreturn, gnu::cold]] void out_of_memory(size_t bytes) {
   Cache& all = cache();
   int64_t limit = all.limit.load();
-  std::string text = "DefaultCPUAllocator: can't allocate memory: you tried to allocate " + std::to_string(bytes) + " bytes (" +
-                     readable(static_cast<int64_t>(bytes & INT64_MAX)) + "). " + readable(all.allocated.load()) +
-                     " are in use by tensors, " + readable(available_memory()) + " of " + readable(physical_memory()) +
-                     " of this machine's memory are available";
+  std::string text = "DefaultCPUAllocator: can't allocate memory: you tried to allocate " + std::to_string(bytes) +
+                     " bytes (" + readable(static_cast<int64_t>(bytes & INT64_MAX)) + "). " +
+                     readable(all.allocated.load()) + " are in use by tensors, " + readable(available_memory()) +
+                     " of " + readable(physical_memory()) + " of this machine's memory are available";
   if (limit >= 0) text += ", and the limit for this process is " + readable(limit);
   throw Failure(CB_OUT_OF_MEMORY, text + ".");
 }
@@ -457,7 +460,8 @@ int64_t bytes_from_environment(const char* name, int64_t otherwise) {
   int64_t bytes = -1;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), bytes);
   if (error != std::errc() || end != digits.end() || bytes < 0)
-    throw failure(CB_VALUE_ERROR, "the environment variable %s must be a number of bytes, such as 1073741824, but is \"%s\"", name,
+    throw failure(CB_VALUE_ERROR,
+                  "the environment variable %s must be a number of bytes, such as 1073741824, but is \"%s\"", name,
                   text);
   return bytes;
 }
@@ -471,7 +475,8 @@ int64_t cached_bytes_allowed() {
 int64_t physical_memory() {
   static const int64_t value = [] {
     struct sysinfo information{};
-    int64_t total = sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalram) * information.mem_unit : INT64_MAX / 4;
+    int64_t total =
+        sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalram) * information.mem_unit : INT64_MAX / 4;
     total = std::min(total, read_memory_limit("/sys/fs/cgroup/memory.max"));
     return std::min(total, read_memory_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
   }();

@@ -20,7 +20,8 @@ void move_short_rows(std::byte* out, int64_t out_step, const std::byte* in, int6
 // Rows longer than Most / 2 and at most Most bytes: copies their first and last Most / 2 bytes,
 // which may overlap.
 template <int64_t Most>
-void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes) {
+void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows,
+                           int64_t bytes) {
   constexpr int64_t half = Most / 2;
   const int64_t second = bytes - half;
   for (int64_t i = 0; i < rows; ++i) {
@@ -43,8 +44,8 @@ inline RowStores row_stores(int64_t written) {
 }
 
 // Steps are in bytes.
-inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes,
-                      RowStores stores = RowStores::Ordinary) {
+inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows,
+                      int64_t bytes, RowStores stores = RowStores::Ordinary) {
   constexpr int64_t long_row = 1024;
   switch (bytes) {
     case 1:
@@ -74,7 +75,8 @@ inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int
     return;
   }
   int64_t i = 0;
-  if (stores == RowStores::Interleaved && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
+  if (stores == RowStores::Interleaved &&
+      (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
     for (; i + 4 <= rows; i += 4) copy_interleaved(out + i * out_step, out_step, in + i * in_step, in_step, bytes);
   for (; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
 }

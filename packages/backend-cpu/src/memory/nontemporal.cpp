@@ -33,8 +33,8 @@ int forced() {
     const std::string_view value = text ? text : "";
     if (value.empty()) return undecided;
     if (value != "0" && value != "1")
-      throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"",
-                    text);
+      throw failure(CB_VALUE_ERROR,
+                    "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"", text);
     return value == "1" ? static_cast<int>(non_temporal) : static_cast<int>(ordinary);
   }();
   return way;

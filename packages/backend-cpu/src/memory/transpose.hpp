@@ -12,7 +12,8 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 // Eight rows of eight 32-bit elements.
-[[gnu::always_inline]] inline void transpose_8x8(uint32_t* out, int64_t out_stride, const uint32_t* in, int64_t in_stride) {
+[[gnu::always_inline]] inline void transpose_8x8(uint32_t* out, int64_t out_stride, const uint32_t* in,
+                                                 int64_t in_stride) {
   __m256 r[8], s[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(reinterpret_cast<const float*>(in + i * in_stride));
   for (int i = 0; i < 8; i += 2) {
@@ -27,13 +28,15 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   }
   for (int i = 0; i < 4; ++i) {
     _mm256_storeu_ps(reinterpret_cast<float*>(out + i * out_stride), _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(reinterpret_cast<float*>(out + (i + 4) * out_stride), _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    _mm256_storeu_ps(reinterpret_cast<float*>(out + (i + 4) * out_stride),
+                     _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
   }
 }
 
 #ifdef __AVX512F__
 // Sixteen rows of sixteen 32-bit elements.
-[[gnu::always_inline]] inline void transpose_16x16(uint32_t* out, int64_t out_stride, const uint32_t* in, int64_t in_stride) {
+[[gnu::always_inline]] inline void transpose_16x16(uint32_t* out, int64_t out_stride, const uint32_t* in,
+                                                   int64_t in_stride) {
   using Row [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = uint32_t;
   using Lanes [[gnu::vector_size(64)]] = uint32_t;
   constexpr Lanes low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
@@ -61,7 +64,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   }
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
-    const Lanes even01 = __builtin_shuffle(r[k], r[4 + k], even_fours), odd01 = __builtin_shuffle(r[k], r[4 + k], odd_fours);
+    const Lanes even01 = __builtin_shuffle(r[k], r[4 + k], even_fours),
+                odd01 = __builtin_shuffle(r[k], r[4 + k], odd_fours);
     const Lanes even23 = __builtin_shuffle(r[8 + k], r[12 + k], even_fours),
                 odd23 = __builtin_shuffle(r[8 + k], r[12 + k], odd_fours);
     store(k, __builtin_shuffle(even01, even23, even_fours));
@@ -73,7 +77,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 #endif
 
 // Four rows of four 64-bit elements.
-[[gnu::always_inline]] inline void transpose_4x4(uint64_t* out, int64_t out_stride, const uint64_t* in, int64_t in_stride) {
+[[gnu::always_inline]] inline void transpose_4x4(uint64_t* out, int64_t out_stride, const uint64_t* in,
+                                                 int64_t in_stride) {
   __m256d r[4];
   for (int i = 0; i < 4; ++i) r[i] = _mm256_loadu_pd(reinterpret_cast<const double*>(in + i * in_stride));
   const __m256d low0 = _mm256_unpacklo_pd(r[0], r[1]), high0 = _mm256_unpackhi_pd(r[0], r[1]);
@@ -85,7 +90,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 }
 
 // Eight rows of eight 16-bit elements.
-[[gnu::always_inline]] inline void transpose_8x8(uint16_t* out, int64_t out_stride, const uint16_t* in, int64_t in_stride) {
+[[gnu::always_inline]] inline void transpose_8x8(uint16_t* out, int64_t out_stride, const uint16_t* in,
+                                                 int64_t in_stride) {
   __m128i r[8], s[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * in_stride));
   for (int i = 0; i < 4; ++i) {
@@ -130,7 +136,8 @@ void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, 
         transpose_4x4(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
   }
   for (int64_t j = 0; j < rows; ++j)
-    for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i) out[i + j * out_stride] = in[i * in_stride + j];
+    for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i)
+      out[i + j * out_stride] = in[i * in_stride + j];
 }
 
 // The same for elements of 4, 8 or 16 bytes: `in` has `high` rows of `wide` elements.

@@ -20,7 +20,8 @@ using Floats = math::Vec<float>;
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 [[gnu::always_inline]] inline __m256 eight(const BFloat16* from) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
 }
 
 #ifdef __AVX512F__
@@ -74,8 +75,9 @@ template <typename T>
 
 // Stores two registers. For bfloat16, one permutation collects the upper halves of all words.
 [[gnu::always_inline]] inline void store(Floats low, Floats high, BFloat16* to) {
-  alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                            33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                            23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                            45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
   __m512i a = rounded_numbers(low), b = rounded_numbers(high);
   if (_mm512_cmp_ps_mask(low.v, high.v, _CMP_UNORD_Q)) [[unlikely]]
     a = rounded(low), b = rounded(high);

@@ -78,7 +78,9 @@ struct Vec<double> {
   CANDELABRA_FORMULA friend Mask<double> operator<(Vec a, Vec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_LT_OQ)}; }
   CANDELABRA_FORMULA friend Mask<double> operator<=(Vec a, Vec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_LE_OQ)}; }
   CANDELABRA_FORMULA friend Mask<double> operator==(Vec a, Vec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_EQ_OQ)}; }
-  CANDELABRA_FORMULA friend Mask<double> operator!=(Vec a, Vec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_NEQ_UQ)}; }
+  CANDELABRA_FORMULA friend Mask<double> operator!=(Vec a, Vec b) {
+    return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_NEQ_UQ)};
+  }
 
  private:
   CANDELABRA_FORMULA static __mmask8 first(int64_t n) { return static_cast<__mmask8>((1u << n) - 1); }
@@ -123,12 +125,12 @@ CANDELABRA_FORMULA Vec<double> abs(Vec<double> x) {
   return _mm512_castsi512_pd(_mm512_and_si512(_mm512_castpd_si512(x.v), _mm512_set1_epi64(0x7fffffffffffffffLL)));
 }
 CANDELABRA_FORMULA Vec<float> with_sign_of(Vec<float> magnitude, Vec<float> sign) {
-  return _mm512_castsi512_ps(
-      _mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(sign.v), _mm512_castps_si512(magnitude.v), 0xca));
+  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(sign.v),
+                                                       _mm512_castps_si512(magnitude.v), 0xca));
 }
 CANDELABRA_FORMULA Vec<double> with_sign_of(Vec<double> magnitude, Vec<double> sign) {
-  return _mm512_castsi512_pd(
-      _mm512_ternarylogic_epi64(_mm512_set1_epi64(INT64_MIN), _mm512_castpd_si512(sign.v), _mm512_castpd_si512(magnitude.v), 0xca));
+  return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_set1_epi64(INT64_MIN), _mm512_castpd_si512(sign.v),
+                                                       _mm512_castpd_si512(magnitude.v), 0xca));
 }
 CANDELABRA_FORMULA Mask<float> is_negative(Vec<float> x) {  // true for -0
   return {_mm512_movepi32_mask(_mm512_castps_si512(x.v))};
@@ -174,11 +176,13 @@ CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
 CANDELABRA_FORMULA Vec<float> negated_by_bit1(Vec<float> x, Vec<float> n) {
   __m512i sign = _mm512_maskz_slli_epi32(0xffff, _mm512_castps_si512(n.v), 30);
   // x ^ (sign & mask)
-  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(x.v), sign, _mm512_set1_epi32(INT32_MIN), 0x78));
+  return _mm512_castsi512_ps(
+      _mm512_ternarylogic_epi32(_mm512_castps_si512(x.v), sign, _mm512_set1_epi32(INT32_MIN), 0x78));
 }
 CANDELABRA_FORMULA Vec<double> negated_by_bit1(Vec<double> x, Vec<double> n) {
   __m512i sign = _mm512_maskz_slli_epi64(0xff, _mm512_castpd_si512(n.v), 62);
-  return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_castpd_si512(x.v), sign, _mm512_set1_epi64(INT64_MIN), 0x78));
+  return _mm512_castsi512_pd(
+      _mm512_ternarylogic_epi64(_mm512_castpd_si512(x.v), sign, _mm512_set1_epi64(INT64_MIN), 0x78));
 }
 
 // x = 2^exponent mantissa with mantissa in [3/4, 3/2), for finite x > 0, subnormals included.
@@ -251,7 +255,8 @@ CANDELABRA_FORMULA void to_double(Vec<float> x, Vec<double>& low, Vec<double>& h
   high = _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x.v, 1));
 }
 CANDELABRA_FORMULA Vec<float> to_float(Vec<double> low, Vec<double> high) {
-  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_maskz_cvtpd_ps(0xff, low.v)), _mm512_maskz_cvtpd_ps(0xff, high.v), 1);
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_maskz_cvtpd_ps(0xff, low.v)),
+                            _mm512_maskz_cvtpd_ps(0xff, high.v), 1);
 }
 
 #else
@@ -403,7 +408,9 @@ CANDELABRA_FORMULA Vec<float> scaled(Vec<float> p, Vec<float> whole) {
 }
 CANDELABRA_FORMULA Vec<double> scaled(Vec<double> p, Vec<double> whole) {
   const __m128i n = _mm256_cvtpd_epi32(whole.v), half = _mm_srai_epi32(n, 1), bias = _mm_set1_epi32(1023);
-  auto power = [&](__m128i k) { return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_cvtepi32_epi64(_mm_add_epi32(k, bias)), 52)); };
+  auto power = [&](__m128i k) {
+    return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_cvtepi32_epi64(_mm_add_epi32(k, bias)), 52));
+  };
   return p.v * power(half) * power(_mm_sub_epi32(n, half));
 }
 template <int bit>
@@ -445,9 +452,10 @@ CANDELABRA_FORMULA Parts<double> parts_of(Vec<double> x) {
   // converted in the low bits of a double.
   const __m256i above = _mm256_add_epi64(word, _mm256_set1_epi64x((int64_t{1023} << 52) - 0x3fe8000000000000LL));
   const __m256i biased = _mm256_srli_epi64(above, 52);
-  const __m256i mantissa = _mm256_sub_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(biased, _mm256_set1_epi64x(1023)), 52));
-  Vec<double> e =
-      _mm256_castsi256_pd(_mm256_or_si256(biased, _mm256_castpd_si256(_mm256_set1_pd(0x1p52)))) - _mm256_set1_pd(0x1p52 + 1023);
+  const __m256i mantissa =
+      _mm256_sub_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(biased, _mm256_set1_epi64x(1023)), 52));
+  Vec<double> e = _mm256_castsi256_pd(_mm256_or_si256(biased, _mm256_castpd_si256(_mm256_set1_pd(0x1p52)))) -
+                  _mm256_set1_pd(0x1p52 + 1023);
   return {_mm256_castsi256_pd(mantissa), select(tiny, e.v - _mm256_set1_pd(54.0), e)};
 }
 template <typename T>

@@ -190,11 +190,13 @@ CANDELABRA_FORMULA V airy(V x) {
     }
   }
   if (any(right | left)) {
-    const V a = greatest(V(airy_right_from), least(V(1e6), abs(x))), root = hardware_sqrt(a), fourth = hardware_sqrt(root);
+    const V a = greatest(V(airy_right_from), least(V(1e6), abs(x))), root = hardware_sqrt(a),
+            fourth = hardware_sqrt(root);
     const V zeta = (2.0 / 3) * (a * root), inverse = parts::quotient(V(1.0), zeta);
     if (any(right)) {
       const V t = fma(V(4.0), inverse, V(-1.0));
-      result = select(right, parts::quotient(exp_negative(-zeta) * parts::series(t, bessel_tables::airy_right), fourth), result);
+      result = select(right, parts::quotient(exp_negative(-zeta) * parts::series(t, bessel_tables::airy_right), fourth),
+                      result);
     }
     if (any(left)) {
       const V t = fma(32.0 * inverse, inverse, V(-1.0));

@@ -36,7 +36,8 @@ CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
     const V other = cos_of((1.57079632679489661923 - abs(angle)) * (1.57079632679489661923 - abs(angle)));
     const V size = select(abs(angle) < V(0.8), sine, other);
     result =
-        select(left, log_cases_of(3.14159265358979323846 / size, log_positive(3.14159265358979323846 / size)) - result, result);
+        select(left, log_cases_of(3.14159265358979323846 / size, log_positive(3.14159265358979323846 / size)) - result,
+               result);
   }
   return result;
 }

@@ -47,7 +47,8 @@ CANDELABRA_FORMULA Vec<T> tail(Vec<T> x) {
   U farthest = U(end);
   if constexpr (!both) farthest = select(x < U(T(0)), farthest, U(T(9)));
   const U a = least(farthest, abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
-  const U scaled = parts::quotient(parts::series(parts::quotient(b - k, b + k), parts::erfcx_series<T>), fma(U(T(2)), b, U(T(1))));
+  const U scaled =
+      parts::quotient(parts::series(parts::quotient(b - k, b + k), parts::erfcx_series<T>), fma(U(T(2)), b, U(T(1))));
   return T(0.5) * scaled * (exp_negative(T(-0.5) * square) * fma(U(T(-0.5)), rest, U(T(1))));
 }
 template <typename T>
@@ -112,7 +113,8 @@ CANDELABRA_FORMULA V quantile(V p) {
     const V r = sqrt(-log(part)), s = r - 1.6, t = r - 5.0;
     V beyond = parts::quotient(parts::series(s, near_over), parts::series(s, near_under));
     const M far = V(5.0) < r;
-    if (any(far)) beyond = select(far, parts::quotient(parts::series(t, far_over), parts::series(t, far_under)), beyond);
+    if (any(far))
+      beyond = select(far, parts::quotient(parts::series(t, far_over), parts::series(t, far_under)), beyond);
     size = select(outer, beyond, size);
     size = select(part == V(0.0), V(detail::infinity<double>), size);
     size = select(part < V(0.0), V(detail::nan<double>), size);

@@ -78,7 +78,8 @@ CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   const V power = parts::opaque(y * l);
   V power_rest = fma(y, l, -power) + y * l_rest;
   power_rest = select(abs(power) < V(800.0), power_rest, V(0.0));
-  auto [s, whole] = parts::reduced_exp(parts::clipped(power, detail::Format<double>::exp_low, detail::Format<double>::exp_high));
+  auto [s, whole] =
+      parts::reduced_exp(parts::clipped(power, detail::Format<double>::exp_low, detail::Format<double>::exp_high));
   s = s + power_rest;
   return parts::power_cases(x, y, parts::scaled(parts::expm1_of(s) + 1.0, whole));
 }

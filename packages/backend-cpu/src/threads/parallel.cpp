@@ -36,14 +36,16 @@ static void follow_flush() {
   flushes = wanted;
 }
 
-// Every thread has one piece. Chunks that are taken as threads come free (four or sixteen a thread, its own first) were measured on
-// two cores: loops over memory take 1.00 to 1.03 times as long, 1.03 to 1.4 times where a thread's part fits its cache, and loops
-// that compute 0.94 to 0.99 times; what waits at the end waits for memory, which no sharing changes.
+// Every thread has one piece. Chunks that are taken as threads come free (four or sixteen a thread,
+// its own first) were measured on two cores: loops over memory take 1.00 to 1.03 times as long,
+// 1.03 to 1.4 times where a thread's part fits its cache, and loops that compute 0.94 to 0.99
+// times; what waits at the end waits for memory, which no sharing changes.
 void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
   std::exception_ptr thrown;
   std::atomic<bool> failed{false};
   int64_t size = (n + pieces - 1) / pieces;
-  // Pieces that begin on cache lines, whatever the element; not where the range counts few, heavy items (planes, matrices).
+  // Pieces that begin on cache lines, whatever the element; not where the range counts few, heavy
+  // items (planes, matrices).
   if (size >= 4096) size = (size + 63) & ~int64_t{63};
 #pragma omp parallel num_threads(static_cast<int>(pieces))
   {
@@ -83,7 +85,8 @@ int32_t quota() {
   double period = 0;
   if (v2 >> limit >> period && limit != "max" && period > 0)
     return index_from_float((std::atof(limit.c_str()) + period - 1) / period, 0, most);
-  double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+         each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
   if (used > 0 && each > 0) return index_from_float((used + each - 1) / each, 0, most);
   return 0;
 }
@@ -114,7 +117,8 @@ int32_t default_thread_count() {
 }
 
 void set_thread_count(int32_t count) {
-  // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what nobody can mean is cut down.
+  // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what
+  // nobody can mean is cut down.
   const int32_t most = std::max<int32_t>(64, 4 * static_cast<int32_t>(sysconf(_SC_NPROCESSORS_CONF)));
   parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
 }

@@ -56,7 +56,9 @@ inline void parallel_for(int64_t n, int64_t grain, F&& f) {
   int64_t pieces = std::min<int64_t>(threads, (n + grain - 1) / grain);
   parallel_detail::run(
       n, pieces,
-      [](void* context, int64_t begin, int64_t end) { (*static_cast<std::remove_reference_t<F>*>(context))(begin, end); },
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<std::remove_reference_t<F>*>(context))(begin, end);
+      },
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 

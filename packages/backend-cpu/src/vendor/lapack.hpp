@@ -1,4 +1,5 @@
-// LAPACK's routines under one name for all four types, and matrices of any strides brought into its column-major order.
+// LAPACK's routines under one name for all four types, and matrices of any strides brought into its
+// column-major order.
 //
 // MKL's lp64 interface: sizes are 32-bit integers, and column_major() refuses larger ones.
 #pragma once
@@ -18,20 +19,21 @@
 #include <mkl_blas.h>
 #include <mkl_lapack.h>
 
-#include "memory/allocator.hpp"
 #include "candelabra/float_index.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
-#include "threads/parallel.hpp"
-#include "threads/deterministic.hpp"
+#include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
+#include "threads/deterministic.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
 
-// Where a line of the cache begins: of what lies elsewhere MKL adds in another order, and malloc promises 16 bytes.
+// Where a line of the cache begins: of what lies elsewhere MKL adds in another order, and malloc
+// promises 16 bytes.
 template <typename T>
 struct LineAllocator {
   using value_type = T;
@@ -80,29 +82,33 @@ inline int lapack_int(int64_t size) {
   return static_cast<int>(size);
 }
 
-// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, tile by tile; large ones on several threads.
+// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, tile by tile; large
+// ones on several threads.
 template <typename T>
 void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
   constexpr int64_t tile = 16;
   const int64_t tiles = (columns + tile - 1) / tile;
-  parallel_for(tiles, std::max<int64_t>(1, light_grain / (tile * std::max<int64_t>(1, rows))), [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
-      for (int64_t i = 0; i < rows; i += tile) {
-        turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(tile, rows - i),
-                  std::min(tile, columns - j));
-      }
-  });
+  parallel_for(tiles, std::max<int64_t>(1, light_grain / (tile * std::max<int64_t>(1, rows))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
+                   for (int64_t i = 0; i < rows; i += tile) {
+                     turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step,
+                               std::min(tile, rows - i), std::min(tile, columns - j));
+                   }
+               });
 }
 
 // `lines` lines of `length` neighbouring elements each.
 template <typename T>
 void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t lines, int64_t length) {
-  parallel_for(lines, std::max<int64_t>(1, light_grain / std::max<int64_t>(1, length)), [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) std::copy_n(in + j * in_step, length, out + j * out_step);
-  });
+  parallel_for(lines, std::max<int64_t>(1, light_grain / std::max<int64_t>(1, length)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t j = begin; j < end; ++j) std::copy_n(in + j * in_step, length, out + j * out_step);
+               });
 }
 
-// Memory for as many elements as matrices of a few rows have, on the stack; of more, the allocator's.
+// Memory for as many elements as matrices of a few rows have, on the stack; of more, the
+// allocator's.
 template <typename T>
 class LocalScratch {
  public:
@@ -122,7 +128,8 @@ class LocalScratch {
   T* data_;
 };
 
-// A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty matrices.
+// A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty
+// matrices.
 template <typename T>
 class ColumnMajor {
  public:
@@ -139,7 +146,8 @@ class ColumnMajor {
   std::span<const T> values() { return {memory_.data(), static_cast<size_t>(rows) * static_cast<size_t>(columns)}; }
   void clear() { std::fill_n(data(), static_cast<int64_t>(leading) * columns, T(0)); }
 
-  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper left part, the rest becomes zero.
+  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper
+  // left part, the rest becomes zero.
   void load(const cb_tensor& t, int64_t index) {
     const T* from = batch_item<const T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
@@ -197,10 +205,12 @@ void load_rows(const cb_tensor& t, int64_t index, T* to) {
       for (int64_t j = 0; j < n; ++j) to[i * n + j] = from[i * row + j * column];
 }
 
-// Whether the rows of each matrix lie in memory one element after the other, `leading_of` elements apart, as BLAS takes them.
+// Whether the rows of each matrix lie in memory one element after the other, `leading_of` elements
+// apart, as BLAS takes them.
 inline bool has_rows(const cb_tensor& t) {
   const int64_t row = t.strides[t.ndim - 2], n = columns_of(t);
-  return (n <= 1 || t.strides[t.ndim - 1] == 1) && (rows_of(t) <= 1 || (row >= std::max<int64_t>(1, n) && row <= INT32_MAX));
+  return (n <= 1 || t.strides[t.ndim - 1] == 1) &&
+         (rows_of(t) <= 1 || (row >= std::max<int64_t>(1, n) && row <= INT32_MAX));
 }
 inline int leading_of(const cb_tensor& t) {
   return lapack_int(std::max<int64_t>({1, columns_of(t), rows_of(t) > 1 ? t.strides[t.ndim - 2] : 1}));
@@ -225,8 +235,8 @@ void store_item(T value, cb_tensor& t, int64_t index) {
   *batch_item<T>(t, index, 0) = value;
 }
 
-// f(index) for each matrix of a batch: many are shared among threads; of a single one f shares the work itself (lapack_parts.hpp),
-// or leaves it to so many threads of the library.
+// f(index) for each matrix of a batch: many are shared among threads; of a single one f shares the
+// work itself (lapack_parts.hpp), or leaves it to so many threads of the library.
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f) {
   if (count == 1) {
@@ -239,14 +249,16 @@ void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }
-// The threads of the library for what only it can share: its results change with their number, and are kept from that where
-// use_deterministic_algorithms() asks for it. Up to so much work, by which matrices of 256 rows are meant, one thread is as quick.
+// The threads of the library for what only it can share: its results change with their number, and
+// are kept from that where use_deterministic_algorithms() asks for it. Up to so much work, by which
+// matrices of 256 rows are meant, one thread is as quick.
 inline int32_t threads_of_library(int64_t multiplications) {
   constexpr int64_t small = int64_t{1} << 24;
   return multiplications <= small || is_deterministic() ? 1 : INT32_MAX;
 }
 
-// Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured with two).
+// Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured
+// with two).
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, F&& f) {
   constexpr int64_t larger = 64;
@@ -380,7 +392,8 @@ int work_size(R wanted) {
   return index_from_float(wanted, 1, std::numeric_limits<int>::max());
 }
 
-// Routines that take work space: call(work, size) is asked for the size first (-1), then does the work.
+// Routines that take work space: call(work, size) is asked for the size first (-1), then does the
+// work.
 template <typename T, typename F>
 void with_work(F&& call) {
   T wanted{};

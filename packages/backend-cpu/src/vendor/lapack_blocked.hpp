@@ -21,7 +21,8 @@ template <typename F>
 void over_parts(int64_t size, int64_t width, F&& f) {
   parallel_for((size + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
     const LibraryThreads one_thread(1);
-    for (int64_t i = begin; i < end; ++i) f(static_cast<int>(i * width), static_cast<int>(std::min(size, (i + 1) * width)));
+    for (int64_t i = begin; i < end; ++i)
+      f(static_cast<int>(i * width), static_cast<int>(std::min(size, (i + 1) * width)));
   });
 }
 
@@ -61,9 +62,11 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
     over_parts(rest, part, [&](int begin, int end) {
       const int here = end - begin;
       if (upper)
-        Lapack<T>::trsm("L", "U", adjoint_of<T>, "N", &width, &here, &one, at(j, j), &leading, at(next + begin, j), &leading);
+        Lapack<T>::trsm("L", "U", adjoint_of<T>, "N", &width, &here, &one, at(j, j), &leading, at(next + begin, j),
+                        &leading);
       else
-        Lapack<T>::trsm("R", "L", adjoint_of<T>, "N", &here, &width, &one, at(j, j), &leading, at(next + begin, j), &leading);
+        Lapack<T>::trsm("R", "L", adjoint_of<T>, "N", &here, &width, &one, at(j, j), &leading, at(next + begin, j),
+                        &leading);
     });
     // Update the trailing matrix in square parts. Parts on the diagonal update one triangle only.
     const int side = (rest + part - 1) / part;
@@ -73,14 +76,14 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
       const int from = next + row * part, to = next + index * part, rows = std::min(part, n - from),
                 columns = std::min(part, n - to);
       if (from == to)
-        Lapack<T>::herk(upper ? "U" : "L", upper ? adjoint_of<T> : "N", &rows, &width, &real_minus, at(from, j), &leading,
-                        &real_one, at(from, from), &leading);
+        Lapack<T>::herk(upper ? "U" : "L", upper ? adjoint_of<T> : "N", &rows, &width, &real_minus, at(from, j),
+                        &leading, &real_one, at(from, from), &leading);
       else if (upper)
-        Lapack<T>::gemm(adjoint_of<T>, "N", &columns, &rows, &width, &minus, at(to, j), &leading, at(from, j), &leading, &one,
-                        at(from, to), &leading);
+        Lapack<T>::gemm(adjoint_of<T>, "N", &columns, &rows, &width, &minus, at(to, j), &leading, at(from, j), &leading,
+                        &one, at(from, to), &leading);
       else
-        Lapack<T>::gemm("N", adjoint_of<T>, &rows, &columns, &width, &minus, at(from, j), &leading, at(to, j), &leading, &one,
-                        at(from, to), &leading);
+        Lapack<T>::gemm("N", adjoint_of<T>, &rows, &columns, &width, &minus, at(from, j), &leading, at(to, j), &leading,
+                        &one, at(from, to), &leading);
     });
   }
   return 0;
@@ -170,8 +173,8 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
       Lapack<T>::laswp(&here, part, &leading, &first, &width, pivots + j, &increment);
       Lapack<T>::trsm("L", "L", "N", "U", &width, &here, &one, at(j, j), &leading, part, &leading);
       if (below > 0)
-        Lapack<T>::gemm("N", "N", &below, &here, &width, &minus, at(next, j), &leading, part, &leading, &one, part + width,
-                        &leading);
+        Lapack<T>::gemm("N", "N", &below, &here, &width, &minus, at(next, j), &leading, part, &leading, &one,
+                        part + width, &leading);
     });
     for (int i = j; i < next; ++i) pivots[i] += j;
   }
@@ -185,7 +188,8 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
 
 // Like getrs.
 template <typename T>
-void solve_lu(const char* transpose, int n, int columns, const T* a, int leading, const int* pivots, T* x, int x_leading) {
+void solve_lu(const char* transpose, int n, int columns, const T* a, int leading, const int* pivots, T* x,
+              int x_leading) {
   over_parts(columns, part_of_columns(columns, int64_t{n} * n), [&](int begin, int end) {
     const int here = end - begin;
     int info = 0;
@@ -211,7 +215,8 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
     T* to = inverse.data() + int64_t{begin} * n;
     std::fill_n(to, int64_t{here} * n, T(0));
     for (int j = 0; j < here; ++j) to[begin + j + int64_t{j} * n] = one;
-    Lapack<T>::trsm("L", "L", "N", "U", &below, &here, &one, a + begin + int64_t{begin} * leading, &leading, to + begin, &n);
+    Lapack<T>::trsm("L", "L", "N", "U", &below, &here, &one, a + begin + int64_t{begin} * leading, &leading, to + begin,
+                    &n);
   });
   over_parts(n, part_of_columns(n, int64_t{n} * n), [&](int begin, int end) {
     const int here = end - begin;
@@ -219,7 +224,8 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
   });
   std::vector<int> destination(static_cast<size_t>(n));  // of each column in the result
   for (int j = 0; j < n; ++j) destination[static_cast<size_t>(j)] = j;
-  for (int j = 0; j < n; ++j) std::swap(destination[static_cast<size_t>(j)], destination[static_cast<size_t>(pivots[j] - 1)]);
+  for (int j = 0; j < n; ++j)
+    std::swap(destination[static_cast<size_t>(j)], destination[static_cast<size_t>(pivots[j] - 1)]);
   over_parts(n, part, [&](int begin, int end) {
     for (int j = begin; j < end; ++j)
       std::copy_n(inverse.data() + int64_t{j} * n, n, a + int64_t{destination[static_cast<size_t>(j)]} * leading);

@@ -60,7 +60,8 @@ class PackedWeights {
     if (count_.load(std::memory_order_relaxed) == 0) return;
     std::list<Entry> unused;
     const std::lock_guard lock(mutex_);
-    for (auto at = by_address_.lower_bound(begin); at != by_address_.end() && at->first < end;) drop((at++)->second, unused);
+    for (auto at = by_address_.lower_bound(begin); at != by_address_.end() && at->first < end;)
+      drop((at++)->second, unused);
   }
 
   bool forget_all() {
@@ -119,7 +120,8 @@ class PackedWeights {
 
 // Never destroyed: tensors may be freed during process exit.
 PackedWeights& kept() {
-  static PackedWeights* const instance = std::construct_at(static_cast<PackedWeights*>(std::malloc(sizeof(PackedWeights))));
+  static PackedWeights* const instance =
+      std::construct_at(static_cast<PackedWeights*>(std::malloc(sizeof(PackedWeights))));
   return *instance;
 }
 

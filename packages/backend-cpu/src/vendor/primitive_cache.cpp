@@ -27,15 +27,19 @@ dnnl::memory::data_type onednn_type(int32_t dtype) {
 
 bool has_product_instructions(int32_t dtype) {
   static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto has = [](dnnl::cpu_isa wanted) { return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted); };
+  const auto has = [](dnnl::cpu_isa wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
   if (dtype == CB_BFLOAT16) return has(dnnl::cpu_isa::avx512_core_bf16);
   if (dtype == CB_FLOAT16) return has(dnnl::cpu_isa::avx512_core_fp16);
   return true;
 }
 
 void rethrow_onednn(const dnnl::error& error, const char* what) {
-  if (error.status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "%s: oneDNN ran out of memory (%s)", what, error.what());
-  throw failure(CB_RUNTIME_ERROR, "%s: oneDNN failed: %s (status %d)", what, error.what(), static_cast<int>(error.status));
+  if (error.status == dnnl_out_of_memory)
+    throw failure(CB_OUT_OF_MEMORY, "%s: oneDNN ran out of memory (%s)", what, error.what());
+  throw failure(CB_RUNTIME_ERROR, "%s: oneDNN failed: %s (status %d)", what, error.what(),
+                static_cast<int>(error.status));
 }
 
 }  // namespace candelabra::cpu

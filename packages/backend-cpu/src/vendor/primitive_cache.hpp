@@ -10,8 +10,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "memory/allocator.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cpu {
 
@@ -30,13 +30,15 @@ class PrimitiveKey {
   }
   size_t hash() const {
     uint64_t result = 1469598103934665603u;
-    for (int i = 0; i < count_; ++i) result = (result ^ static_cast<uint64_t>(values_[i])) * 1099511628211u + (result >> 29);
+    for (int i = 0; i < count_; ++i)
+      result = (result ^ static_cast<uint64_t>(values_[i])) * 1099511628211u + (result >> 29);
     return result;
   }
 
  private:
   void add_one(int64_t number) {
-    if (count_ == static_cast<int>(values_.size())) throw failure(CB_RUNTIME_ERROR, "a oneDNN primitive's key is too long");
+    if (count_ == static_cast<int>(values_.size()))
+      throw failure(CB_RUNTIME_ERROR, "a oneDNN primitive's key is too long");
     values_[count_++] = number;
   }
   std::array<int64_t, 48> values_;

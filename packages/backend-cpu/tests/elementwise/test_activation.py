@@ -66,7 +66,11 @@ def test_gradients_of_activations() -> None:
         ("mish_backward", (), lambda v: v * np.tanh(np.logaddexp(0, v))),
         ("log_sigmoid_backward", (), lambda v: -np.logaddexp(0, -v)),
         ("softplus_backward", (Scalar(2.0), Scalar(20.0)), lambda v: np.logaddexp(0, 2 * v) / 2),
-        ("elu_backward", (Scalar(1.5), Scalar(2.0), Scalar(0.5)), lambda v: np.where(v > 0, 2 * v, 3 * np.expm1(0.5 * v))),
+        (
+            "elu_backward",
+            (Scalar(1.5), Scalar(2.0), Scalar(0.5)),
+            lambda v: np.where(v > 0, 2 * v, 3 * np.expm1(0.5 * v)),
+        ),
     ]:
         call(name, [out], grad, x, *arguments)
         np.testing.assert_allclose(out, grad * numerical_derivative(function, x), rtol=1e-6, atol=1e-8)

@@ -1,4 +1,6 @@
-"""A bool in memory that came from elsewhere may be any byte: all but 0 are true, for every operator."""
+"""A bool in memory that came from elsewhere may be any byte: all but 0 are true, for every
+operator.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ def foreign(shape: tuple[int, ...], strided: bool = False) -> tuple[candelabra.T
     clean = candelabra.from_numpy((whole != 0).astype(np.uint8)).view(candelabra.bool)
     if strided:
         given, clean = given[::2], clean[::2]
-    return given.view(shape) if not strided else given.unflatten(0, shape), clean.view(shape) if not strided else clean.unflatten(
-        0, shape
-    )
+    return given.view(shape) if not strided else given.unflatten(0, shape), clean.view(
+        shape
+    ) if not strided else clean.unflatten(0, shape)
 
 
 def outcome(call, tensors):

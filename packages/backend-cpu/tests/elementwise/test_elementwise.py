@@ -87,12 +87,16 @@ def test_huge_angles_are_reduced_exactly(name: str, dtype: str) -> None:
     x = np.array([1e8, -3e12, 1e22, 2.5, 6e30], dtype)
     out = np.empty_like(x)
     call(name, [out], x)
-    np.testing.assert_allclose(out, UNARY_FLOAT[name][0](x.astype(np.float64)), rtol=1e-5 if dtype == "float32" else 1e-13)
+    np.testing.assert_allclose(
+        out, UNARY_FLOAT[name][0](x.astype(np.float64)), rtol=1e-5 if dtype == "float32" else 1e-13
+    )
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sqrt", "sin", "neg", "abs", "floor", "square"])
 def test_half_precisions_are_rounded_from_float32(name: str) -> None:
-    reference = {"neg": np.negative, "abs": np.abs, "floor": np.floor, "square": np.square}.get(name) or UNARY_FLOAT[name][0]
+    reference = {"neg": np.negative, "abs": np.abs, "floor": np.floor, "square": np.square}.get(name) or UNARY_FLOAT[
+        name
+    ][0]
     x = uniform(0.1, 5, 1000, "float32")
     half, brain = x.astype(np.float16), BFloat16.of(x)
     out, brain_out = np.empty_like(half), BFloat16(np.empty_like(brain.bits))
@@ -255,7 +259,9 @@ def test_float_division_of_special_numbers(name: str) -> None:
     out = np.empty_like(a)
     call(name, [out], a, b)
     with np.errstate(all="ignore"):
-        if name == "floor_divide":  # PyTorch divides where the divisor is zero; NumPy gives NaN for 0/0 and inf else, too
+        if (
+            name == "floor_divide"
+        ):  # PyTorch divides where the divisor is zero; NumPy gives NaN for 0/0 and inf else, too
             rest = np.fmod(a, b)
             quotient = (a - rest) / b - ((rest != 0) & ((b < 0) != (rest < 0)))
             wanted = np.where(quotient != 0, np.floor(quotient), np.copysign(0, a / b))
@@ -312,7 +318,9 @@ def test_pow_of_special_numbers(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_pow_is_accurate_also_where_the_logarithm_is_multiplied(dtype: str) -> None:
     generator = np.random.default_rng(8)
-    base = np.concatenate([np.exp(generator.uniform(-20, 20, 3000)), np.exp(generator.uniform(-1e-3, 1e-3, 3000))]).astype(dtype)
+    base = np.concatenate(
+        [np.exp(generator.uniform(-20, 20, 3000)), np.exp(generator.uniform(-1e-3, 1e-3, 3000))]
+    ).astype(dtype)
     exponent = np.concatenate([generator.uniform(-4, 4, 3000), generator.uniform(-8e4, 8e4, 3000)]).astype(dtype)
     out = np.empty_like(base)
     call("pow", [out], base, exponent)
@@ -369,7 +377,10 @@ def test_binary_float(name: str, reference: Any, dtype: str) -> None:
     with np.errstate(all="ignore"):
         wanted = reference(a, b)
     np.testing.assert_allclose(
-        out, wanted, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-6 if dtype == "float32" and "log" in name else 0
+        out,
+        wanted,
+        rtol=1e-6 if dtype == "float32" else 1e-14,
+        atol=1e-6 if dtype == "float32" and "log" in name else 0,
     )
     if name in ("atan2", "copysign"):
         defined = ~np.isnan(wanted)
@@ -467,7 +478,10 @@ def test_nan_to_num() -> None:
 def test_the_narrower_vectors_give_the_same() -> None:
     environment = {**os.environ, "CANDELABRA_CPU_ISA": "avx2"}
     names = "test_unary_float or test_where_a_number or test_gamma or test_pow or test_special_numbers or test_binary_float or test_division or test_comparison or test_activations"
-    files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("elementwise", "elementwise_compare", "activation")]
+    files = [
+        str(Path(__file__).with_name(f"test_{name}.py"))
+        for name in ("elementwise", "elementwise_compare", "activation")
+    ]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, *files],
         env=environment,

@@ -1,4 +1,6 @@
-"""Functions of complex numbers: accuracy where formulas cancel, branch cuts, numbers at the ends of the range, places in an array."""
+"""Functions of complex numbers: accuracy where formulas cancel, branch cuts, numbers at the ends of
+the range, places in an array.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def test_axes_and_branch_cuts(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
-@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sinh", "tanh", "asin", "acos", "atan", "abs", "angle", "log10"])
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "sinh", "tanh", "asin", "acos", "atan", "abs", "angle", "log10"]
+)
 def test_ends_of_the_range(name: str, dtype: str) -> None:
     huge, tiny = (1e300, 1e-300) if dtype == "complex128" else (1e38, 1e-38)
     values = [huge, -huge, tiny, -tiny, np.inf, -np.inf, 1.0]

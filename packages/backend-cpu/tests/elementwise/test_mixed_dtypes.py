@@ -1,4 +1,6 @@
-"""Operands of several dtypes: arithmetic and sums convert them on their way, with the results that converted tensors would give."""
+"""Operands of several dtypes: arithmetic and sums convert them on their way, with the results that
+converted tensors would give.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_arithmetic_is_that_of_converted_tensors(first: str, second: str) -> Non
         assert_same(candelabra.sub(a, b, alpha=2), candelabra.sub(a.to(dtype), b.to(dtype), alpha=2))
     if not dtype.is_complex:
         for mode in ("floor", "trunc"):
-            assert_same(candelabra.div(a, b, rounding_mode=mode), candelabra.div(a.to(dtype), b.to(dtype), rounding_mode=mode))
+            assert_same(
+                candelabra.div(a, b, rounding_mode=mode), candelabra.div(a.to(dtype), b.to(dtype), rounding_mode=mode)
+            )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -97,7 +101,9 @@ def test_in_place_and_out() -> None:
     wanted = a * mask.to(candelabra.float32)
     assert_same(a.clone().mul_(mask), wanted)
     assert_same(candelabra.mul(a, mask, out=candelabra.empty(64, 65)), wanted)
-    assert_same(candelabra.mul(a, mask, out=candelabra.empty(64, 65, dtype=candelabra.float64)), wanted.to(candelabra.float64))
+    assert_same(
+        candelabra.mul(a, mask, out=candelabra.empty(64, 65, dtype=candelabra.float64)), wanted.to(candelabra.float64)
+    )
     half = tensor("float16", (64, 65), 2)
     assert_same(half.clone().add_(a), (half.to(candelabra.float32) + a).to(candelabra.float16))
     whole = tensor("int32", (64, 65), 3)
@@ -154,7 +160,8 @@ def test_products_and_means_of_any_dtype(name: str) -> None:
     if not x.dtype.is_complex and not x.dtype.is_floating_point:
         assert_same(candelabra.prod(x[:, :5], dim=1), candelabra.prod(x[:, :5].to(candelabra.int64), dim=1))
         assert_same(
-            candelabra.prod(x, dim=0, dtype=candelabra.int8), candelabra.prod(x.to(candelabra.int8), dim=0, dtype=candelabra.int8)
+            candelabra.prod(x, dim=0, dtype=candelabra.int8),
+            candelabra.prod(x.to(candelabra.int8), dim=0, dtype=candelabra.int8),
         )
 
 

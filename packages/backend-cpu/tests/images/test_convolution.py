@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from harness import NOT_IMPLEMENTED, BFloat16, KernelError, backend, call
 
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 4e-6, "float64": 1e-13, "complex64": 8e-6, "complex128": 1e-13}
+TOLERANCE = {
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+    "float32": 4e-6,
+    "float64": 1e-13,
+    "complex64": 8e-6,
+    "complex128": 1e-13,
+}
 DTYPES = ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
 
@@ -191,7 +198,9 @@ def test_convolution(name: str, dtype: str, memory: str) -> None:
 
     result = garbage(case.weight_shape, dtype)
     call("convolution_backward_weight", [result], grad, x, list(case.weight_shape), *case.arguments)
-    check(result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x))))
+    check(
+        result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x)))
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -207,7 +216,9 @@ def test_mixed_memory_formats(dtype: str) -> None:
     check(result, input_gradient(case, wide(grad), wide(w)), input_gradient(case, np.abs(wide(grad)), np.abs(wide(w))))
     result = channels_last(garbage(case.weight_shape, dtype))
     call("convolution_backward_weight", [result], grad, x, list(case.weight_shape), *case.arguments)
-    check(result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x))))
+    check(
+        result, weight_gradient(case, wide(grad), wide(x)), weight_gradient(case, np.abs(wide(grad)), np.abs(wide(x)))
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
@@ -218,7 +229,9 @@ def test_strided_result_and_bias(dtype: str) -> None:
     out = garbage((shape[0], shape[1], 2 * shape[2], 3 * shape[3]), dtype)[:, :, ::2, ::3]
     call("convolution", [out], x, w, bias, *case.arguments)
     offset = wide(bias).reshape(-1, 1, 1)
-    check(out, forward(case, wide(x), wide(w)) + offset, forward(case, np.abs(wide(x)), np.abs(wide(w))) + np.abs(offset))
+    check(
+        out, forward(case, wide(x), wide(w)) + offset, forward(case, np.abs(wide(x)), np.abs(wide(w))) + np.abs(offset)
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -259,7 +272,8 @@ def test_nan_and_infinity_stay_in_their_windows(dtype: str) -> None:
     call("convolution", [out], make(x), make(w), None, *case.arguments)
     expected = forward(case, x, w)
     if dtype == "bfloat16":
-        # Kernels for AMX multiply some pixels beside a window by zero, so that NaN may reach further; it must not be lost.
+        # Kernels for AMX multiply some pixels beside a window by zero, so that NaN may reach
+        # further; it must not be lost.
         touched = ~np.isfinite(expected)
         assert not np.isfinite(wide(out)[touched]).any()
         np.testing.assert_array_equal(wide(out)[0, :, 6:, :5], expected[0, :, 6:, :5])

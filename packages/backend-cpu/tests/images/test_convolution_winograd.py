@@ -1,4 +1,6 @@
-"""Convolutions of 3x3 with enough channels and tiles for Winograd's method, against a direct sum in float64."""
+"""Convolutions of 3x3 with enough channels and tiles for Winograd's method, against a direct sum in
+float64.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ CASES = {
 
 
 def forward(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """A product of matrices for each place of the kernel: these cases are too large for the sum over windows."""
+    """A product of matrices for each place of the kernel: these cases are too large for the sum
+    over windows.
+    """
     view = windows(case, np.pad(x, [(0, 0), (0, 0), *((p, p) for p in case.padding)]))[:, 0]
     return sum(np.tensordot(w[:, :, y, x], view[:, :, y, x], (1, 1)) for y in range(3) for x in range(3)).swapaxes(0, 1)
 
@@ -134,13 +138,17 @@ def test_small_numbers_keep_their_digits(name: str, scales: tuple[float, float])
 @pytest.mark.parametrize("name", ["many tiles", "fewer tiles than channels", "many more channels than tiles", *LARGE])
 def test_results_do_not_depend_on_threads(name: str) -> None:
     case = CASES[name]
-    x, w, grad = (random(shape, "float32", i) for i, shape in enumerate((case.input_shape, case.weight_shape, case.output_shape)))
+    x, w, grad = (
+        random(shape, "float32", i) for i, shape in enumerate((case.input_shape, case.weight_shape, case.output_shape))
+    )
     results: list[list[Any]] = []
     threads = backend().table.thread_count()
     try:
         for count in (1, 2, 5):
             backend().table.set_thread_count(count)
-            results.append([garbage(shape, "float32") for shape in (case.output_shape, case.input_shape, case.weight_shape)])
+            results.append(
+                [garbage(shape, "float32") for shape in (case.output_shape, case.input_shape, case.weight_shape)]
+            )
             call("convolution", [results[-1][0]], x, w, None, *case.arguments)
             call("convolution_backward_input", [results[-1][1]], grad, w, list(case.input_shape), *case.arguments)
             call("convolution_backward_weight", [results[-1][2]], grad, x, list(case.weight_shape), *case.arguments)
@@ -165,7 +173,8 @@ print(np.abs(out[0, :, outside]).max() == 0)
 
 
 def test_the_environment_switches_it_off() -> None:
-    # The direct sum leaves exact zeros beside a large number; a transformed tile leaves what it rounds.
+    # The direct sum leaves exact zeros beside a large number; a transformed tile leaves what it
+    # rounds.
     found = subprocess.run(
         [sys.executable, "-c", SWITCHED_OFF],
         env=os.environ | {"CANDELABRA_CPU_WINOGRAD": "0"}, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True,

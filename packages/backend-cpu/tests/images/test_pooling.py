@@ -92,7 +92,9 @@ def regular_windows(case: str) -> list[list[range]]:
     sizes, kernel, stride, padding, dilation, _ = CASES[case]
     return [
         [window(o * s - p, k, d, n) for o in range(outputs)]
-        for n, outputs, k, s, p, d in zip(sizes[2:], output_shape(case)[2:], kernel, stride, padding, dilation, strict=True)
+        for n, outputs, k, s, p, d in zip(
+            sizes[2:], output_shape(case)[2:], kernel, stride, padding, dilation, strict=True
+        )
     ]
 
 
@@ -133,7 +135,10 @@ def check(result: Any, expected: np.ndarray, scale: float = 1) -> None:
 def test_max_pool(case: str, dtype: str, place: str) -> None:
     sizes, kernel, stride, padding, dilation, ceil = CASES[case]
     x = PLACES[place](random(sizes, dtype))
-    out, indices = PLACES[place](garbage(output_shape(case), dtype)), PLACES[place](np.full(output_shape(case), -7, np.int64))
+    out, indices = (
+        PLACES[place](garbage(output_shape(case), dtype)),
+        PLACES[place](np.full(output_shape(case), -7, np.int64)),
+    )
     call("max_pool", [out, indices], x, kernel, stride, padding, dilation, ceil)
     values, positions = max_reference(wide(x), regular_windows(case))
     np.testing.assert_array_equal(wide(out), values)
@@ -189,7 +194,13 @@ def test_max_pool_backward(case: str, dtype: str, place: str) -> None:
 @pytest.mark.parametrize("index", [-2, 16, 1 << 40])
 def test_max_pool_backward_refuses_indices_out_of_range(index: int) -> None:
     with pytest.raises(KernelError, match=f"index {index} is out of bounds for a plane of 16 elements") as caught:
-        call("max_pool_backward", [np.zeros((1, 1, 4, 4))], np.ones((1, 1, 2, 2)), np.full((1, 1, 2, 2), index), [1, 1, 4, 4])
+        call(
+            "max_pool_backward",
+            [np.zeros((1, 1, 4, 4))],
+            np.ones((1, 1, 2, 2)),
+            np.full((1, 1, 2, 2), index),
+            [1, 1, 4, 4],
+        )
     assert caught.value.status == INDEX_ERROR
 
 
@@ -249,7 +260,8 @@ def test_avg_pool_refuses_a_zero_divisor() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
-    ("sizes", "outputs"), [((7, 10), [3, 4]), ((4, 4), [1, 1]), ((3, 3), [5, 7]), ((6, 6), [6, 2]), ((11,), [4]), ((5, 5), [0, 2])]
+    ("sizes", "outputs"),
+    [((7, 10), [3, 4]), ((4, 4), [1, 1]), ((3, 3), [5, 7]), ((6, 6), [6, 2]), ((11,), [4]), ((5, 5), [0, 2])],
 )
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("channels", [3, 17])
@@ -268,7 +280,11 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
     call("adaptive_avg_pool_backward", [result], grad, [2, channels, *sizes])
     averages, gradient = np.zeros(shape), np.zeros((2, channels, *sizes))
     for at in itertools.product(*(range(n) for n in outputs)):
-        inputs = (slice(None), slice(None), *(slice(axis[o].start, axis[o].stop) for axis, o in zip(windows, at, strict=True)))
+        inputs = (
+            slice(None),
+            slice(None),
+            *(slice(axis[o].start, axis[o].stop) for axis, o in zip(windows, at, strict=True)),
+        )
         output = (slice(None), slice(None), *at)
         averages[output] = wide(x)[inputs].mean(axis=tuple(range(2, 2 + len(sizes))))
         count = wide(x)[inputs][0, 0].size
@@ -280,7 +296,15 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     ("sizes", "outputs"),
-    [((300,), [7]), ((40,), [3]), ((9,), [20]), ((30, 26), [4, 5]), ((17, 3), [2, 5]), ((1, 50), [1, 2]), ((5, 6, 20), [2, 3, 3])],
+    [
+        ((300,), [7]),
+        ((40,), [3]),
+        ((9,), [20]),
+        ((30, 26), [4, 5]),
+        ((17, 3), [2, 5]),
+        ((1, 50), [1, 2]),
+        ((5, 6, 20), [2, 3, 3]),
+    ],
 )
 @pytest.mark.parametrize("place", PLACES)
 def test_adaptive_maxima_of_equal_values_nan_and_infinity(
@@ -304,7 +328,8 @@ def test_adaptive_maxima_of_equal_values_nan_and_infinity(
 
 
 @pytest.mark.parametrize(
-    ("operator", "dtype"), [("adaptive_avg_pool", "int64"), ("adaptive_max_pool", "int32"), ("adaptive_avg_pool", "bool")]
+    ("operator", "dtype"),
+    [("adaptive_avg_pool", "int64"), ("adaptive_max_pool", "int32"), ("adaptive_avg_pool", "bool")],
 )
 def test_dtypes_without_a_kernel(operator: str, dtype: str) -> None:
     x, out = np.ones((1, 1, 4, 4), dtype), np.ones((1, 1, 2, 2), dtype)

@@ -1,5 +1,7 @@
-"""Resampling, values at places, padded edges, bags of embeddings, bisection, scatter_reduce, distances, running extrema: what the conformance suite does not try:
-threads, empty tensors, extreme values, refused arguments."""
+"""Resampling, values at places, padded edges, bags of embeddings, bisection, scatter_reduce,
+distances, running extrema: what the conformance suite does not try: threads, empty tensors, extreme
+values, refused arguments.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def large_calls(dtype: str) -> dict[str, Callable[[], Any]]:
     indices = tensor(generator.integers(0, 300, 5000))
     offsets = tensor(np.arange(0, 5000, 7))
     bags = {
-        mode: ops._embedding_bag(table, indices, offsets, mode, None, False, False, -1) for mode in ("sum", "mean", "max")
+        mode: ops._embedding_bag(table, indices, offsets, mode, None, False, False, -1)
+        for mode in ("sum", "mean", "max")
     }
     places = tensor(generator.integers(0, 50, (400, 40)))
     rows = random_tensor((400, 40), dtype, "contiguous", 6)
@@ -61,12 +64,18 @@ def large_calls(dtype: str) -> dict[str, Callable[[], Any]]:
         "nearest": lambda: ops._upsample(image, (95, 130), (), "nearest", False, False),
         "bilinear backward": lambda: ops._upsample_backward(slopes, (2, 5, 60, 70), (), "linear", False, False),
         "grid": lambda: ops.grid_sampler(image, grid, "bilinear", "reflection", False),
-        "grid backward": lambda: ops.grid_sampler_backward(slopes, image, grid, "bicubic", "zeros", False, (True, True)),
+        "grid backward": lambda: ops.grid_sampler_backward(
+            slopes, image, grid, "bicubic", "zeros", False, (True, True)
+        ),
         "pad": lambda: ops._reflection_replication_pad(image, (5, 4, 3, 2), "reflect"),
-        "pad backward": lambda: ops._reflection_replication_pad_backward(slopes, (2, 5, 80, 70), (5, 5, 4, 6), "reflect"),
+        "pad backward": lambda: ops._reflection_replication_pad_backward(
+            slopes, (2, 5, 80, 70), (5, 5, 4, 6), "reflect"
+        ),
     }
     for mode, made in bags.items():
-        calls[f"bags {mode}"] = lambda mode=mode: ops._embedding_bag(table, indices, offsets, mode, None, False, False, -1)
+        calls[f"bags {mode}"] = lambda mode=mode: ops._embedding_bag(
+            table, indices, offsets, mode, None, False, False, -1
+        )
         calls[f"bags {mode} backward"] = lambda mode=mode, made=made: ops._embedding_bag_backward(
             made[0], indices, *made[1:], 300, mode, None, mode == "sum", -1
         )
@@ -92,11 +101,15 @@ def test_threads_change_nothing(dtype: str, threads: Callable[[int], None]) -> N
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_channels_last_is_the_same(dtype: str) -> None:
-    for channels, (mode, antialias) in itertools.product((1, 3, 8, 20), (("nearest", False), ("linear", False), ("cubic", True))):
+    for channels, (mode, antialias) in itertools.product(
+        (1, 3, 8, 20), (("nearest", False), ("linear", False), ("cubic", True))
+    ):
         image = random_tensor((2, channels, 6, 7), dtype, "contiguous", channels)
         for size in ((9, 5), (1, 1)):
             expected = ops._upsample(image, size, (), mode, False, antialias)
-            made = ops._upsample(image.contiguous(memory_format=candelabra.channels_last), size, (), mode, False, antialias)
+            made = ops._upsample(
+                image.contiguous(memory_format=candelabra.channels_last), size, (), mode, False, antialias
+            )
             assert channels == 1 or made.is_contiguous(memory_format=candelabra.channels_last)
             np.testing.assert_allclose(
                 wide(made), wide(expected), rtol=1e-5 if dtype in ("float32", "float64") else 1e-2, atol=1e-2
@@ -105,7 +118,9 @@ def test_channels_last_is_the_same(dtype: str) -> None:
         made = ops._upsample_backward(
             image.contiguous(memory_format=candelabra.channels_last), (2, channels, 4, 9), (), mode, False, antialias
         )
-        np.testing.assert_allclose(wide(made), wide(back), rtol=1e-5 if dtype in ("float32", "float64") else 1e-2, atol=2e-2)
+        np.testing.assert_allclose(
+            wide(made), wide(back), rtol=1e-5 if dtype in ("float32", "float64") else 1e-2, atol=2e-2
+        )
 
 
 def test_infinity_stays_where_it_is() -> None:
@@ -139,13 +154,17 @@ def test_extreme_places() -> None:
 
 def test_empty() -> None:
     assert ops._upsample(candelabra.empty(0, 3, 4), (8,), (), "linear", False, False).shape == (0, 3, 8)
-    assert ops.grid_sampler(candelabra.empty(2, 0, 4, 4), candelabra.zeros(2, 3, 3, 2), "bilinear", "zeros", False).shape == (
+    assert ops.grid_sampler(
+        candelabra.empty(2, 0, 4, 4), candelabra.zeros(2, 3, 3, 2), "bilinear", "zeros", False
+    ).shape == (
         2,
         0,
         3,
         3,
     )
-    assert ops.grid_sampler(candelabra.ones(2, 1, 4, 4), candelabra.zeros(2, 0, 3, 2), "bilinear", "zeros", False).shape == (
+    assert ops.grid_sampler(
+        candelabra.ones(2, 1, 4, 4), candelabra.zeros(2, 0, 3, 2), "bilinear", "zeros", False
+    ).shape == (
         2,
         1,
         0,
@@ -165,7 +184,9 @@ def test_empty() -> None:
     assert ops._embedding_bag(candelabra.ones(3, 2), none, none, "max", None, False, False, -1)[0].shape == (0, 2)
     zero = candelabra.zeros(1, dtype=candelabra.int64)
     for mode in ("sum", "mean", "max"):
-        assert ops._embedding_bag(candelabra.ones(3, 2), none, zero, mode, None, False, False, -1)[0].tolist() == [[0, 0]]
+        assert ops._embedding_bag(candelabra.ones(3, 2), none, zero, mode, None, False, False, -1)[0].tolist() == [
+            [0, 0]
+        ]
     assert ops._searchsorted(candelabra.ones(0), candelabra.ones(2), False, False, None).tolist() == [0, 0]
     x = candelabra.ones(3)
     assert ops.scatter_reduce(x, 0, none, candelabra.ones(0), "prod").tolist() == [1, 1, 1]
@@ -216,7 +237,9 @@ def test_refused() -> None:
     with pytest.raises(RuntimeError, match="greater than input's length"):
         ops._embedding_bag(table, zero, tensor(np.array([0, 9])), "sum", None, False, False, -1)
     with pytest.raises(IndexError, match="bag 5"):
-        ops._embedding_bag_backward(candelabra.ones(1, 2), zero, tensor(np.array([5])), zero, zero, 3, "sum", None, False, -1)
+        ops._embedding_bag_backward(
+            candelabra.ones(1, 2), zero, tensor(np.array([5])), zero, zero, 3, "sum", None, False, -1
+        )
     with pytest.raises(RuntimeError, match="sorter"):
         ops._searchsorted(candelabra.ones(2), candelabra.ones(1), False, False, tensor(np.array([0, 7])))
     before = candelabra.zeros(3)
@@ -242,7 +265,9 @@ def _confined(place: np.ndarray, size: int, padding: str) -> np.ndarray:
 
 
 def _bilinear(x: np.ndarray, grid: np.ndarray, padding: str) -> np.ndarray:
-    """Sum the four neighbours of each place that are inside, with the products of their distances as weights."""
+    """Sum the four neighbours of each place that are inside, with the products of their distances
+    as weights.
+    """
     batch, channels, height, width = x.shape
     exact = grid.astype(np.float64)
     column = _confined(((exact[..., 0] + 1) * width - 1) / 2, width, padding)
@@ -263,7 +288,9 @@ def _bilinear(x: np.ndarray, grid: np.ndarray, padding: str) -> np.ndarray:
 @pytest.mark.parametrize("width", [1, 2, 3, 37])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
-    """A NaN in a pixel reaches those places alone whose neighbours it is one of; at an edge there is one neighbour instead of two."""
+    """A NaN in a pixel reaches those places alone whose neighbours it is one of; at an edge there
+    is one neighbour instead of two.
+    """
     generator = np.random.default_rng(width)
     x = generator.standard_normal((2, 3, 4, width)).astype(np.float32)
     x[:, :, 1, 0] = np.nan
@@ -281,9 +308,14 @@ def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("p", [0.3, 1.5, 3.0, 7.0])
-@pytest.mark.parametrize(("rows", "others", "terms"), [(3, 1, 4), (5, 7, 3), (9, 63, 130), (4, 65, 2), (70, 130, 1), (2, 3, 0)])
+@pytest.mark.parametrize(
+    ("rows", "others", "terms"), [(3, 1, 4), (5, 7, 3), (9, 63, 130), (4, 65, 2), (70, 130, 1), (2, 3, 0)]
+)
 def test_distances_of_any_norm(rows: int, others: int, terms: int, p: float, dtype: str) -> None:
-    first, second = random_tensor((rows, terms), dtype, "contiguous", 1), random_tensor((others, terms), dtype, "contiguous", 2)
+    first, second = (
+        random_tensor((rows, terms), dtype, "contiguous", 1),
+        random_tensor((others, terms), dtype, "contiguous", 2),
+    )
     tolerance = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}[dtype]
     a, b = wide(first).astype("float64"), wide(second).astype("float64")
     expected = (np.abs(a[:, None] - b[None]) ** p).sum(-1) ** (1 / p)
@@ -297,7 +329,9 @@ def test_distances_of_any_norm(rows: int, others: int, terms: int, p: float, dty
 
 
 def test_distances_to_what_is_not_finite() -> None:
-    x = candelabra.tensor([[0.0, 1.0], [np.inf, 1.0], [np.nan, 0.0], [-np.inf, np.inf], [0.0, 1.0]], dtype=candelabra.float64)
+    x = candelabra.tensor(
+        [[0.0, 1.0], [np.inf, 1.0], [np.nan, 0.0], [-np.inf, np.inf], [0.0, 1.0]], dtype=candelabra.float64
+    )
     with np.errstate(invalid="ignore"):
         expected = (np.abs(wide(x)[:, None] - wide(x)[None]) ** 3).sum(-1) ** (1 / 3)
     np.testing.assert_allclose(wide(ops._cdist_forward(x, x, 3.0)), expected, rtol=1e-14)

@@ -1,4 +1,6 @@
-"""Pictures of bytes in other sizes, to the last bit: weights of 15 bits, and bytes again after each dimension."""
+"""Pictures of bytes in other sizes, to the last bit: weights of 15 bits, and bytes again after each
+dimension.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import pytest
 import candelabra
 from candelabra import ops
 
-SIZES = [((8, 9), (17, 13)), ((16, 20), (7, 5)), ((5, 5), (5, 5)), ((33, 7), (8, 7)), ((6, 8), (6, 16)), ((2, 3), (7, 2))]
+SIZES = [
+    ((8, 9), (17, 13)),
+    ((16, 20), (7, 5)),
+    ((5, 5), (5, 5)),
+    ((33, 7), (8, 7)),
+    ((6, 8), (6, 16)),
+    ((2, 3), (7, 2)),
+]
 
 
 def keys(x: float, a: float) -> float:

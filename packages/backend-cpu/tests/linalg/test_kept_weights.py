@@ -1,4 +1,6 @@
-"""Weights in oneDNN's order are kept from call to call: results follow every change of a weight, and the memory is given back."""
+"""Weights in oneDNN's order are kept from call to call: results follow every change of a weight,
+and the memory is given back.
+"""
 
 from __future__ import annotations
 
@@ -199,7 +201,9 @@ def test_the_gradient_of_the_input_uses_a_layout_of_its_own(used: tuple[Any, Any
     grad = candelabra.ones(1, 64, 4, 4)
 
     def gradient() -> list[Any]:
-        return candelabra.ops.convolution_backward_input(grad, weight, [1, 64, 8, 8], [2, 2], [1, 1], [1, 1], 1).tolist()
+        return candelabra.ops.convolution_backward_input(
+            grad, weight, [1, 64, 8, 8], [2, 2], [1, 1], [1, 1], 1
+        ).tolist()
 
     first = gradient()
     assert gradient() == first == gradient()

@@ -12,9 +12,28 @@ import numpy as np
 import pytest
 from harness import NOT_IMPLEMENTED, BFloat16, KernelError, Scalar, backend, call
 
-DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 # Relative to the sum of absolute products.
-TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14, "complex64": 4e-6, "complex128": 1e-14}
+TOLERANCE = {
+    "float16": 1e-3,
+    "bfloat16": 8e-3,
+    "float32": 2e-6,
+    "float64": 1e-14,
+    "complex64": 4e-6,
+    "complex128": 1e-14,
+}
 
 
 def random(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
@@ -72,7 +91,9 @@ def test_mm(dtype: str, m: int, k: int, n: int) -> None:
 LAYOUTS = {
     "rows": lambda shape, dtype, seed: random(shape, dtype, seed),
     "transposed": lambda shape, dtype, seed: transpose(random(shape[::-1], dtype, seed)),
-    "padded": lambda shape, dtype, seed: view(random((shape[0], shape[1] + 3), dtype, seed), np.s_[:, 1 : shape[1] + 1]),
+    "padded": lambda shape, dtype, seed: view(
+        random((shape[0], shape[1] + 3), dtype, seed), np.s_[:, 1 : shape[1] + 1]
+    ),
     "padded transposed": lambda shape, dtype, seed: transpose(
         view(random((shape[1], shape[0] + 3), dtype, seed), np.s_[:, 1 : shape[0] + 1])
     ),
@@ -133,7 +154,9 @@ def test_mm_carries_nan_and_infinity(dtype: str) -> None:
 def test_addmm(dtype: str, beta: int, alpha: int) -> None:
     a, b = random((17, 21), dtype), random((21, 19), dtype, 1)
     self = random((19,), dtype, 2)
-    expanded = BFloat16(np.broadcast_to(self.bits, (17, 19))) if dtype == "bfloat16" else np.broadcast_to(self, (17, 19))
+    expanded = (
+        BFloat16(np.broadcast_to(self.bits, (17, 19))) if dtype == "bfloat16" else np.broadcast_to(self, (17, 19))
+    )
     out = empty((17, 19), dtype)
     call("addmm", [out], expanded, a, b, Scalar(beta), Scalar(alpha))
     expected = beta * wide(expanded) + alpha * (wide(a) @ wide(b))
@@ -185,7 +208,8 @@ def test_factors_of_integers_are_cut_down(operator: str, beta: float, alpha: flo
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("batches", "m", "k", "n"), [(1, 3, 4, 5), (7, 3, 4, 5), (40, 16, 17, 18), (3, 1, 64, 1), (0, 2, 3, 4), (4, 2, 0, 3)]
+    ("batches", "m", "k", "n"),
+    [(1, 3, 4, 5), (7, 3, 4, 5), (40, 16, 17, 18), (3, 1, 64, 1), (0, 2, 3, 4), (4, 2, 0, 3)],
 )
 def test_bmm(dtype: str, batches: int, m: int, k: int, n: int) -> None:
     a, b, out = random((batches, m, k), dtype), random((batches, k, n), dtype, 1), empty((batches, m, n), dtype)
@@ -231,7 +255,10 @@ def test_addmm_of_long_sums_for_any_number_of_threads(dtype: str, m: int, k: int
     try:
         for count in (1, 2, 5):
             backend().table.set_thread_count(count)
-            for a, b in ((left, right), (transpose(np.ascontiguousarray(left.T)), transpose(np.ascontiguousarray(right.T)))):
+            for a, b in (
+                (left, right),
+                (transpose(np.ascontiguousarray(left.T)), transpose(np.ascontiguousarray(right.T))),
+            ):
                 results.append(empty((m, n), dtype))
                 call("addmm", [results[-1]], added, a, b, Scalar(0.5), Scalar(2.0))
     finally:
@@ -239,7 +266,9 @@ def test_addmm_of_long_sums_for_any_number_of_threads(dtype: str, m: int, k: int
     magnitude = 0.5 * np.abs(wide(added)) + 2 * (np.abs(wide(left)) @ np.abs(wide(right)))
     for result in results:
         check(result, 0.5 * wide(added) + 2 * (wide(left) @ wide(right)), magnitude)
-    assert len({result.tobytes() for result in results[::2]}) == len({result.tobytes() for result in results[1::2]}) == 1
+    assert (
+        len({result.tobytes() for result in results[::2]}) == len({result.tobytes() for result in results[1::2]}) == 1
+    )
 
 
 def test_bmm_of_large_matrices() -> None:
@@ -383,7 +412,9 @@ def test_a_forked_child_multiplies(library: str) -> None:
 
 @pytest.mark.parametrize("few", [1, 7, 8, 33])
 def test_bfloat16_products_of_few_rows_or_columns(few: int) -> None:
-    """On either side of the size from which on processors without instructions for bfloat16 multiply in float32."""
+    """On either side of the size from which on processors without instructions for bfloat16
+    multiply in float32.
+    """
     for m, n in ((few, 70), (70, few)):
         a, b, out = random((m, 130), "bfloat16"), random((130, n), "bfloat16", 1), empty((m, n), "bfloat16")
         call("mm", [out], a, b)

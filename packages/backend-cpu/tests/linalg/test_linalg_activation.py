@@ -7,7 +7,17 @@ import pytest
 from harness import KernelError, Scalar, backend, call
 from scipy.special import ndtr
 
-SHAPES = [(3, 4, 5), (1, 5, 7), (70, 100, 33), (300, 256, 256), (600, 4, 600), (1400, 16, 900), (33, 0, 5), (0, 3, 2), (4, 3, 1)]
+SHAPES = [
+    (3, 4, 5),
+    (1, 5, 7),
+    (70, 100, 33),
+    (300, 256, 256),
+    (600, 4, 600),
+    (1400, 16, 900),
+    (33, 0, 5),
+    (0, 3, 2),
+    (4, 3, 1),
+]
 
 
 def gelu(x: np.ndarray | float) -> np.ndarray:
@@ -58,7 +68,9 @@ def test_columns_and_gaps() -> None:
 
 def test_integers_and_what_is_no_number() -> None:
     a, b = np.arange(6).reshape(2, 3) - 3, np.arange(12).reshape(3, 4) - 5
-    np.testing.assert_array_equal(finished(np.array([1, -9, 30, 2]), a, b, 1.0, 2.0, False), relu(2 * (a @ b) + [1, -9, 30, 2]))
+    np.testing.assert_array_equal(
+        finished(np.array([1, -9, 30, 2]), a, b, 1.0, 2.0, False), relu(2 * (a @ b) + [1, -9, 30, 2])
+    )
     for shape in ((4, 5, 6), (256, 256, 256)):
         m, k, n = shape
         x, y = np.ones((m, k), np.float32), np.ones((k, n), np.float32)

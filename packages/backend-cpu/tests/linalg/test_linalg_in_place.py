@@ -1,4 +1,6 @@
-"""Products in place, into ``out=`` and into new memory are the same to the last bit in any layout."""
+"""Products in place, into ``out=`` and into new memory are the same to the last bit in any
+layout.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def transposed(values: Tensor) -> Tensor:
 
 
 def stepped(values: Tensor) -> Tensor:
-    return candelabra.zeros([2 * n for n in values.shape], dtype=values.dtype)[tuple(slice(None, None, 2) for _ in values.shape)]
+    return candelabra.zeros([2 * n for n in values.shape], dtype=values.dtype)[
+        tuple(slice(None, None, 2) for _ in values.shape)
+    ]
 
 
 LAYOUTS: list[Callable[[Tensor], Tensor]] = [candelabra.empty_like, at_an_odd_offset, rows_apart, transposed, stepped]

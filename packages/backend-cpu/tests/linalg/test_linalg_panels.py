@@ -1,4 +1,6 @@
-"""Products of matrices that stay in the caches, by the backend's own loops: on either side of each of their sizes."""
+"""Products of matrices that stay in the caches, by the backend's own loops: on either side of each
+of their sizes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ import pytest
 from harness import Scalar, call
 from test_linalg import empty, random, wide
 
-#: Around the sizes of registers, of blocks of rows, of panels and of parts of k, and of what is left to a library.
+#: Around the sizes of registers, of blocks of rows, of panels and of parts of k, and of what is
+#: left to a library.
 SIZES = [
     (1, 1, 1), (1, 64, 64), (2, 3, 5), (3, 16, 16), (4, 5, 7), (5, 17, 33), (6, 64, 40), (7, 65, 64), (8, 8, 8), (9, 15, 300), (13, 31, 32),
     (14, 128, 33), (32, 32, 32), (33, 47, 64), (60, 48, 257), (63, 96, 31), (64, 100, 256), (65, 112, 512), (70, 250, 260), (130, 256, 64),
@@ -21,7 +24,9 @@ SIZES = [
 
 
 def matrix(rows: int, columns: int, dtype: str, seed: int, layout: str) -> np.ndarray:
-    """Of random numbers: rows side by side, columns side by side, or rows with something between them."""
+    """Of random numbers: rows side by side, columns side by side, or rows with something between
+    them.
+    """
     if layout == "turned":
         return random((columns, rows), dtype, seed).T
     if layout == "apart":
@@ -30,7 +35,9 @@ def matrix(rows: int, columns: int, dtype: str, seed: int, layout: str) -> np.nd
 
 
 def check(out: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, k: int) -> None:
-    """Against float64, by the bound of a sum of k rounded products (Higham, Accuracy and Stability of Numerical Algorithms, 3.1)."""
+    """Against float64, by the bound of a sum of k rounded products (Higham, Accuracy and Stability
+    of Numerical Algorithms, 3.1).
+    """
     unit = {"float32": 2.0**-24, "float64": 2.0**-53}[str(out.dtype)]
     assert np.all(np.abs(wide(out) - expected) <= (k + 3) * unit * magnitude + np.finfo(out.dtype).tiny)
 
@@ -45,7 +52,9 @@ def test_products(dtype: str, left: str, right: str) -> None:
         out, untouched = around[:, 2 : n + 2], around.copy()
         call("mm", [out], a, b)
         check(out, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)), k)
-        assert np.array_equal(around[:, :2], untouched[:, :2]) and np.array_equal(around[:, n + 2 :], untouched[:, n + 2 :])
+        assert np.array_equal(around[:, :2], untouched[:, :2]) and np.array_equal(
+            around[:, n + 2 :], untouched[:, n + 2 :]
+        )
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, -0.5])
@@ -58,7 +67,15 @@ def test_scaled_and_added(alpha: float, beta: float) -> None:
         for self in (added, added[:1]):
             out = added.copy() if self is added else empty((m, n), "float32")
             here = expected if self is added else expected - beta * wide(added) + beta * wide(self)
-            call("addmm", [out], out if self is added else np.broadcast_to(self, (m, n)), a, b, Scalar(beta), Scalar(alpha))
+            call(
+                "addmm",
+                [out],
+                out if self is added else np.broadcast_to(self, (m, n)),
+                a,
+                b,
+                Scalar(beta),
+                Scalar(alpha),
+            )
             check(out, here, magnitude + np.abs(beta * wide(self)), k)
 
 
@@ -117,7 +134,8 @@ def test_rows_do_not_depend_on_their_number() -> None:
 def test_the_loops_for_avx2() -> None:
     environment = {**os.environ, "CANDELABRA_CPU_ISA": "avx2"}
     files = [
-        f"{Path(__file__)}::{name}" for name in ("test_products", "test_scaled_and_added", "test_batches_are_as_products_alone")
+        f"{Path(__file__)}::{name}"
+        for name in ("test_products", "test_scaled_and_added", "test_batches_are_as_products_alone")
     ]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files],

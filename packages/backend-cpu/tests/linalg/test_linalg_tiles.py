@@ -114,6 +114,8 @@ def test_shapes_that_leave_tiles_empty_have_another_choice() -> None:
         "print(candelabra._C.backend_info('cpu')['description'])\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "CANDELABRA_CPU_GEMM"}
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    ).stdout
     line = next(line for line in told.splitlines() if line.startswith("float32 matmul, large:"))
     assert "measured on" in line and "tile units" not in line

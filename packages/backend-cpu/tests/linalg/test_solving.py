@@ -1,4 +1,6 @@
-"""Systems of equations and determinants: least squares of tall matrices, which are reduced to a triangle first, and tiny matrices, which are factored without LAPACK; against NumPy."""
+"""Systems of equations and determinants: least squares of tall matrices, which are reduced to a
+triangle first, and tiny matrices, which are factored without LAPACK; against NumPy.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import candelabra
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("scale", [1.0, 1e-36, 1e36])
 @pytest.mark.parametrize("deficient", [False, True])
-@pytest.mark.parametrize("rows, columns, right", [(8, 4, 3), (160, 40, 3), (159, 4, 3), (200, 10, 240), (256, 64, 8), (161, 1, 1)])
+@pytest.mark.parametrize(
+    "rows, columns, right", [(8, 4, 3), (160, 40, 3), (159, 4, 3), (200, 10, 240), (256, 64, 8), (161, 1, 1)]
+)
 def test_least_squares_of_tall_matrices(rows, columns, right, deficient, scale, dtype):
     random = np.random.default_rng(5)
     A, B = random.standard_normal((rows, columns)), random.standard_normal((rows, right))

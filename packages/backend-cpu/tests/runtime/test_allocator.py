@@ -129,7 +129,11 @@ def test_limit() -> None:
 def run(code: str, **environment: str) -> str:
     prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
     done = subprocess.run(
-        [sys.executable, "-c", prelude + code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+        [sys.executable, "-c", prelude + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -187,7 +191,10 @@ def test_a_bound_that_is_no_number_of_bytes_is_refused(variable: str, text: str)
         env=os.environ | {variable: text}, capture_output=True, text=True,
     )  # fmt: skip
     assert failed.returncode == 1
-    assert f'the environment variable {variable} must be a number of bytes, such as 1073741824, but is "{text}"' in failed.stderr
+    assert (
+        f'the environment variable {variable} must be a number of bytes, such as 1073741824, but is "{text}"'
+        in failed.stderr
+    )
 
 
 def test_changing_sizes_do_not_pile_up() -> None:
@@ -213,7 +220,9 @@ def test_many_threads() -> None:
         for _ in range(3000):
             if held and generator.random() < 0.5:
                 address, size = held.pop(int(generator.integers(len(held))))
-                if ctypes.string_at(address, 1) != bytes([seed]) or ctypes.string_at(address + size - 1, 1) != bytes([seed]):
+                if ctypes.string_at(address, 1) != bytes([seed]) or ctypes.string_at(address + size - 1, 1) != bytes(
+                    [seed]
+                ):
                     failures.append(f"block of {size} bytes was given to two threads")
                 deallocate(address, size)
             else:

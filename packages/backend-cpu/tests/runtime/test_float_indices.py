@@ -1,7 +1,8 @@
-"""Floats that become indices, counts and sizes: hostile numbers in every argument and in the data give an error or a result.
+"""Floats that become indices, counts and sizes: hostile numbers in every argument and in the data
+give an error or a result.
 
-What a wrong index does depends on what lies behind it: with ``nox -s sanitize`` these calls are what shows a conversion that is not
-defined, and without it a fault.
+What a wrong index does depends on what lies behind it: with ``nox -s sanitize`` these calls are
+what shows a conversion that is not defined, and without it a fault.
 """
 
 from __future__ import annotations
@@ -19,8 +20,23 @@ import candelabra as c
 from candelabra import ops
 
 INF, NAN = math.inf, math.nan
-HOSTILE = [NAN, INF, -INF, 1e300, -1e300, 3e38, -3e38, 2.0**63, -(2.0**63) - 2048, 2.0**31, -(2.0**31) - 1, 5e-324, -0.5]
-#: What a refusal may be; anything else, as an OverflowError of Python's own, says that nobody has thought of the number.
+HOSTILE = [
+    NAN,
+    INF,
+    -INF,
+    1e300,
+    -1e300,
+    3e38,
+    -3e38,
+    2.0**63,
+    -(2.0**63) - 2048,
+    2.0**31,
+    -(2.0**31) - 1,
+    5e-324,
+    -0.5,
+]
+#: What a refusal may be; anything else, as an OverflowError of Python's own, says that nobody has
+#: thought of the number.
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, MemoryError)
 #: Beyond this it is no wonder that the memory does not suffice.
 MEMORY = 8 << 30
@@ -71,7 +87,11 @@ CALLS: dict[str, Callable[[float], Any]] = {
     "quantile data": lambda h: c.quantile(c.tensor([h, 2.0]), 0.3),
     "nanquantile": lambda h: c.nanquantile(c.tensor([h, 2.0, NAN]), 0.3, interpolation="nearest"),
     "nanquantile q": lambda h: c.nanquantile(c.tensor([1.0, 2.0]), h),
-    "median and mode": lambda h: (c.tensor([h, 1.0, h]).median(), c.tensor([h, 1.0]).mode(), c.tensor([h, 1.0]).kthvalue(1)),
+    "median and mode": lambda h: (
+        c.tensor([h, 1.0, h]).median(),
+        c.tensor([h, 1.0]).mode(),
+        c.tensor([h, 1.0]).kthvalue(1),
+    ),
     "multinomial": lambda h: c.multinomial(c.tensor([h, 1.0]), 2, replacement=True),
     "bernoulli": lambda h: c.bernoulli(c.tensor([h, 0.5])),
     "bernoulli_": lambda h: c.zeros(3).bernoulli_(h),
@@ -97,7 +117,10 @@ CALLS: dict[str, Callable[[float], Any]] = {
     "sizes": lambda h: (c.zeros(3).roll(h), c.eye(h)),
 }
 for _dtype in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "bool"):
-    CALLS[f"to {_dtype}"] = lambda h, d=_dtype: (filled(h, 70).to(getattr(c, d)), filled(h, 70, dtype=c.float64).to(getattr(c, d)))
+    CALLS[f"to {_dtype}"] = lambda h, d=_dtype: (
+        filled(h, 70).to(getattr(c, d)),
+        filled(h, 70, dtype=c.float64).to(getattr(c, d)),
+    )
 for _mode in ("bilinear", "nearest", "bicubic"):
     for _padding in ("zeros", "border", "reflection"):
         for _corners in (False, True):
@@ -113,7 +136,9 @@ for _mode in ("bilinear", "nearest", "bicubic"):
             ]
 for _mode in ("nearest", "nearest-exact", "linear", "cubic"):
     for _corners in (False, True):
-        CALLS[f"resample {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops._upsample(images(), (4, 5), (h, h), m, a, False)
+        CALLS[f"resample {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops._upsample(
+            images(), (4, 5), (h, h), m, a, False
+        )
         CALLS[f"resample bytes {_mode} {_corners}"] = lambda h, m=_mode, a=_corners: ops._upsample(
             images(c.uint8), (4, 5), (h, h), m, a, "nearest" not in m
         )
@@ -132,7 +157,9 @@ def test_hostile_number(name: str) -> None:
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, limits[1]))  # a size that was let through is refused instead of touched
+    resource.setrlimit(
+        resource.RLIMIT_AS, (MEMORY, limits[1])
+    )  # a size that was let through is refused instead of touched
     try:
         for number in HOSTILE:
             outcome(CALLS[name], number)
@@ -141,7 +168,9 @@ def test_hostile_number(name: str) -> None:
 
 
 def test_no_number_ends_the_process() -> None:
-    """All calls in one process of their own, several times, so that a write to a wrong place shows."""
+    """All calls in one process of their own, several times, so that a write to a wrong place
+    shows.
+    """
     program = "import test_float_indices as t\nfor call in t.CALLS.values():\n    for number in t.HOSTILE:\n        t.outcome(call, number)"
     variables = {**os.environ, "PYTHONPATH": os.path.dirname(__file__), "MALLOC_PERTURB_": "165"}
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))\n{program}"

@@ -1,4 +1,6 @@
-"""Computing on many threads: after forks, in both processes, and from several Python threads at once."""
+"""Computing on many threads: after forks, in both processes, and from several Python threads at
+once.
+"""
 
 from __future__ import annotations
 
@@ -108,12 +110,19 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("program", [FORK, CHILD_THAT_EXITS, FORK_WHILE_OTHERS_COMPUTE, POOL], ids=["fork", "exit", "busy", "pool"])
+@pytest.mark.parametrize(
+    "program", [FORK, CHILD_THAT_EXITS, FORK_WHILE_OTHERS_COMPUTE, POOL], ids=["fork", "exit", "busy", "pool"]
+)
 def test_both_processes_compute_after_a_fork(program, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PRELUDE + program)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, timeout=200, check=False, env=os.environ
+        [sys.executable, "-W", "ignore", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env=os.environ,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "fine"), done.stderr[-3000:]
 

@@ -1,4 +1,6 @@
-"""Requests that memory cannot meet: OutOfMemoryError with sizes, in the core and inside kernels, and work goes on."""
+"""Requests that memory cannot meet: OutOfMemoryError with sizes, in the core and inside kernels,
+and work goes on.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 
 import candelabra
 
-#: What is tried in a process that has only 700 MiB of address space left, and whether it may succeed there all the same.
-#: `big` is a tensor of 160 MB that is there already.
+#: What is tried in a process that has only 700 MiB of address space left, and whether it may
+#: succeed there all the same. `big` is a tensor of 160 MB that is there already.
 REQUESTS = {
     "empty": "candelabra.empty(10**12)",
     "ones": "candelabra.ones(10**9)",
@@ -72,7 +74,11 @@ print("fine")
 @pytest.mark.skipif("CANDELABRA_SANITIZED" in os.environ, reason="AddressSanitizer reserves terabytes of address space")
 def test_the_process_goes_on_after_requests_that_cannot_be_met():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(requests=REQUESTS)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", PROGRAM.format(requests=REQUESTS)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "fine"), done.stderr[-2000:]
 
@@ -107,7 +113,8 @@ def little_memory():
     candelabra.backends.set_memory_limit("cpu", None)
 
 
-#: Work whose results fit into 1 MiB and whose kernels need more for themselves, or that needs several results.
+#: Work whose results fit into 1 MiB and whose kernels need more for themselves, or that needs
+#: several results.
 KERNELS = {
     "sort": lambda x: x.sort(),
     "argsort": lambda x: x.argsort(),

@@ -53,7 +53,9 @@ def test_every_operator_that_needs_a_kernel_has_one() -> None:
 
     tags = declaration.COMPOSITE | declaration.VIEW | declaration.CORE
     missing = [
-        name for name, operator in declaration.OPERATORS.items() if not operator.tags & tags and name not in backend().kernels
+        name
+        for name, operator in declaration.OPERATORS.items()
+        if not operator.tags & tags and name not in backend().kernels
     ]
     assert missing == []
 

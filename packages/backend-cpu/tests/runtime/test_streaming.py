@@ -1,4 +1,6 @@
-"""Large results: the same past the caches, by ordinary stores and while the process still finds out which are quicker."""
+"""Large results: the same past the caches, by ordinary stores and while the process still finds out
+which are quicker.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,14 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"CANDELABRA_CPU_STREAMING": "1"}, "large results of as much input: past the caches (CANDELABRA_CPU_STREAMING)"),
-        ({"CANDELABRA_CPU_STREAMING": "0"}, "large results of as much input: by ordinary stores (CANDELABRA_CPU_STREAMING)"),
+        (
+            {"CANDELABRA_CPU_STREAMING": "1"},
+            "large results of as much input: past the caches (CANDELABRA_CPU_STREAMING)",
+        ),
+        (
+            {"CANDELABRA_CPU_STREAMING": "0"},
+            "large results of as much input: by ordinary stores (CANDELABRA_CPU_STREAMING)",
+        ),
     ],
 )
 def test_results_are_right_by_either_kind_of_store(environment: dict[str, str], said: str) -> None:

@@ -124,7 +124,11 @@ def test_environment_sets_the_number_of_threads() -> None:
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); from harness import backend; print(backend().table.thread_count())"
     for wanted in ("1", "3"):
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "OMP_NUM_THREADS": wanted}
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "OMP_NUM_THREADS": wanted},
         )
         assert done.stdout.strip() == wanted
 
@@ -160,9 +164,16 @@ print("done")
 
 
 def test_others_keep_their_number_of_threads() -> None:
-    """libgomp may be PyTorch's or SciPy's, too: what they compute on shall not follow from what we computed last."""
+    """libgomp may be PyTorch's or SciPy's, too: what they compute on shall not follow from what we
+    computed last.
+    """
     result = subprocess.run(
-        [sys.executable, "-c", OTHERS], cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", OTHERS],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "done"

@@ -1,5 +1,7 @@
-"""Results are the same, to the last bit, for any number of threads: every operator on the conformance suite's samples, and on inputs
-large enough to be shared out. What MKL and oneDNN share out, where ``use_deterministic_algorithms`` asks for it."""
+"""Results are the same, to the last bit, for any number of threads: every operator on the
+conformance suite's samples, and on inputs large enough to be shared out. What MKL and oneDNN share
+out, where ``use_deterministic_algorithms`` asks for it.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_samples(name: str) -> None:
                 arguments = [_copied(argument) for argument in inputs]
                 candelabra.manual_seed(SEED)
                 results = operator(*arguments, **dict(sample.keywords), **keywords)
-                return [argument for argument in arguments if isinstance(argument, list)] if results is None else results
+                return (
+                    [argument for argument in arguments if isinstance(argument, list)] if results is None else results
+                )
 
             try:
                 assert _same(compute, (2, 4)), f"{name}({sample})"
@@ -114,7 +118,12 @@ def test_products(sizes: tuple[int, int, int], dtype: str) -> None:
     m, k, n = sizes
     if m * k * n > 2e8 and dtype != "float32":
         pytest.skip("as smaller ones, and long")
-    a, b, turned, row = _normal(m, k, dtype=dtype), _normal(k, n, dtype=dtype), _normal(n, k, dtype=dtype), _normal(n, dtype=dtype)
+    a, b, turned, row = (
+        _normal(m, k, dtype=dtype),
+        _normal(k, n, dtype=dtype),
+        _normal(n, k, dtype=dtype),
+        _normal(n, dtype=dtype),
+    )
     if min(m, n) < 512:
         assert _same(lambda: a @ b, (2,))  # threads among which parts can be shared evenly
     candelabra.use_deterministic_algorithms(True)
@@ -127,7 +136,9 @@ def test_products(sizes: tuple[int, int, int], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-@pytest.mark.parametrize("sizes", [(512, 8, 8, 8), (64, 64, 64, 64), (16, 128, 128, 128), (3, 300, 300, 300), (2, 20, 4000, 20)])
+@pytest.mark.parametrize(
+    "sizes", [(512, 8, 8, 8), (64, 64, 64, 64), (16, 128, 128, 128), (3, 300, 300, 300), (2, 20, 4000, 20)]
+)
 def test_batches_of_products(sizes: tuple[int, int, int, int], dtype: str) -> None:
     count, m, k, n = sizes
     candelabra.use_deterministic_algorithms(m * k * n > 2**20)
@@ -192,7 +203,10 @@ def test_convolutions(
     dtype: str,
 ) -> None:
     candelabra.use_deterministic_algorithms(True)
-    x, w = _normal(batch, channels, side, side, dtype=dtype), _normal(outputs, channels // groups, kernel, kernel, dtype=dtype)
+    x, w = (
+        _normal(batch, channels, side, side, dtype=dtype),
+        _normal(outputs, channels // groups, kernel, kernel, dtype=dtype),
+    )
     how = ([stride] * 2, [padding] * 2, [dilation] * 2, groups)
     forward = OPERATORS["convolution"]
     grad = forward(x, w, None, *how)

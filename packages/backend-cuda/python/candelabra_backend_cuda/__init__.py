@@ -1,7 +1,8 @@
-"""Candelabra's backend for NVIDIA GPUs: a shared library of kernels behind ``candelabra/backend.h``.
+"""Candelabra's backend for NVIDIA GPUs: a shared library of kernels behind
+``candelabra/backend.h``.
 
-Nothing here is called by users: ``import candelabra`` finds this package by its entry point and loads the library the first
-time that a tensor is made on the device ``cuda``.
+Nothing here is called by users: ``import candelabra`` finds this package by its entry point and
+loads the library the first time that a tensor is made on the device ``cuda``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ __version__ = "0.1.0"
 
 _hook = pluggy.HookimplMarker("candelabra")
 
-#: Where NVIDIA's PyPI packages for CUDA 13 put their libraries, in the namespace package ``nvidia``.
+#: Where NVIDIA's PyPI packages for CUDA 13 put their libraries, in the namespace package
+#: ``nvidia``.
 LIBRARY_FOLDERS = ("cu13/lib", "cudnn/lib", "nccl/lib")
 
 #: Functions that the library calls, for as long as it is loaded.
@@ -47,7 +49,8 @@ def library_path() -> Path:
     >>> candelabra_backend_cuda.library_path().name
     'libcandelabra_cuda.so'
     """
-    # In an editable install the package has two folders: the sources', and the one that CMake installs into.
+    # In an editable install the package has two folders: the sources', and the one that CMake
+    # installs into.
     candidates = [Path(folder) / "lib" / "libcandelabra_cuda.so" for folder in __path__]
     path = next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
     if not path.is_file():
@@ -63,7 +66,8 @@ def library_folders() -> list[Path]:
     Returns
     -------
     list of pathlib.Path
-        Those that exist. ``CANDELABRA_CUDA_LIBRARIES``, folders with ``:`` between them, goes before them.
+        Those that exist. ``CANDELABRA_CUDA_LIBRARIES``, folders with ``:`` between them, goes
+        before them.
 
     Examples
     --------
@@ -79,7 +83,9 @@ def library_folders() -> list[Path]:
 
 @_hook
 def candelabra_register_backend(registrar: Registrar) -> None:
-    """Give the core the shared library (the hook of the entry-point group ``candelabra.backends``)."""
+    """Give the core the shared library (the hook of the entry-point group
+    ``candelabra.backends``).
+    """
     path = library_path()
     library = ctypes.CDLL(os.fspath(path))
     library.candelabra_cuda_set_library_folders(":".join(map(os.fspath, library_folders())).encode())

@@ -1,14 +1,16 @@
-// The inverse trigonometric and hyperbolic functions of complex numbers, which libcu++ has as logarithms that cancel (asinh left of
-// the imaginary axis) in some of its versions. complex64 is computed in double precision; complex128 by formulas that neither
-// overflow nor underflow. What is infinite or no number is left to libcu++, which has the special cases of C99.
+// The inverse trigonometric and hyperbolic functions of complex numbers, which libcu++ has as
+// logarithms that cancel (asinh left of the imaginary axis) in some of its versions. complex64 is
+// computed in double precision; complex128 by formulas that neither overflow nor underflow. What is
+// infinite or no number is left to libcu++, which has the special cases of C99.
 #pragma once
 
 #include "dtypes.hpp"
 
 namespace candelabra::cuda::complex_math {
 
-// What asin and acos are made of (Hull, Fairgrieve and Tang 1997): b is the sine of the real part of asin z, `beside` its cosine
-// times a, half the sum of the distances from -1 and 1; `height` is the size of the imaginary part.
+// What asin and acos are made of (Hull, Fairgrieve and Tang 1997): b is the sine of the real part
+// of asin z, `beside` its cosine times a, half the sum of the distances from -1 and 1; `height` is
+// the size of the imaginary part.
 struct Arcs {
   double x, b, beside, height;
 };
@@ -18,11 +20,12 @@ __device__ inline Arcs arcs_of(double re, double im) {
   const double r = ::cuda::std::hypot(up, y), s = ::cuda::std::hypot(down, y), a = 0.5 * r + 0.5 * s;
   const bool inside = x <= 1;
   // Differences of what is nearly the same, as quotients: y^2 / (r + up) is r - up.
-  const double by_up = y * (y / (r + up)), apart = s + ::cuda::std::fabs(down), close = apart == 0 ? 0 : y * (y / apart);
+  const double by_up = y * (y / (r + up)), apart = s + ::cuda::std::fabs(down),
+               close = apart == 0 ? 0 : y * (y / apart);
   const double above = 0.5 * (by_up + (inside ? close : s + down));  // a - 1
   const double rising = ::cuda::std::sqrt(0.5 * (a + x));
-  const double beside =
-      inside ? rising * ::cuda::std::sqrt(by_up + (s - down)) : rising * ::cuda::std::sqrt(1 / (r + up) + 1 / apart) * y;
+  const double beside = inside ? rising * ::cuda::std::sqrt(by_up + (s - down))
+                               : rising * ::cuda::std::sqrt(1 / (r + up) + 1 / apart) * y;
   double height;
   if (a > 1e100) {
     height = ::cuda::std::log(a) + 0.693147180559945309417;

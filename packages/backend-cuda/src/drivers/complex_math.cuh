@@ -1,4 +1,5 @@
-// Formulas on complex numbers that libcu++ lacks, or has in a less accurate form; the CPU backend's complex_math.hpp on the device.
+// Formulas on complex numbers that libcu++ lacks, or has in a less accurate form; the CPU backend's
+// complex_math.hpp on the device.
 #pragma once
 
 #include "dtypes.hpp"

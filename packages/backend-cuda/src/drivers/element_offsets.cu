@@ -8,8 +8,8 @@ constexpr int threads = 256;
 // Of an element its place in the output by number and by offset, and where it is read.
 __global__ void __launch_bounds__(threads)
     place_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* numbers, int64_t key_step, int64_t to_step,
-                 int64_t key_first, int64_t to_first, int64_t from_first, int64_t places, const __grid_constant__ Along along,
-                 const __grid_constant__ Indexer<4> indexer) {
+                 int64_t key_first, int64_t to_first, int64_t from_first, int64_t places,
+                 const __grid_constant__ Along along, const __grid_constant__ Indexer<4> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[4];
@@ -31,7 +31,8 @@ cb_tensor as_far_as(const cb_tensor& source, const cb_tensor& index) {
 
 }  // namespace
 
-ElementPlaces::ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim)
+ElementPlaces::ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source,
+                             int64_t dim)
     : call_(call),
       index_(index),
       places_(out.numel),
@@ -45,9 +46,9 @@ ElementPlaces::ElementPlaces(const Call& call, const cb_tensor& out, const cb_te
 
 void ElementPlaces::write(const Additions& additions, int64_t first, const Geometry<4>& piece,
                           const std::array<int64_t, 4>& offsets) const {
-  launch(call_, place_kernel, static_cast<unsigned>(divide_up(piece.numel, threads)), threads, 0, additions.keys() + first,
-         additions.to() + first, additions.from() + first, data<int64_t>(index_) + offsets[0], key_.step, to_.step, offsets[3],
-         offsets[1], offsets[2], places_, along_, Indexer<4>(piece));
+  launch(call_, place_kernel, static_cast<unsigned>(divide_up(piece.numel, threads)), threads, 0,
+         additions.keys() + first, additions.to() + first, additions.from() + first, data<int64_t>(index_) + offsets[0],
+         key_.step, to_.step, offsets[3], offsets[1], offsets[2], places_, along_, Indexer<4>(piece));
 }
 
 Geometry<2> one_element() {

@@ -1,13 +1,15 @@
-// One index for every element (gather, scatter and their relatives): where along a dimension an element is read or written.
+// One index for every element (gather, scatter and their relatives): where along a dimension an
+// element is read or written.
 #pragma once
 
-#include "drivers/scatter_add.hpp"
 #include "drivers/iterate.hpp"
+#include "drivers/scatter_add.hpp"
 #include "runtime/launch.hpp"
 
 namespace candelabra::cuda {
 
-// A tensor as far as an index reaches, seen without the dimension that is indexed: stride 0 there. `step` is the stride it had.
+// A tensor as far as an index reaches, seen without the dimension that is indexed: stride 0 there.
+// `step` is the stride it had.
 struct Seen {
   int64_t strides[max_dims];
   int64_t step = 0;
@@ -50,10 +52,13 @@ struct Along {
   Along(const Call& call, const cb_tensor& indexed, int64_t along)
       : size(indexed.ndim ? indexed.sizes[along] : 1), dim(static_cast<int>(along)), sink(fault_sink(call)) {
     if (size == 0)
-      throw failure(CB_RUNTIME_ERROR, "index is out of bounds for dimension %lld with size 0", static_cast<long long>(along));
+      throw failure(CB_RUNTIME_ERROR, "index is out of bounds for dimension %lld with size 0",
+                    static_cast<long long>(along));
   }
 #ifdef __CUDACC__
-  __device__ int64_t checked(int64_t number) const { return sink.checked(number, dim, size, false, FaultKind::RuntimeIndex); }
+  __device__ int64_t checked(int64_t number) const {
+    return sink.checked(number, dim, size, false, FaultKind::RuntimeIndex);
+  }
 #endif
 };
 
@@ -65,7 +70,8 @@ class ElementPlaces {
   // Of the index, the output, the source and the numbers of the output's elements.
   const Geometry<4>& geometry() const { return geometry_; }
   // Pair `first` + i of the additions is element i of the piece.
-  void write(const Additions& additions, int64_t first, const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) const;
+  void write(const Additions& additions, int64_t first, const Geometry<4>& piece,
+             const std::array<int64_t, 4>& offsets) const;
 
  private:
   const Call& call_;

@@ -22,7 +22,8 @@ void read_number(const cb_tensor& tensor, int size, bool as_float, unsigned char
   }
 }
 
-// Whether every operand of the piece can be moved `vec` elements at a time along dimension 0, and is aligned for that.
+// Whether every operand of the piece can be moved `vec` elements at a time along dimension 0, and
+// is aligned for that.
 template <int N>
 bool moves_packed(const Geometry<N>& piece, const Plan<N>& plan, void* const* data) {
   if (plan.vec == 1 || piece.sizes[0] % plan.vec != 0) return false;
@@ -38,8 +39,8 @@ bool moves_packed(const Geometry<N>& piece, const Plan<N>& plan, void* const* da
 }
 
 template <int N>
-void send(const Call& call, const Plan<N>& plan, Launcher<N> launcher, const void* op, const Geometry<N>& geometry, Piece<N>& piece,
-          bool packed) {
+void send(const Call& call, const Plan<N>& plan, Launcher<N> launcher, const void* op, const Geometry<N>& geometry,
+          Piece<N>& piece, bool packed) {
   piece.indexer = Indexer<N>(geometry);
   if (packed) {
     Indexer<N>& packets = piece.indexer;
@@ -54,7 +55,8 @@ void send(const Call& call, const Plan<N>& plan, Launcher<N> launcher, const voi
 
 void check_alignment(const cb_tensor& tensor, size_t size) {
   if (!is_number(tensor) && reinterpret_cast<uintptr_t>(tensor.data) % size != 0)
-    throw failure(CB_RUNTIME_ERROR, "the memory of a tensor is not aligned to its elements of %zu bytes; clone() it", size);
+    throw failure(CB_RUNTIME_ERROR, "the memory of a tensor is not aligned to its elements of %zu bytes; clone() it",
+                  size);
 }
 
 template <int N>
@@ -70,8 +72,9 @@ void run_pieces(const Call& call, const Plan<N>& plan, Launcher<N> launcher, con
   for_each_piece(whole, [&](const Geometry<N>& part, const std::array<int64_t, N>& offsets) {
     for (int k = 0; k < N; ++k) {
       const cb_tensor& tensor = *plan.tensors[static_cast<size_t>(k)];
-      piece.data[k] =
-          is_number(tensor) ? nullptr : static_cast<char*>(tensor.data) + offsets[static_cast<size_t>(k)] * plan.sizes[k];
+      piece.data[k] = is_number(tensor)
+                          ? nullptr
+                          : static_cast<char*>(tensor.data) + offsets[static_cast<size_t>(k)] * plan.sizes[k];
     }
     // The elements that do not fill a packet go apart where there are many of those that do.
     const int64_t rest = part.sizes[0] % plan.vec;
@@ -83,7 +86,8 @@ void run_pieces(const Call& call, const Plan<N>& plan, Launcher<N> launcher, con
         Geometry<N> tail = part;
         tail.sizes[0] = tail.numel = rest;
         for (int k = 0; k < N; ++k)
-          if (piece.data[k]) piece.data[k] = static_cast<char*>(piece.data[k]) + head.numel * part.strides[k][0] * plan.sizes[k];
+          if (piece.data[k])
+            piece.data[k] = static_cast<char*>(piece.data[k]) + head.numel * part.strides[k][0] * plan.sizes[k];
         return send(call, plan, launcher, op, tail, piece, false);
       }
     }
@@ -98,7 +102,8 @@ template void run_pieces<4>(const Call&, const Plan<4>&, Launcher<4>, const void
 template void run_pieces<5>(const Call&, const Plan<5>&, Launcher<5>, const void*);
 template void run_pieces<6>(const Call&, const Plan<6>&, Launcher<6>, const void*);
 
-void generate_pieces(const Call& call, const cb_tensor& out, int itemsize, GenerateLauncher launcher, const void* value) {
+void generate_pieces(const Call& call, const cb_tensor& out, int itemsize, GenerateLauncher launcher,
+                     const void* value) {
   check_alignment(out, static_cast<size_t>(itemsize));
   int64_t first = 0;
   for_each_piece(

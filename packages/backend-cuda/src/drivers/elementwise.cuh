@@ -107,7 +107,8 @@ __device__ __forceinline__ void load_unit(const void* data, const unsigned char*
   if (Vec > 1 && data != nullptr && !broadcast) {
     load_packed<T, Vec>(elements + offset, values);
   } else {
-    const compute_t<T> one = data == nullptr ? *reinterpret_cast<const compute_t<T>*>(value) : loaded<T>(elements[offset]);
+    const compute_t<T> one =
+        data == nullptr ? *reinterpret_cast<const compute_t<T>*>(value) : loaded<T>(elements[offset]);
 #pragma unroll
     for (int j = 0; j < Vec; ++j) values[j] = one;
   }
@@ -286,8 +287,8 @@ __global__ void __launch_bounds__(threads) generate_kernel(const __grid_constant
 template <typename T, typename F>
 void launch_generate(const Call& call, const void* value, const Piece<1>& piece, int64_t first) {
   GenerateArguments<F> arguments{*static_cast<const F*>(value), piece, first};
-  launch_with(call, reinterpret_cast<const void*>(generate_kernel<T, F>), divide_up(piece.indexer.count, threads), threads,
-              &arguments);
+  launch_with(call, reinterpret_cast<const void*>(generate_kernel<T, F>), divide_up(piece.indexer.count, threads),
+              threads, &arguments);
 }
 
 }  // namespace elementwise

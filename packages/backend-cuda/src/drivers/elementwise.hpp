@@ -1,4 +1,5 @@
-// What all elementwise kernels have in common on the host: pieces, addresses, alignment. Compiled once, not for each formula.
+// What all elementwise kernels have in common on the host: pieces, addresses, alignment. Compiled
+// once, not for each formula.
 #pragma once
 
 #include <array>
@@ -35,7 +36,8 @@ template <int N>
 void run_pieces(const Call& call, const Plan<N>& plan, Launcher<N> launcher, const void* op);
 
 using GenerateLauncher = void (*)(const Call& call, const void* value, const Piece<1>& piece, int64_t first);
-void generate_pieces(const Call& call, const cb_tensor& out, int itemsize, GenerateLauncher launcher, const void* value);
+void generate_pieces(const Call& call, const cb_tensor& out, int itemsize, GenerateLauncher launcher,
+                     const void* value);
 
 // Throws where a tensor's memory is not aligned to its elements, which kernels cannot read.
 void check_alignment(const cb_tensor& tensor, size_t itemsize);

@@ -1,5 +1,6 @@
-// The places of images and volumes, for kernels that gather from them: planes of (z, y, x, pixel) elements without gaps, whose
-// pixels are the channels where the memory is channels-last. A thread works out a place once and goes through the planes.
+// The places of images and volumes, for kernels that gather from them: planes of (z, y, x, pixel)
+// elements without gaps, whose pixels are the channels where the memory is channels-last. A thread
+// works out a place once and goes through the planes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 
 namespace candelabra::cuda {
 
-// Division by a number that is known when the kernel is launched, as Divider, for numerators below 2^63.
+// Division by a number that is known when the kernel is launched, as Divider, for numerators below
+// 2^63.
 struct LongDivider {
   int64_t divisor = 1;
   uint64_t multiplier = 0;
@@ -54,16 +56,19 @@ struct Spots {
   }
 };
 
-// A grid over the spots of a plane (x) and the planes (y): as many planes at a time as it takes to fill the device.
+// A grid over the spots of a plane (x) and the planes (y): as many planes at a time as it takes to
+// fill the device.
 inline dim3 grid_over(const Call& call, int64_t spots, int64_t planes, int threads) {
   const int64_t across = std::min(divide_up(spots, threads), int64_t{1} << 30);
   const int64_t full = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 16;
-  const int64_t down = std::clamp<int64_t>(divide_up(full, std::max<int64_t>(across, 1)), 1, std::min<int64_t>(planes, 65535));
+  const int64_t down =
+      std::clamp<int64_t>(divide_up(full, std::max<int64_t>(across, 1)), 1, std::min<int64_t>(planes, 65535));
   return planes == 0 ? dim3(0) : dim3(static_cast<unsigned>(across), static_cast<unsigned>(down));
 }
 
-// A batch (N, C, spatial…) as planes: of each channel, or of each entry with its channels as pixels where the memory is
-// channels-last. Several tensors have the same layout, but it does not show where sizes are 1.
+// A batch (N, C, spatial…) as planes: of each channel, or of each entry with its channels as pixels
+// where the memory is channels-last. Several tensors have the same layout, but it does not show
+// where sizes are 1.
 struct PlaneLayout {
   int64_t planes, pixel;
 };
@@ -72,7 +77,8 @@ inline PlaneLayout plane_layout(const cb_tensor& a, const cb_tensor& b) {
   return {a.sizes[0], a.sizes[1]};
 }
 
-// Elements of a pixel that are moved as one of twice their size, as often as that goes; the size of an element then.
+// Elements of a pixel that are moved as one of twice their size, as often as that goes; the size of
+// an element then.
 inline int64_t widen_pixels(int64_t& pixel, int64_t bytes, const void* a, const void* b) {
   const auto addresses = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
   while (bytes < 16 && pixel % 2 == 0 && addresses % static_cast<uintptr_t>(2 * bytes) == 0) pixel /= 2, bytes *= 2;

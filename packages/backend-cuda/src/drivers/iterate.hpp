@@ -19,16 +19,19 @@ using kernel::geometry;
 using kernel::max_dims;
 using kernel::Order;
 
-// What a kernel's argument holds; more dimensions than these (after merging) are gone through on the host.
+// What a kernel's argument holds; more dimensions than these (after merging) are gone through on
+// the host.
 constexpr int max_piece_dims = 8;
 
 enum class Pieces {
   Any,     // in any order
-  InOrder  // each piece is the range of indices that follows the one before (where the dimensions fit, see for_each_piece)
+  InOrder  // each piece is the range of indices that follows the one before (where the dimensions fit, see
+           // for_each_piece)
 };
 
-// Calls f(piece, offsets) for pieces of a geometry that have at most max_piece_dims dimensions, and of which no index and no offset
-// of an element needs more than 31 bits; offsets[k] is where operand k begins in the piece, in elements.
+// Calls f(piece, offsets) for pieces of a geometry that have at most max_piece_dims dimensions, and
+// of which no index and no offset of an element needs more than 31 bits; offsets[k] is where
+// operand k begins in the piece, in elements.
 template <int N, typename F>
 void for_each_piece(const Geometry<N>& g, F&& f, Pieces order = Pieces::Any) {
   constexpr int64_t limit = int64_t{1} << 31;
@@ -81,8 +84,8 @@ void for_each_piece(const Geometry<N>& g, F&& f, Pieces order = Pieces::Any) {
   descend(descend, g);
 }
 
-// Division by a number that is known when the kernel is launched (Granlund and Montgomery, 1994): the quotient is the upper half of
-// a product, for numerators below 2^31.
+// Division by a number that is known when the kernel is launched (Granlund and Montgomery, 1994):
+// the quotient is the upper half of a product, for numerators below 2^31.
 struct Divider {
   uint32_t divisor = 1, multiplier = 0, shift = 0;
 

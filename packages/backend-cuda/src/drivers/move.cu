@@ -11,7 +11,8 @@ constexpr int threads = 256;
 
 // Offsets of 32 bits are signed: a stride may be negative.
 template <typename U>
-__global__ void __launch_bounds__(threads) move_kernel(U* out, const U* in, const __grid_constant__ Indexer<2> indexer) {
+__global__ void __launch_bounds__(threads)
+    move_kernel(U* out, const U* in, const __grid_constant__ Indexer<2> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[2];

@@ -68,7 +68,8 @@ inline int threads_for(int64_t n) {
 }
 
 // ---- sums over rows of a matrix (rows, columns) without gaps, for the gradients of parameters:
-//   first[c] = sum of grad[r, c] xhat[r, c], second[c] = sum of grad[r, c], xhat = (input - mean) rstd
+//   first[c] = sum of grad[r, c] xhat[r, c], second[c] = sum of grad[r, c], xhat = (input - mean)
+//   rstd
 // with statistics for each row or for each column.
 
 constexpr int tile_columns = 32, tile_rows = 8;
@@ -80,8 +81,8 @@ inline int64_t rows_of_chunk(int64_t rows) {
 
 template <typename T, bool StatisticsOfColumns>
 __global__ void __launch_bounds__(tile_columns* tile_rows)
-    column_sums(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd, int64_t rows,
-                int64_t columns, int64_t chunk, Pair<compute_t<T>>* partial) {
+    column_sums(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd,
+                int64_t rows, int64_t columns, int64_t chunk, Pair<compute_t<T>>* partial) {
   using V = compute_t<T>;
   __shared__ Pair<V> shared[tile_rows][tile_columns];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * tile_columns + threadIdx.x;
@@ -108,8 +109,8 @@ __global__ void __launch_bounds__(tile_columns* tile_rows)
 
 // Puts the chunks together; either result may be null.
 template <typename T>
-__global__ void __launch_bounds__(threads)
-    chunk_sums(const Pair<compute_t<T>>* partial, int64_t chunks, int64_t columns, memory_t<T>* first, memory_t<T>* second) {
+__global__ void __launch_bounds__(threads) chunk_sums(const Pair<compute_t<T>>* partial, int64_t chunks,
+                                                      int64_t columns, memory_t<T>* first, memory_t<T>* second) {
   using V = compute_t<T>;
   const int64_t column = first_index();
   if (column >= columns) return;

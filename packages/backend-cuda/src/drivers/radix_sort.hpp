@@ -14,8 +14,8 @@ struct PairBuffers {
   uint32_t* positions[2];
 };
 
-// Sorts pairs by the lowest `bits` bits of their keys; those of equal keys keep their order. Queues work and returns which of the
-// two buffers holds the result. For K = uint32_t and uint64_t.
+// Sorts pairs by the lowest `bits` bits of their keys; those of equal keys keep their order. Queues
+// work and returns which of the two buffers holds the result. For K = uint32_t and uint64_t.
 template <typename K>
 int radix_sort(const Call& call, const PairBuffers<K>& buffers, uint32_t count, int bits);
 

@@ -22,7 +22,8 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
   if (plan.results == 0) return;
   elementwise::check_alignment(*task.in, static_cast<size_t>(task.in_size));
 
-  // Threads of a block along the elements of a result, and along results: each has several elements to read at a time.
+  // Threads of a block along the elements of a result, and along results: each has several elements
+  // to read at a time.
   const int64_t each = plan.inner && plan.reduced.strides[0][0] == 1 ? std::max(2 * vec, 4) : 4;
   const int ranks = power_of_two_above(divide_up(plan.length, each), plan.inner ? threads : 8), slots = threads / ranks;
   const int64_t blocks = divide_up(plan.results, slots);
@@ -35,19 +36,22 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
   // Chunks of all pieces of the length (one, but for lengths beyond 31 bits).
   int64_t chunks = 0;
   for_each_piece(
-      plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>&) { chunks += divide_up(piece.numel, chunk); },
+      plan.reduced,
+      [&](const Geometry<1>& piece, const std::array<int64_t, 1>&) { chunks += divide_up(piece.numel, chunk); },
       Pieces::InOrder);
   const bool several = chunks > 1;
   if (several && (plan.results > UINT32_MAX || chunks > UINT32_MAX))
     throw failure(CB_RUNTIME_ERROR, "a reduction to %lld results of %lld elements each is too large",
                   static_cast<long long>(plan.results), static_cast<long long>(plan.length));
   Workspace partial;
-  if (several) partial = Workspace(call, static_cast<size_t>(plan.results) * static_cast<size_t>(chunks) * task.accumulator_size);
+  if (several)
+    partial = Workspace(call, static_cast<size_t>(plan.results) * static_cast<size_t>(chunks) * task.accumulator_size);
 
   uint32_t first_result = 0;
   for_each_piece(plan.kept, [&](const Geometry<1 + Outs>& kept, const std::array<int64_t, 1 + Outs>& offsets) {
     Part<Outs> part{};
-    for (size_t k = 0; k < Outs; ++k) part.outs[k] = static_cast<char*>(task.outs[k]->data) + offsets[1 + k] * task.out_sizes[k];
+    for (size_t k = 0; k < Outs; ++k)
+      part.outs[k] = static_cast<char*>(task.outs[k]->data) + offsets[1 + k] * task.out_sizes[k];
     part.kept = Indexer<1 + Outs>(kept);
     part.length = plan.length;
     part.chunk = static_cast<uint32_t>(chunk);
@@ -76,7 +80,8 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
       send(plan.reduced, 0);
     else
       for_each_piece(
-          plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>& at) { send(piece, at[0]); }, Pieces::InOrder);
+          plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>& at) { send(piece, at[0]); },
+          Pieces::InOrder);
     if (several) {
       const int beside = threads / power_of_two_above(chunks, threads / power_of_two_above(kept.numel, 32));
       launcher(call, op, part,

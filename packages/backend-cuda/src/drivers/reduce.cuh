@@ -1,5 +1,6 @@
-// The way all reductions go. Which elements make up a result, and in which order partial results are put together, follows from the
-// sizes and the device alone, so that the same call gives the same bits every time; there are no atomic additions.
+// The way all reductions go. Which elements make up a result, and in which order partial results
+// are put together, follows from the sizes and the device alone, so that the same call gives the
+// same bits every time; there are no atomic additions.
 //
 // An operation is a function object that is copied into the kernel's arguments:
 //
@@ -15,9 +16,10 @@
 //   };
 //   reduce<Operation>(call, operation, input, {&output});
 //
-// A block has threads along the elements of a result and along results, so that neighbouring threads read neighbouring memory in
-// both cases: rows (a result's elements lie side by side) and columns (those of neighbouring results do). Where there are few
-// results of many elements, several blocks share one and leave partial results in a workspace, which a second kernel puts together.
+// A block has threads along the elements of a result and along results, so that neighbouring
+// threads read neighbouring memory in both cases: rows (a result's elements lie side by side) and
+// columns (those of neighbouring results do). Where there are few results of many elements, several
+// blocks share one and leave partial results in a workspace, which a second kernel puts together.
 #pragma once
 
 #include <cstring>
@@ -45,8 +47,8 @@ template <typename Operation, typename Results>
 struct Writer;
 template <typename Operation, typename R>
 struct Writer<Operation, Types<R>> {
-  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, void* const* outs,
-                               const uint32_t* offsets) {
+  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length,
+                               void* const* outs, const uint32_t* offsets) {
     compute_t<R> result;
     op.finish(acc, length, &result);
     static_cast<memory_t<R>*>(outs[0])[offsets[0]] = stored<R>(result);
@@ -54,8 +56,8 @@ struct Writer<Operation, Types<R>> {
 };
 template <typename Operation, typename R, typename S>
 struct Writer<Operation, Types<R, S>> {
-  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, void* const* outs,
-                               const uint32_t* offsets) {
+  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length,
+                               void* const* outs, const uint32_t* offsets) {
     compute_t<R> result;
     compute_t<S> other;
     op.finish(acc, length, &result, &other);
@@ -70,9 +72,11 @@ struct Arguments {
   Part<Outs> part;
 };
 
-// Puts the partial results of the threads with the same `slot` together; the first of them (rank 0) has the result.
+// Puts the partial results of the threads with the same `slot` together; the first of them (rank 0)
+// has the result.
 template <typename Operation, bool Inner>
-__device__ typename Operation::Acc merged(const Operation& op, typename Operation::Acc acc, int rank, int ranks, int slot) {
+__device__ typename Operation::Acc merged(const Operation& op, typename Operation::Acc acc, int rank, int ranks,
+                                          int slot) {
   using Acc = typename Operation::Acc;
   __shared__ alignas(16) unsigned char memory[threads * sizeof(Acc)];
   Acc* shared = reinterpret_cast<Acc*>(memory);
@@ -88,7 +92,8 @@ __device__ typename Operation::Acc merged(const Operation& op, typename Operatio
     if (rank % 32 == 0) shared[slot * left + rank / 32] = acc;
     __syncthreads();
     if (rank < left) acc = shared[slot * left + rank];
-    // `left` is at most 8: the first warp of the result goes on, the others come along with what is not looked at.
+    // `left` is at most 8: the first warp of the result goes on, the others come along with what is
+    // not looked at.
     for (int delta = left / 2; delta > 0; delta /= 2) {
       const Acc other = shuffled_down(acc, delta, 32);
       acc = op.merge(acc, other);
@@ -108,13 +113,16 @@ __device__ typename Operation::Acc merged(const Operation& op, typename Operatio
   return acc;
 }
 
-// blockDim is (ranks, slots) for rows and (slots, ranks) for columns; both powers of two. Grid: x results, y chunks.
+// blockDim is (ranks, slots) for rows and (slots, ranks) for columns; both powers of two. Grid: x
+// results, y chunks.
 template <typename Operation, int Outs, bool Inner, int Vec>
 __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__ Arguments<Operation, Outs> a) {
   using Element = typename Operation::Element;
   using Value = compute_t<Element>;
-  const int rank = static_cast<int>(Inner ? threadIdx.x : threadIdx.y), ranks = static_cast<int>(Inner ? blockDim.x : blockDim.y);
-  const int slot = static_cast<int>(Inner ? threadIdx.y : threadIdx.x), slots = static_cast<int>(Inner ? blockDim.y : blockDim.x);
+  const int rank = static_cast<int>(Inner ? threadIdx.x : threadIdx.y),
+            ranks = static_cast<int>(Inner ? blockDim.x : blockDim.y);
+  const int slot = static_cast<int>(Inner ? threadIdx.y : threadIdx.x),
+            slots = static_cast<int>(Inner ? blockDim.y : blockDim.x);
   const uint32_t result = blockIdx.x * static_cast<uint32_t>(slots) + static_cast<uint32_t>(slot);
   const bool there = result < a.part.kept.count;
   uint32_t at[1 + Outs] = {};
@@ -177,9 +185,8 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
   if (rank != 0 || !there) return;
   if (a.part.partial)
     static_cast<typename Operation::Acc*>(
-        a.part
-            .partial)[static_cast<size_t>(a.part.first_chunk + blockIdx.y) * a.part.results_in_all + a.part.first_result + result] =
-        acc;
+        a.part.partial)[static_cast<size_t>(a.part.first_chunk + blockIdx.y) * a.part.results_in_all +
+                        a.part.first_result + result] = acc;
   else
     Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
@@ -231,7 +238,8 @@ void launch_part(const Call& call, const void* op, const Part<Outs>& part, const
 
 // Reduces `in` to the sizes of the outputs, whose reduced dimensions have size 1 and stride 0.
 template <typename Operation, size_t Count>
-void reduce(const Call& call, const Operation& op, const cb_tensor& in, const std::array<const cb_tensor*, Count>& outs) {
+void reduce(const Call& call, const Operation& op, const cb_tensor& in,
+            const std::array<const cb_tensor*, Count>& outs) {
   using Element = memory_t<typename Operation::Element>;
   constexpr int count = static_cast<int>(Count);
   reduction::Task<count> task{&in, {}, {}, sizeof(Element), sizeof(typename Operation::Acc), Operation::ordered};

@@ -1,5 +1,5 @@
-// What all reductions have in common on the host: which elements make up a result, who reads them, and where partial results go.
-// Compiled once, not for each operation.
+// What all reductions have in common on the host: which elements make up a result, who reads them,
+// and where partial results go. Compiled once, not for each operation.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,12 @@ namespace candelabra::cuda::reduction {
 
 constexpr int threads = 256;
 constexpr int64_t least_work = 4096;  // elements that are worth a block of their own
-// Blocks for a multiprocessor, where one result is shared by several: whole rounds of the six or eight that it takes at a time.
+// Blocks for a multiprocessor, where one result is shared by several: whole rounds of the six or
+// eight that it takes at a time.
 constexpr int64_t blocks_per_multiprocessor = 24;
 
-// What the reduction of a descriptor is: one output dimension has size 1 where the input's is reduced.
+// What the reduction of a descriptor is: one output dimension has size 1 where the input's is
+// reduced.
 template <int Outs>
 struct Plan {
   Geometry<1 + Outs> kept;  // one element a result; operands: the input and the outputs

@@ -1,9 +1,10 @@
 // The way all scans go: cumsum and its like.
 //
-// A line is gone along by a block, a tile at a time: each thread puts a few elements together, the threads' totals are scanned, and
-// what lies before the tile is carried along. Of few long lines each is cut into chunks: their totals first, then the totals' scan,
-// then the chunks from where the ones before end. Where neighbouring lines lie side by side, each thread goes along a line of its
-// own. In every case the order of operations follows from sizes and device alone.
+// A line is gone along by a block, a tile at a time: each thread puts a few elements together, the
+// threads' totals are scanned, and what lies before the tile is carried along. Of few long lines
+// each is cut into chunks: their totals first, then the totals' scan, then the chunks from where
+// the ones before end. Where neighbouring lines lie side by side, each thread goes along a line of
+// its own. In every case the order of operations follows from sizes and device alone.
 //
 // An operation is a function object that is copied into the kernel's arguments:
 //
@@ -53,7 +54,8 @@ struct Arguments {
   }
 };
 
-// Elements of a tile are this far apart in shared memory, so that threads that each read a few of them do not meet in one bank.
+// Elements of a tile are this far apart in shared memory, so that threads that each read a few of
+// them do not meet in one bank.
 __device__ __forceinline__ int spread(int i) {
   return i + i / 8;
 }
@@ -70,11 +72,11 @@ __device__ Acc shuffled_up(const Acc& value, int delta) {
   return result;
 }
 
-// What lies before a thread's `mine`, from `start` on; `total` becomes all of it. For whole warps; every thread comes here, and
-// what is in `of_warps` is read until the next __syncthreads().
+// What lies before a thread's `mine`, from `start` on; `total` becomes all of it. For whole warps;
+// every thread comes here, and what is in `of_warps` is read until the next __syncthreads().
 template <typename Op>
-__device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const typename Op::Acc& start, typename Op::Acc* total,
-                                   typename Op::Acc* of_warps) {
+__device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const typename Op::Acc& start,
+                                   typename Op::Acc* total, typename Op::Acc* of_warps) {
   using Acc = typename Op::Acc;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32),
             warps = static_cast<int>(blockDim.x / 32);
@@ -110,8 +112,8 @@ __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ A
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.chunk;
   const int64_t end = begin + a.chunk < a.length ? begin + a.chunk : a.length;
   const int width = static_cast<int>(blockDim.x), me = static_cast<int>(threadIdx.x);
-  Acc start =
-      a.starts ? static_cast<const Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y] : a.op.nothing();
+  Acc start = a.starts ? static_cast<const Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y]
+                       : a.op.nothing();
   for (int64_t first = begin; first < end; first += width * items) {
 #pragma unroll
     for (int j = 0; j < items; ++j) {
@@ -224,7 +226,8 @@ void launch_lines(const Call& call, Arguments<Op>& a) {
       while (width < threads && width * items < length) width *= 2;
       const int64_t tile = static_cast<int64_t>(width) * items;
       const int64_t wanted = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 4;
-      const int64_t parts = std::min({divide_up(length, least_chunk), std::max<int64_t>(1, wanted / lines), most_chunks});
+      const int64_t parts =
+          std::min({divide_up(length, least_chunk), std::max<int64_t>(1, wanted / lines), most_chunks});
       a.chunk = divide_up(divide_up(length, parts), tile) * tile;
       const int64_t chunks = divide_up(length, a.chunk);
       const dim3 grid(static_cast<unsigned>(lines), static_cast<unsigned>(chunks));
@@ -245,7 +248,8 @@ void launch_lines(const Call& call, Arguments<Op>& a) {
 
 }  // namespace scanning
 
-// Scans each line along `dim`; a tensor without dimensions is one line of one element. Output and input may be the same memory.
+// Scans each line along `dim`; a tensor without dimensions is one line of one element. Output and
+// input may be the same memory.
 template <typename Op>
 void scan_along(const Call& call, const Op& op, const cb_tensor& in, const cb_tensor& out, int64_t dim) {
   using Element = memory_t<typename Op::Element>;
@@ -256,19 +260,20 @@ void scan_along(const Call& call, const Op& op, const cb_tensor& in, const cb_te
   for (cb_tensor* each : {&seen_out, &seen_in})
     if (each->ndim == 0) each->ndim = 1, each->sizes = each->strides = &one;
   const FirstOfLines to(seen_out, static_cast<int>(dim)), from(seen_in, static_cast<int>(dim));
-  for_each_piece(geometry<2>({&to.tensor(), &from.tensor()}), [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
-    scanning::Arguments<Op> a{op,
-                              static_cast<Result*>(out.data) + offsets[0],
-                              static_cast<const Element*>(in.data) + offsets[1],
-                              to.stride(),
-                              from.stride(),
-                              to.length(),
-                              to.length(),
-                              nullptr,
-                              1,
-                              Indexer<2>(piece)};
-    scanning::launch_lines(call, a);
-  });
+  for_each_piece(geometry<2>({&to.tensor(), &from.tensor()}),
+                 [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
+                   scanning::Arguments<Op> a{op,
+                                             static_cast<Result*>(out.data) + offsets[0],
+                                             static_cast<const Element*>(in.data) + offsets[1],
+                                             to.stride(),
+                                             from.stride(),
+                                             to.length(),
+                                             to.length(),
+                                             nullptr,
+                                             1,
+                                             Indexer<2>(piece)};
+                   scanning::launch_lines(call, a);
+                 });
 }
 
 }  // namespace candelabra::cuda

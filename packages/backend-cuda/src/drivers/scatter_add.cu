@@ -55,7 +55,8 @@ __device__ __forceinline__ compute_t<T> nothing(Combination::Kind kind) {
   if (kind == Combination::Product) return C(1);
   if constexpr (!is_complex_v<T>) {
     using Limits = ::cuda::std::numeric_limits<C>;
-    if (kind == Combination::Largest) return Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
+    if (kind == Combination::Largest)
+      return Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
     if (kind == Combination::Smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   return C(0);
@@ -98,12 +99,13 @@ __device__ __forceinline__ void finish_place(memory_t<T>* place, compute_t<T> va
   *place = stored<T>(value);
 }
 
-// heads[s]: the sum of what continues from the stretch before; tails[s]: of what begins in stretch s and goes on behind it. A place
-// that lies within one stretch is written at once.
+// heads[s]: the sum of what continues from the stretch before; tails[s]: of what begins in stretch
+// s and goes on behind it. A place that lies within one stretch is written at once.
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    stretch_kernel(memory_t<T>* out, const memory_t<T>* source, compute_t<T> factor, compute_t<T>* heads, compute_t<T>* tails,
-                   const compute_t<T>* weights, const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
+    stretch_kernel(memory_t<T>* out, const memory_t<T>* source, compute_t<T> factor, compute_t<T>* heads,
+                   compute_t<T>* tails, const compute_t<T>* weights, const __grid_constant__ Pairs pairs,
+                   const __grid_constant__ Indexer<2> slab) {
   const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
   const auto element = static_cast<uint32_t>(number - s * slab.count);
   if (s >= pairs.stretches) return;
@@ -136,11 +138,12 @@ __global__ void __launch_bounds__(threads)
 // The places that reach over several stretches.
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    join_kernel(memory_t<T>* out, const compute_t<T>* heads, const compute_t<T>* tails, const __grid_constant__ Pairs pairs,
-                const __grid_constant__ Indexer<2> slab) {
+    join_kernel(memory_t<T>* out, const compute_t<T>* heads, const compute_t<T>* tails,
+                const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
   const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
   const auto element = static_cast<uint32_t>(number - s * slab.count);
-  const int64_t first = s * stretch, end = first + stretch;  // the last stretch has nothing behind it
+  // The last stretch has nothing behind it
+  const int64_t first = s * stretch, end = first + stretch;
   if (end >= pairs.count) return;
   const uint64_t key = pairs.keys[end - 1];
   if (key == static_cast<uint64_t>(pairs.places) || pairs.keys[end] != key) return;
@@ -159,17 +162,19 @@ __global__ void __launch_bounds__(threads)
 Additions::Additions(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor, const void* weights,
-                    const Combination& combination) const {
+void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
+                    const void* weights, const Combination& combination) const {
   if (count_ == 0 || slab.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);
   const PairBuffers<uint64_t> buffers{{keys(), memory_.as<uint64_t>(8 * n)},
                                       {memory_.as<uint32_t>(32 * n), memory_.as<uint32_t>(36 * n)}};
   launch(call_, number_kernel, static_cast<unsigned>(divide_up(count_, 256)), 256, 0, buffers.positions[0], count);
-  const int sorted = radix_sort(call_, buffers, count, static_cast<int>(std::bit_width(static_cast<uint64_t>(places_))));
-  const Pairs pairs{buffers.keys[sorted], buffers.positions[sorted], to(), from(), count_, places_, divide_up(count_, stretch),
-                    combination};
+  const int sorted =
+      radix_sort(call_, buffers, count, static_cast<int>(std::bit_width(static_cast<uint64_t>(places_))));
+  const Pairs pairs{
+      buffers.keys[sorted], buffers.positions[sorted], to(), from(), count_, places_, divide_up(count_, stretch),
+      combination};
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
     for_each_piece(slab, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {

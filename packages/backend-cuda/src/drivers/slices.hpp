@@ -1,4 +1,5 @@
-// The lines of tensors along one dimension, for kernels that do something with each: softmax, scans, sorts.
+// The lines of tensors along one dimension, for kernels that do something with each: softmax,
+// scans, sorts.
 #pragma once
 
 #include <array>
@@ -9,7 +10,8 @@
 
 namespace candelabra::cuda {
 
-// A tensor of which one dimension is left out: its elements are the first ones of the lines along that dimension.
+// A tensor of which one dimension is left out: its elements are the first ones of the lines along
+// that dimension.
 class FirstOfLines {
  public:
   FirstOfLines(const cb_tensor& of, int dim) : tensor_(of), length_(of.sizes[dim]), stride_(of.strides[dim]) {

@@ -34,7 +34,8 @@ __device__ __forceinline__ Key<T> key_of(memory_t<T> value) {
     return magnitude > infinity ? 0xffffu : bits & 0x8000u ? 0x8000u - magnitude : 0x8000u + magnitude;
   } else {
     const Key<T> bits = __builtin_bit_cast(Key<T>, value), magnitude = bits & (sign - 1);
-    constexpr Key<T> infinity = sizeof(T) == 4 ? static_cast<Key<T>>(0x7f800000u) : static_cast<Key<T>>(0x7ff0000000000000u);
+    constexpr Key<T> infinity =
+        sizeof(T) == 4 ? static_cast<Key<T>>(0x7f800000u) : static_cast<Key<T>>(0x7ff0000000000000u);
     return magnitude > infinity ? ~Key<T>{0} : bits & sign ? sign - magnitude : sign + magnitude;
   }
 }

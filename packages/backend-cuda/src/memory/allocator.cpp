@@ -1,14 +1,14 @@
-// Blocks are cut from segments that come from the source, and joined with their neighbours when they are given back; a block goes
-// to work on the stream that its segment was made for, so that handing it on needs no waiting. Free blocks are found by size (best
-// fit).
+// Blocks are cut from segments that come from the source, and joined with their neighbours when
+// they are given back; a block goes to work on the stream that its segment was made for, so that
+// handing it on needs no waiting. Free blocks are found by size (best fit).
 #include "memory/allocator.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "memory/allocator_blocks.hpp"
 #include "candelabra/float_index.hpp"
 #include "kernels.hpp"
+#include "memory/allocator_blocks.hpp"
 
 namespace candelabra::cuda {
 
@@ -81,7 +81,8 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
   }
   if (!block) block = grow(request);
   if (!block) {
-    // Everything that is kept for later goes back first, and what other streams still use is waited for.
+    // Everything that is kept for later goes back first, and what other streams still use is waited
+    // for.
     ++figures_.retry_count;
     collect_events(true);
     block = find_free(request);
@@ -147,12 +148,14 @@ Block* Allocator::grow(const Request& request) {
   return block.release();
 }
 
-// One range of addresses for each stream and size class, as long as all memory of the device; memory is put behind its end as it is
-// needed, so that no block is ever too small because of where another one lies.
+// One range of addresses for each stream and size class, as long as all memory of the device;
+// memory is put behind its end as it is needed, so that no block is ever too small because of where
+// another one lies.
 Block* Allocator::grow_expandable(const Request& request) {
   Segment* segment = nullptr;
   for (const auto& [base, each] : segments_)
-    if (each->expandable() && each->stream == request.stream && each->pool == request.pool && each->small == request.small)
+    if (each->expandable() && each->stream == request.stream && each->pool == request.pool &&
+        each->small == request.small)
       segment = each.get();
   const size_t page = source_->granularity();
   if (!segment) {
@@ -201,7 +204,8 @@ Block* Allocator::grow_expandable(const Request& request) {
   return last;
 }
 
-// A block is "split" where it is not the whole segment; the figures of free ones among them follow every change.
+// A block is "split" where it is not the whole segment; the figures of free ones among them follow
+// every change.
 void Allocator::take(Block* block, const Request& request) {
   Segment& segment = *block->segment;
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
@@ -245,7 +249,8 @@ void Allocator::take(Block* block, const Request& request) {
 void Allocator::deallocate(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
-  if (found == allocated_.end()) return;  // of another allocator, or given back twice: nothing that could be done
+  // Of another allocator, or given back twice: nothing that could be done
+  if (found == allocated_.end()) return;
   Block* block = found->second;
   allocated_.erase(found);
   block->allocated = false;
@@ -270,7 +275,8 @@ void Allocator::record_stream(void* memory, StreamId stream) {
   if (found == allocated_.end()) return;
   Block* block = found->second;
   if (stream == block->segment->stream) return;
-  if (std::ranges::find(block->other_streams, stream) == block->other_streams.end()) block->other_streams.push_back(stream);
+  if (std::ranges::find(block->other_streams, stream) == block->other_streams.end())
+    block->other_streams.push_back(stream);
 }
 
 void Allocator::give_back(Block* block) {
@@ -321,7 +327,8 @@ void Allocator::collect_events(bool wait) {
   }
   if (pending_.empty()) return;
   if (wait) ++figures_.sync_count;
-  // Events of a stream come true in their order: behind one that has not, none of the stream is asked.
+  // Events of a stream come true in their order: behind one that has not, none of the stream is
+  // asked.
   std::vector<StreamId> behind;
   std::vector<Pending> left;
   for (const Pending& each : pending_) {
@@ -355,7 +362,8 @@ void Allocator::destroy_segment(Segment& segment) {
   segments_.erase(segment.base);
 }
 
-// Gives the free pages at the end of an expandable segment back; true where the whole segment is free.
+// Gives the free pages at the end of an expandable segment back; true where the whole segment is
+// free.
 bool Allocator::shrink_expandable(Segment& segment) {
   Block* last = segment.last;
   if (!last || !last->free()) return false;
@@ -417,7 +425,8 @@ void Allocator::release_enough(int64_t wanted) {
   if (!capturing_.empty()) return;
   std::vector<Segment*> found;
   for (const auto& [base, segment] : segments_)
-    if (segment->pool == ordinary_.get() && !segment->expandable() && segment->first == segment->last && segment->first->free())
+    if (segment->pool == ordinary_.get() && !segment->expandable() && segment->first == segment->last &&
+        segment->first->free())
       found.push_back(segment.get());
   std::ranges::sort(found, [](const Segment* a, const Segment* b) { return a->bytes > b->bytes; });
   if (!found.empty()) source_->synchronize();
@@ -457,7 +466,8 @@ void Allocator::retain_pool(void* id) {
 void Allocator::release_pool(void* id) {
   const std::lock_guard lock(mutex_);
   const auto found = pools_.find(id);
-  if (found == pools_.end() || found->second->retained == 0) throw failure(CB_RUNTIME_ERROR, "there is no such memory pool");
+  if (found == pools_.end() || found->second->retained == 0)
+    throw failure(CB_RUNTIME_ERROR, "there is no such memory pool");
   if (--found->second->retained == 0) release_all_cached();
 }
 
@@ -482,7 +492,9 @@ void Allocator::begin_pool_of_thread(void* id) {
 
 void Allocator::end_pool_of_thread(void* id) {
   const std::lock_guard lock(mutex_);
-  const auto begun = [&](const auto& each) { return each.first == std::this_thread::get_id() && each.second->id == id; };
+  const auto begun = [&](const auto& each) {
+    return each.first == std::this_thread::get_id() && each.second->id == id;
+  };
   const auto found = std::find_if(redirected_.rbegin(), redirected_.rend(), begun);
   if (found == redirected_.rend()) throw failure(CB_RUNTIME_ERROR, "this thread does not use the memory pool");
   redirected_.erase(std::next(found).base());

@@ -1,4 +1,5 @@
-// The caching allocator of device memory. Its logic knows nothing of CUDA: memory comes from a MemorySource, which tests replace.
+// The caching allocator of device memory. Its logic knows nothing of CUDA: memory comes from a
+// MemorySource, which tests replace.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ namespace candelabra::cuda {
 using StreamId = void*;
 using EventId = void*;
 
-// Where the memory of one device comes from, and how the allocator learns what streams are done with.
+// Where the memory of one device comes from, and how the allocator learns what streams are done
+// with.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -37,23 +39,27 @@ class MemorySource {
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 
-  // An event after what is queued on the stream now. done() may be asked at any time; wait() for the host.
+  // An event after what is queued on the stream now. done() may be asked at any time; wait() for
+  // the host.
   virtual EventId record(StreamId stream) = 0;
   virtual bool done(EventId event) = 0;
   virtual void wait(EventId event) = 0;
   virtual void destroy(EventId event) = 0;
-  // Whether the stream is being captured: then it must not be asked, and what it allocates belongs to the graph.
+  // Whether the stream is being captured: then it must not be asked, and what it allocates belongs
+  // to the graph.
   virtual bool is_captured(StreamId) const { return false; }
   virtual void synchronize() = 0;
 };
 
 struct AllocatorOptions {
-  bool caching = true;  // false: each block is a segment of its size and goes back at once, for memcheck and the like
+  // False: each block is a segment of its size and goes back at once, for memcheck and the like
+  bool caching = true;
   bool expandable_segments = false;
   int64_t max_split_bytes = INT64_MAX;  // larger blocks are given whole or not at all
-  double collect_threshold = 0;         // of the limit: above, cached segments are freed before the system is asked; 0: never
-  int64_t rounding_divisions = 0;       // sizes are rounded to 2^k / divisions; 0: to 512 bytes
-  // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4"; throws Failure.
+  double collect_threshold = 0;  // of the limit: above, cached segments are freed before the system is asked; 0: never
+  int64_t rounding_divisions = 0;  // sizes are rounded to 2^k / divisions; 0: to 512 bytes
+  // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4";
+  // throws Failure.
   static AllocatorOptions parse(const char* text);
 };
 
@@ -71,7 +77,8 @@ class Allocator {
   // Memory for work on this stream, aligned to 512 bytes. Throws Failure(CB_OUT_OF_MEMORY).
   void* allocate(size_t bytes, StreamId stream);
   void deallocate(void* memory);
-  // The memory is used on this stream, too: after deallocate() it waits for what is queued there by then.
+  // The memory is used on this stream, too: after deallocate() it waits for what is queued there by
+  // then.
   void record_stream(void* memory, StreamId stream);
 
   void empty_cache();
@@ -81,17 +88,20 @@ class Allocator {
   cb_memory_details details();
   void statistics(cb_memory_statistics& result);
   void snapshot(void (*visit)(void* context, const cb_memory_block* block), void* context);
-  // The segment that an address is in: base and bytes; false where the address is not of this allocator.
+  // The segment that an address is in: base and bytes; false where the address is not of this
+  // allocator.
   bool find_segment(void* address, void** base, size_t* bytes);
 
-  // Pools apart from the ordinary one, for graphs: between begin and end, what is allocated for `stream` comes from the pool. A
-  // pool's memory is kept for it until it is released as often as it was retained (creation counts).
+  // Pools apart from the ordinary one, for graphs: between begin and end, what is allocated for
+  // `stream` comes from the pool. A pool's memory is kept for it until it is released as often as
+  // it was retained (creation counts).
   void* create_pool();
   void retain_pool(void* pool);
   void release_pool(void* pool);
   void begin_pool(void* pool, StreamId stream);
   void end_pool(void* pool);
-  // Likewise for all that this thread allocates, whatever the stream; the pool that was begun last is the one.
+  // Likewise for all that this thread allocates, whatever the stream; the pool that was begun last
+  // is the one.
   void begin_pool_of_thread(void* pool);
   void end_pool_of_thread(void* pool);
 

@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "memory/allocator.hpp"
 #include "candelabra/float_index.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cuda {
 

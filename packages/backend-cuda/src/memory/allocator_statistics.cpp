@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <string>
 
-#include "memory/allocator_blocks.hpp"
 #include "kernels.hpp"
+#include "memory/allocator_blocks.hpp"
 
 namespace candelabra::cuda {
 
@@ -11,8 +11,8 @@ namespace {
 
 template <typename F>
 void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
-                                   &d.segments, &d.active_blocks, &d.inactive_split_blocks})
+  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split,
+                                   &d.allocations, &d.segments, &d.active_blocks, &d.inactive_split_blocks})
     f(*figure);
 }
 
@@ -110,13 +110,16 @@ void Allocator::fail(const Request& request) {
   ++figures_.failure_count;
   const int64_t total = source_->total_bytes(), free = source_->free_bytes();
   const int64_t held = figures_.allocated.current, cached = figures_.reserved.current - held;
-  std::string text = "CUDA out of memory. Tried to allocate " + in_words(static_cast<int64_t>(request.asked)) + ". GPU " +
-                     std::to_string(device_) + " has a total capacity of " + in_words(total) + " of which " + in_words(free) +
-                     " is free. Of the memory of this process " + in_words(held) + " is allocated by Candelabra, and " +
-                     in_words(cached) + " is reserved by Candelabra but unallocated.";
+  std::string text = "CUDA out of memory. Tried to allocate " + in_words(static_cast<int64_t>(request.asked)) +
+                     ". GPU " + std::to_string(device_) + " has a total capacity of " + in_words(total) + " of which " +
+                     in_words(free) + " is free. Of the memory of this process " + in_words(held) +
+                     " is allocated by Candelabra, and " + in_words(cached) +
+                     " is reserved by Candelabra but unallocated.";
   if (limit_ >= 0) text += " The process may use " + in_words(limit_) + " (set_per_process_memory_fraction).";
   if (!options_.expandable_segments && cached > held / 4 && cached >= static_cast<int64_t>(request.bytes))
-    text += " Reserved memory that does not fit can be made to by setting CANDELABRA_CUDA_ALLOC_CONF=expandable_segments:True.";
+    text +=
+        " Reserved memory that does not fit can be made to by setting "
+        "CANDELABRA_CUDA_ALLOC_CONF=expandable_segments:True.";
   throw Failure(CB_OUT_OF_MEMORY, text);
 }
 

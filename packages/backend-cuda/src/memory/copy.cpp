@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "memory/pinned.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/faults.hpp"
-#include "memory/pinned.hpp"
 #include "runtime/sync_debug.hpp"
 
 namespace candelabra::cuda {
@@ -17,9 +17,9 @@ namespace {
 
 void refuse_capture(cudaStream_t stream) {
   if (is_capturing(stream))
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "waiting for a copy between host and device cannot be captured in a graph; use pinned memory and non_blocking=True");
+    throw failure(CB_RUNTIME_ERROR,
+                  "waiting for a copy between host and device cannot be captured in a graph; use pinned memory and "
+                  "non_blocking=True");
 }
 
 // Once for each pair of devices; kernels may then read the other's memory, too.
@@ -74,11 +74,13 @@ void copy_within(int device, void* to, const void* from, size_t bytes, cudaStrea
   const DeviceGuard guard(device);
   const auto *a = static_cast<const char*>(to), *b = static_cast<const char*>(from);
   if (a < b + bytes && b < a + bytes && a != b) {
-    // Overlapping ranges are left open by cudaMemcpy: in steps of the distance, from the end that is not overwritten first.
+    // Overlapping ranges are left open by cudaMemcpy: in steps of the distance, from the end that
+    // is not overwritten first.
     const size_t step = static_cast<size_t>(a < b ? b - a : a - b);
     for (size_t done = 0; done < bytes; done += step) {
       const size_t n = std::min(step, bytes - done), at = a < b ? done : bytes - done - n;
-      check(cudaMemcpyAsync(static_cast<char*>(to) + at, b + at, n, cudaMemcpyDeviceToDevice, stream), "copying on the device");
+      check(cudaMemcpyAsync(static_cast<char*>(to) + at, b + at, n, cudaMemcpyDeviceToDevice, stream),
+            "copying on the device");
     }
     return;
   }

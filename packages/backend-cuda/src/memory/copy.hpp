@@ -16,7 +16,8 @@ void copy_to_host_async(int device, void* to, const void* from, size_t bytes, cu
 void copy_within(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
 
 bool can_access_peer(int device, int peer);
-// Queued on a stream of the source's device; straight across where the devices can reach each other.
+// Queued on a stream of the source's device; straight across where the devices can reach each
+// other.
 void copy_peer(int to_device, void* to, int from_device, const void* from, size_t bytes, cudaStream_t stream);
 
 }  // namespace candelabra::cuda

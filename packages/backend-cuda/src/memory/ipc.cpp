@@ -36,7 +36,8 @@ void export_memory(int device, void* memory, cb_ipc_handle& result) {
   size_t bytes = 0;
   if (!allocator(device).find_segment(memory, &base, &bytes))
     throw failure(CB_RUNTIME_ERROR,
-                  "this memory cannot be shared with other processes: it is not of the allocator of device %d, or of an expandable "
+                  "this memory cannot be shared with other processes: it is not of the allocator of device %d, or of "
+                  "an expandable "
                   "segment (CANDELABRA_CUDA_ALLOC_CONF)",
                   device);
   cudaIpcMemHandle_t handle{};
@@ -81,7 +82,8 @@ void close_memory(int device, void* base) {
 void export_event(int device, cudaEvent_t event, cb_ipc_handle& result) {
   const DeviceGuard guard(device);
   cudaIpcEventHandle_t handle{};
-  check(cudaIpcGetEventHandle(&handle, event), "sharing an event with other processes (it must be made with interprocess=True)");
+  check(cudaIpcGetEventHandle(&handle, event),
+        "sharing an event with other processes (it must be made with interprocess=True)");
   static_assert(sizeof handle <= sizeof result.bytes);
   std::memset(result.bytes, 0, sizeof result.bytes);
   std::memcpy(result.bytes, &handle, sizeof handle);

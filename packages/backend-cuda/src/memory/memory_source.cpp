@@ -46,7 +46,8 @@ class CudaSource : public MemorySource {
     if (!granularity_) {
       const CUmemAllocationProp properties = allocation_properties();
       size_t value = 0;
-      check(driver().granularity(&value, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "cuMemGetAllocationGranularity");
+      check(driver().granularity(&value, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+            "cuMemGetAllocationGranularity");
       // Pages of 2 MiB, as few handles as the sizes of segments need.
       granularity_ = std::max<size_t>(value, size_t{2} << 20);
     }
@@ -117,7 +118,9 @@ class CudaSource : public MemorySource {
     check(error, "cudaEventQuery");
     return true;
   }
-  void wait(EventId event) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "cudaEventSynchronize"); }
+  void wait(EventId event) override {
+    check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "cudaEventSynchronize");
+  }
   void destroy(EventId event) override { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
   bool is_captured(StreamId stream) const override { return is_capturing(static_cast<cudaStream_t>(stream)); }
   void synchronize() override {
@@ -173,7 +176,8 @@ Allocator& allocator(int device) {
   if (!slot.load(std::memory_order_relaxed)) {
     AllocatorOptions options = AllocatorOptions::parse(std::getenv("CANDELABRA_CUDA_ALLOC_CONF"));
     options.caching = wanted_caching.value_or(options.caching);
-    slot.store(std::make_unique<Allocator>(device, make_cuda_source(device), options).release(), std::memory_order_release);
+    slot.store(std::make_unique<Allocator>(device, make_cuda_source(device), options).release(),
+               std::memory_order_release);
   }
   return *slot.load(std::memory_order_relaxed);
 }
@@ -186,7 +190,8 @@ void set_caching(bool enabled) {
 }
 
 bool has_allocator(int device) {
-  return device >= 0 && device < device_count() && allocators()[static_cast<size_t>(device)].load(std::memory_order_acquire);
+  return device >= 0 && device < device_count() &&
+         allocators()[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
 
 }  // namespace candelabra::cuda

@@ -1,4 +1,5 @@
-// Memory of a CUDA device for the allocator: cudaMalloc, and ranges of addresses by the driver's virtual memory.
+// Memory of a CUDA device for the allocator: cudaMalloc, and ranges of addresses by the driver's
+// virtual memory.
 #pragma once
 
 #include "memory/allocator.hpp"

@@ -38,7 +38,8 @@ HostCache& cache() {
 void lend(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);
-  for (cb_memory_figure* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested}) add(*figure, bytes);
+  for (cb_memory_figure* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
+    add(*figure, bytes);
   add(all.figures.allocations, 1);
   add(all.figures.active_blocks, 1);
 }
@@ -96,7 +97,8 @@ void* allocate_pinned(size_t bytes) {
   }
   if (error != cudaSuccess) {
     cudaGetLastError();
-    throw failure(CB_OUT_OF_MEMORY, "%zu bytes of pinned host memory cannot be had: %s", rounded, cudaGetErrorString(error));
+    throw failure(CB_OUT_OF_MEMORY, "%zu bytes of pinned host memory cannot be had: %s", rounded,
+                  cudaGetErrorString(error));
   }
   const std::lock_guard lock(all.mutex);
   HostBlock& block = all.blocks[memory] = {memory, rounded, true, {}};

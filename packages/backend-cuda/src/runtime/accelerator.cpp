@@ -1,15 +1,15 @@
 #include "runtime/accelerator.hpp"
 
 #include "memory/allocator.hpp"
-#include "vendor/nccl/collectives.hpp"
 #include "memory/copy.hpp"
+#include "memory/ipc.hpp"
+#include "memory/pinned.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/graph.hpp"
-#include "memory/ipc.hpp"
-#include "memory/pinned.hpp"
 #include "runtime/nvtx.hpp"
 #include "runtime/stream.hpp"
+#include "vendor/nccl/collectives.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -21,7 +21,9 @@ cudaStream_t as_stream(void* stream) {
 cb_accelerator make_table() {
   cb_accelerator table{};
   table.size = sizeof table;
-  table.device_details = [](int32_t device, cb_device_details* result) { return guarded([&] { read_details(device, *result); }); };
+  table.device_details = [](int32_t device, cb_device_details* result) {
+    return guarded([&] { read_details(device, *result); });
+  };
   table.stream_priorities = [](int32_t device, int32_t* least, int32_t* greatest) {
     return guarded([&] { stream_priorities(device, *least, *greatest); });
   };
@@ -53,7 +55,9 @@ cb_accelerator make_table() {
       *total_bytes = static_cast<int64_t>(total);
     });
   };
-  table.allocate_pinned = [](size_t bytes, void** result) { return guarded([&] { *result = allocate_pinned(bytes); }); };
+  table.allocate_pinned = [](size_t bytes, void** result) {
+    return guarded([&] { *result = allocate_pinned(bytes); });
+  };
   table.deallocate_pinned = [](void* memory, size_t) { deallocate_pinned(memory); };
   table.is_pinned = [](const void* memory, int32_t* result) { return guarded([&] { *result = is_pinned(memory); }); };
   table.record_pinned = [](void* memory, int32_t device, void* stream) {
@@ -85,9 +89,13 @@ cb_accelerator make_table() {
   table.ipc_open_event = [](int32_t device, const cb_ipc_handle* handle, void** event) {
     return guarded([&] { *event = open_event(device, *handle); });
   };
-  table.pool_create = [](int32_t device, void** pool) { return guarded([&] { *pool = allocator(device).create_pool(); }); };
+  table.pool_create = [](int32_t device, void** pool) {
+    return guarded([&] { *pool = allocator(device).create_pool(); });
+  };
   table.pool_retain = [](int32_t device, void* pool) { return guarded([&] { allocator(device).retain_pool(pool); }); };
-  table.pool_release = [](int32_t device, void* pool) { return guarded([&] { allocator(device).release_pool(pool); }); };
+  table.pool_release = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).release_pool(pool); });
+  };
   table.graph_begin = [](int32_t device, void* stream, void* pool, int32_t mode, uint64_t random_offset) {
     return guarded([&] { graph_begin(device, as_stream(stream), pool, mode, random_offset); });
   };
@@ -97,7 +105,9 @@ cb_accelerator make_table() {
   table.graph_launch = [](int32_t device, void* graph, void* stream, uint64_t seed, uint64_t offset) {
     return guarded([&] { graph_launch(device, graph, as_stream(stream), seed, offset); });
   };
-  table.graph_write_dot = [](int32_t, void* graph, const char* path) { return guarded([&] { graph_write_dot(graph, path); }); };
+  table.graph_write_dot = [](int32_t, void* graph, const char* path) {
+    return guarded([&] { graph_write_dot(graph, path); });
+  };
   table.graph_destroy = [](int32_t device, void* graph) { guarded([&] { graph_destroy(device, graph); }); };
   table.range_push = range_push;
   table.range_pop = range_pop;
@@ -105,8 +115,12 @@ cb_accelerator make_table() {
   table.range_start = range_start;
   table.range_end = range_end;
   table.collectives = collectives();
-  table.pool_begin = [](int32_t device, void* pool) { return guarded([&] { allocator(device).begin_pool_of_thread(pool); }); };
-  table.pool_end = [](int32_t device, void* pool) { return guarded([&] { allocator(device).end_pool_of_thread(pool); }); };
+  table.pool_begin = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).begin_pool_of_thread(pool); });
+  };
+  table.pool_end = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).end_pool_of_thread(pool); });
+  };
   table.set_caching = [](int32_t is_enabled) { return guarded([&] { set_caching(is_enabled != 0); }); };
   table.pinned_details = [](cb_memory_details* result) {
     return guarded([&] {

@@ -12,8 +12,8 @@ namespace candelabra::cuda {
 
 namespace {
 
-// Architectures that this library has code for, "80;90;100", and the one whose intermediate code any newer device can compile (0:
-// none).
+// Architectures that this library has code for, "80;90;100", and the one whose intermediate code
+// any newer device can compile (0: none).
 constexpr const char* architectures = CANDELABRA_CUDA_ARCHITECTURES;
 constexpr int portable_architecture = CANDELABRA_CUDA_PTX;
 
@@ -48,16 +48,17 @@ std::string in_words(int version) {
     throw failure(CB_RUNTIME_ERROR,
                   "no NVIDIA driver (libcuda.so.1 was not found or does not answer); use device='cpu', or install one");
   if (error == cudaErrorInsufficientDriver)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "the NVIDIA driver is too old: it knows CUDA %s, candelabra-backend-cuda was built for CUDA %s; update the driver",
-        in_words(installed).c_str(), in_words(own).c_str());
+    throw failure(CB_RUNTIME_ERROR,
+                  "the NVIDIA driver is too old: it knows CUDA %s, candelabra-backend-cuda was built for CUDA %s; "
+                  "update the driver",
+                  in_words(installed).c_str(), in_words(own).c_str());
   if (error == cudaErrorNoDevice || error == cudaSuccess) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    throw failure(CB_RUNTIME_ERROR, "no NVIDIA device: the driver sees none%s%s", visible ? " (CUDA_VISIBLE_DEVICES=" : "",
-                  visible ? (std::string(visible) + ")").c_str() : "");
+    throw failure(CB_RUNTIME_ERROR, "no NVIDIA device: the driver sees none%s%s",
+                  visible ? " (CUDA_VISIBLE_DEVICES=" : "", visible ? (std::string(visible) + ")").c_str() : "");
   }
-  throw failure(CB_RUNTIME_ERROR, "the NVIDIA driver does not start: %s: %s", cudaGetErrorName(error), cudaGetErrorString(error));
+  throw failure(CB_RUNTIME_ERROR, "the NVIDIA driver does not start: %s: %s", cudaGetErrorName(error),
+                cudaGetErrorString(error));
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -108,15 +109,16 @@ void initialize_devices() {
     traits.threads_per_multiprocessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
     traits.max_shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     traits.l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
-    traits.capability =
-        attribute(cudaDevAttrComputeCapabilityMajor, device) * 10 + attribute(cudaDevAttrComputeCapabilityMinor, device);
+    traits.capability = attribute(cudaDevAttrComputeCapabilityMajor, device) * 10 +
+                        attribute(cudaDevAttrComputeCapabilityMinor, device);
     traits.supported = has_code_for(traits.capability);
     usable += traits.supported;
   }
   if (usable == 0)
-    throw failure(CB_RUNTIME_ERROR,
-                  "no device that this build has kernels for: device 0 has compute capability %d.%d, the kernels are for %s%s",
-                  found[0].capability / 10, found[0].capability % 10, architectures, portable_architecture ? " and newer" : "");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "no device that this build has kernels for: device 0 has compute capability %d.%d, the kernels are for %s%s",
+        found[0].capability / 10, found[0].capability % 10, architectures, portable_architecture ? " and newer" : "");
   all_traits() = std::move(found);
 }
 
@@ -171,10 +173,10 @@ void read_details(int device, cb_device_details& result) {
 
 DeviceGuard::DeviceGuard(int device) {
   if (in_forked_child())
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "Cannot re-initialize CUDA in forked subprocess: the parent had used it already. To use CUDA with multiprocessing, "
-        "you must use the 'spawn' start method, or 'forkserver'");
+    throw failure(CB_RUNTIME_ERROR,
+                  "Cannot re-initialize CUDA in forked subprocess: the parent had used it already. To use CUDA with "
+                  "multiprocessing, "
+                  "you must use the 'spawn' start method, or 'forkserver'");
   int current = -1;
   check(cudaGetDevice(&current), "asking for the current device");
   if (current == device) return;
@@ -189,7 +191,8 @@ DeviceGuard::~DeviceGuard() {
 bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream, &status);
-  if (error == cudaErrorStreamCaptureImplicit) {  // the default stream while another one is captured
+  // The default stream while another one is captured
+  if (error == cudaErrorStreamCaptureImplicit) {
     cudaGetLastError();
     return false;
   }

@@ -20,7 +20,8 @@ struct DeviceTraits {
   bool supported = false;  // this build has kernels for it
 };
 
-// Throws where there is no driver, the driver is too old, or no device can be used: for cb_backend.initialize.
+// Throws where there is no driver, the driver is too old, or no device can be used: for
+// cb_backend.initialize.
 void initialize_devices();
 int device_count();  // 0 before initialize_devices
 const DeviceTraits& device_traits(int device);

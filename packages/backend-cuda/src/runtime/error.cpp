@@ -43,11 +43,12 @@ void raise_cuda(cudaError_t error, const char* doing) {
   cudaGetLastError();  // what is not sticky is reported once
   if (error == cudaErrorMemoryAllocation) throw failure(CB_OUT_OF_MEMORY, "%s: out of memory (CUDA)", doing);
   if (poisons_the_context(error))
-    throw failure(device_failure,
-                  "%s: CUDA error %s: %s. The failure is that of a kernel queued here or earlier%s; this process can no longer "
-                  "use the device",
-                  doing, cudaGetErrorName(error), cudaGetErrorString(error),
-                  launch_blocking() ? "" : " (CANDELABRA_LAUNCH_BLOCKING=1 says which)");
+    throw failure(
+        device_failure,
+        "%s: CUDA error %s: %s. The failure is that of a kernel queued here or earlier%s; this process can no longer "
+        "use the device",
+        doing, cudaGetErrorName(error), cudaGetErrorString(error),
+        launch_blocking() ? "" : " (CANDELABRA_LAUNCH_BLOCKING=1 says which)");
   throw failure(device_failure, "%s: CUDA error %s: %s", doing, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
@@ -57,7 +58,8 @@ void raise_driver(CUresult result, const char* doing) {
 }
 
 void raise_library(const char* library, const char* function, int status, const char* text) {
-  throw failure(CB_RUNTIME_ERROR, "%s: %s failed with status %d (%s)", library, function, status, text ? text : "unknown");
+  throw failure(CB_RUNTIME_ERROR, "%s: %s failed with status %d (%s)", library, function, status,
+                text ? text : "unknown");
 }
 
 bool launch_blocking() {

@@ -1,4 +1,5 @@
-// From the statuses of NVIDIA's libraries to the ABI's, with a message that says what was being done.
+// From the statuses of NVIDIA's libraries to the ABI's, with a message that says what was being
+// done.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +9,8 @@
 
 namespace candelabra::cuda {
 
-// Throws where a call of the CUDA runtime failed: check(cudaMemcpyAsync(...), "copying to the device").
+// Throws where a call of the CUDA runtime failed: check(cudaMemcpyAsync(...), "copying to the
+// device").
 [[noreturn, gnu::cold]] void raise_cuda(cudaError_t error, const char* doing);
 inline void check(cudaError_t error, const char* doing) {
   if (error != cudaSuccess) [[unlikely]]
@@ -22,13 +24,15 @@ inline void check(CUresult result, const char* doing) {
     raise_driver(result, doing);
 }
 
-// A failure of one of the libraries: raise_library("cuBLAS", "cublasLtMatmul", status, "CUBLAS_STATUS_NOT_SUPPORTED").
+// A failure of one of the libraries: raise_library("cuBLAS", "cublasLtMatmul", status,
+// "CUBLAS_STATUS_NOT_SUPPORTED").
 [[noreturn, gnu::cold]] void raise_library(const char* library, const char* function, int status, const char* text);
 
 // Whether CANDELABRA_LAUNCH_BLOCKING=1 has every kernel waited for.
 bool launch_blocking();
 
-// The message of this thread's last failure outside a kernel, and the wrapper of all table functions.
+// The message of this thread's last failure outside a kernel, and the wrapper of all table
+// functions.
 const char* last_message();
 void set_last_message(const char* text) noexcept;
 int32_t report_outside_kernel() noexcept;

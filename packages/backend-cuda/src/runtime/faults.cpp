@@ -36,7 +36,8 @@ Operators& operators() {
 }
 
 void replace(std::string& text, const char* place, int64_t value) {
-  if (const size_t at = text.find(place); at != std::string::npos) text.replace(at, std::strlen(place), std::to_string(value));
+  if (const size_t at = text.find(place); at != std::string::npos)
+    text.replace(at, std::strlen(place), std::to_string(value));
 }
 
 Fault* fault_of(int device) {
@@ -46,7 +47,8 @@ Fault* fault_of(int device) {
   found = faults[device].load(std::memory_order_relaxed);
   if (found) return found;
   void* memory = nullptr;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // may be first needed during a capture
+  // May be first needed during a capture
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   const cudaError_t error = cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocMapped | cudaHostAllocPortable);
   cudaThreadExchangeStreamCaptureMode(&mode);
@@ -111,15 +113,16 @@ void raise_fault_of(int device) {
   const auto index = static_cast<long long>(told.index), size = static_cast<long long>(told.size);
   switch (told.kind) {
     case FaultKind::IndexError:
-      throw failure(CB_INDEX_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index,
-                    told.dim, size);
+      throw failure(CB_INDEX_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(),
+                    index, told.dim, size);
     case FaultKind::RuntimeIndex:
-      throw failure(CB_RUNTIME_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index,
-                    told.dim, size);
+      throw failure(CB_RUNTIME_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(),
+                    index, told.dim, size);
     case FaultKind::TargetRange:
       throw failure(CB_INDEX_ERROR, "%s: Target %lld is out of bounds.", name.c_str(), index);
     case FaultKind::NotPositive:
-      throw failure(CB_RUNTIME_ERROR, "%s: probability tensor contains either `inf`, `nan` or element < 0", name.c_str());
+      throw failure(CB_RUNTIME_ERROR, "%s: probability tensor contains either `inf`, `nan` or element < 0",
+                    name.c_str());
     default:
       replace(text, "{index}", told.index);
       replace(text, "{size}", told.size);

@@ -1,8 +1,10 @@
-// Failures that only a running kernel finds (an index out of range), told to the host without waiting for it.
+// Failures that only a running kernel finds (an index out of range), told to the host without
+// waiting for it.
 //
-// A kernel that meets one writes it to memory that the host sees, and goes on with an index that is in range. The host looks when
-// the next kernel is called and whenever it waits for the device, and raises what it finds: under the name of the operator that
-// failed, with the context unharmed. CANDELABRA_LAUNCH_BLOCKING=1 has it raised by the call itself.
+// A kernel that meets one writes it to memory that the host sees, and goes on with an index that is
+// in range. The host looks when the next kernel is called and whenever it waits for the device, and
+// raises what it finds: under the name of the operator that failed, with the context unharmed.
+// CANDELABRA_LAUNCH_BLOCKING=1 has it raised by the call itself.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -48,7 +50,8 @@ struct FaultSink {
     __threadfence_system();
     atomicExch_system(&fault->state, 2);
   }
-  // A checked index: counted from the end where negative; 0 where it is out of range, which is reported.
+  // A checked index: counted from the end where negative; 0 where it is out of range, which is
+  // reported.
   __device__ int64_t checked(int64_t index, int dim, int64_t size, bool wraps = true,
                              FaultKind kind = FaultKind::IndexError) const {
     const int64_t wrapped = wraps && index < 0 ? index + size : index;

@@ -1,5 +1,6 @@
-// Graphs. The random numbers of a graph come from two words in device memory, which every launch writes first: a replay draws other
-// numbers than the one before, as the same calls without a graph would.
+// Graphs. The random numbers of a graph come from two words in device memory, which every launch
+// writes first: a replay draws other numbers than the one before, as the same calls without a graph
+// would.
 #include "runtime/graph.hpp"
 
 #include <algorithm>
@@ -59,7 +60,8 @@ void forget(Graph& graph) {
 void graph_begin(int device, cudaStream_t stream, void* pool, int mode, uint64_t random_offset) {
   const DeviceGuard guard(device);
   if (!stream)
-    throw failure(CB_RUNTIME_ERROR, "CUDA graphs must be captured on a non-default stream (candelabra.cuda.graph makes one)");
+    throw failure(CB_RUNTIME_ERROR,
+                  "CUDA graphs must be captured on a non-default stream (candelabra.cuda.graph makes one)");
   auto capture = std::make_unique<Capture>();
   capture->stream = stream;
   capture->device = device;
@@ -73,7 +75,8 @@ void graph_begin(int device, cudaStream_t stream, void* pool, int mode, uint64_t
     check(cudaStreamBeginCapture(stream, modes[std::clamp(mode, 0, 2)]), "beginning to capture a graph");
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamGetCaptureInfo(stream, &status, &capture->id), "asking for the id of a capture");
-    if (status != cudaStreamCaptureStatusActive) throw failure(CB_RUNTIME_ERROR, "the capture of a graph did not begin");
+    if (status != cudaStreamCaptureStatusActive)
+      throw failure(CB_RUNTIME_ERROR, "the capture of a graph did not begin");
   } catch (...) {
     allocator(device).end_pool(pool);
     allocator(device).deallocate(capture->counter);
@@ -125,7 +128,8 @@ void graph_launch(int device, void* handle, cudaStream_t stream, uint64_t seed, 
 }
 
 void graph_write_dot(void* handle, const char* path) {
-  check(cudaGraphDebugDotPrint(static_cast<Graph*>(handle)->graph, path, cudaGraphDebugDotFlagsVerbose), "writing a graph");
+  check(cudaGraphDebugDotPrint(static_cast<Graph*>(handle)->graph, path, cudaGraphDebugDotFlagsVerbose),
+        "writing a graph");
 }
 
 void graph_destroy(int device, void* handle) {

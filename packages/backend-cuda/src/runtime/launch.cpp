@@ -21,9 +21,12 @@ Workspace::~Workspace() {
 
 Workspace upload(const Call& call, const void* host, size_t bytes) {
   if (is_capturing(call.stream()))
-    throw failure(CB_RUNTIME_ERROR, "%s: cannot be captured in a graph with arguments of this size", call.raw()->operator_name);
+    throw failure(CB_RUNTIME_ERROR, "%s: cannot be captured in a graph with arguments of this size",
+                  call.raw()->operator_name);
   Workspace memory(call, bytes);
-  if (bytes) check(cudaMemcpyAsync(memory.data(), host, bytes, cudaMemcpyHostToDevice, call.stream()), call.raw()->operator_name);
+  if (bytes)
+    check(cudaMemcpyAsync(memory.data(), host, bytes, cudaMemcpyHostToDevice, call.stream()),
+          call.raw()->operator_name);
   return memory;
 }
 

@@ -1,4 +1,5 @@
-// Launching kernels: grids, checked launches, memory for the time of a call, numbers on the host, random counters.
+// Launching kernels: grids, checked launches, memory for the time of a call, numbers on the host,
+// random counters.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,11 +10,11 @@
 #include <utility>
 
 #include "candelabra/random.hpp"
-#include "runtime/device.hpp"
 #include "dtypes.hpp"
+#include "kernels.hpp"
+#include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/faults.hpp"
-#include "kernels.hpp"
 
 namespace candelabra::cuda {
 
@@ -22,8 +23,8 @@ inline void check_launch(const Call& call) {
   check(cudaGetLastError(), call.raw()->operator_name);
 }
 
-// Queues a kernel with one argument, a struct: launch_with(call, kernel, blocks, threads, &arguments). Where kernels are many, this
-// makes less code of each than launch() does.
+// Queues a kernel with one argument, a struct: launch_with(call, kernel, blocks, threads,
+// &arguments). Where kernels are many, this makes less code of each than launch() does.
 void launch_with(const Call& call, const void* kernel, dim3 blocks, dim3 threads, void* argument, size_t shared = 0);
 inline void launch_with(const Call& call, const void* kernel, int64_t blocks, int threads, void* argument) {
   launch_with(call, kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), argument);
@@ -34,7 +35,8 @@ inline void launch_with(const Call& call, const void* kernel, int64_t blocks, in
 //   launch(call, my_kernel<float>, blocks, threads, shared_bytes, arguments...);
 // More than 48 KiB of shared memory are asked for on the way.
 template <typename... Parameters, typename... Arguments>
-void launch(const Call& call, void (*kernel)(Parameters...), dim3 blocks, dim3 threads, size_t shared, Arguments&&... arguments) {
+void launch(const Call& call, void (*kernel)(Parameters...), dim3 blocks, dim3 threads, size_t shared,
+            Arguments&&... arguments) {
   if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return;
   if (shared > 48 * 1024)
     check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -49,7 +51,8 @@ constexpr int64_t divide_up(int64_t value, int64_t by) {
   return (value + by - 1) / by;
 }
 
-// Blocks for a loop `for (i = first; i < count; i += all threads)`: enough to fill the device, and no more than there is work.
+// Blocks for a loop `for (i = first; i < count; i += all threads)`: enough to fill the device, and
+// no more than there is work.
 inline unsigned grid_for(const Call& call, int64_t count, int threads, int blocks_per_multiprocessor = 8) {
   const int64_t needed = divide_up(count, threads);
   const int64_t full = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * blocks_per_multiprocessor;
@@ -67,14 +70,17 @@ __device__ inline int64_t index_step() {
 }
 #endif
 
-// Device memory for the time of a call, from the caching allocator. It may be given back while kernels that use it are still
-// queued: whoever gets it next is on the same stream, behind them.
+// Device memory for the time of a call, from the caching allocator. It may be given back while
+// kernels that use it are still queued: whoever gets it next is on the same stream, behind them.
 class Workspace {
  public:
   Workspace() = default;
   Workspace(const Call& call, size_t bytes);
   Workspace(Workspace&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), device_(other.device_), stream_(other.stream_) {}
+      : memory_(std::exchange(other.memory_, nullptr)),
+        bytes_(other.bytes_),
+        device_(other.device_),
+        stream_(other.stream_) {}
   Workspace& operator=(Workspace&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(bytes_, other.bytes_);
@@ -100,10 +106,12 @@ class Workspace {
   cudaStream_t stream_ = nullptr;
 };
 
-// A table made on the host (of addresses, of sizes) in device memory. Not for calls that are captured in a graph, which would
-// replay the copy from memory that is gone: those throw; give tables of up to 4000 bytes to the kernel by value instead.
+// A table made on the host (of addresses, of sizes) in device memory. Not for calls that are
+// captured in a graph, which would replay the copy from memory that is gone: those throw; give
+// tables of up to 4000 bytes to the kernel by value instead.
 Workspace upload(const Call& call, const void* host, size_t bytes);
-// Waits for the stream and reads device memory: for operators whose result shape depends on data. Refuses in a capture.
+// Waits for the stream and reads device memory: for operators whose result shape depends on data.
+// Refuses in a capture.
 void read_back(const Call& call, void* host, const void* device, size_t bytes);
 template <typename T>
 T read_back(const Call& call, const T* device) {
@@ -114,7 +122,8 @@ T read_back(const Call& call, const T* device) {
 void fill_bytes(const Call& call, void* memory, int value, size_t bytes);     // cudaMemsetAsync
 void copy_bytes(const Call& call, void* to, const void* from, size_t bytes);  // within the device, on the stream
 
-// The random numbers of a call (see random.hpp). In a graph they are those of the replay: the counter comes from memory.
+// The random numbers of a call (see random.hpp). In a graph they are those of the replay: the
+// counter comes from memory.
 struct PhiloxState {
   uint64_t seed;
   uint64_t offset;

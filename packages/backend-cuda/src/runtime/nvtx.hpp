@@ -1,4 +1,5 @@
-// Named ranges and marks for NVIDIA's profilers (NVTX). Outside of a profiler they cost a load and a comparison.
+// Named ranges and marks for NVIDIA's profilers (NVTX). Outside of a profiler they cost a load and
+// a comparison.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the user chooses for the whole process: candelabra.backends.cuda.matmul.allow_tf32 and the like.
+// What the user chooses for the whole process: candelabra.backends.cuda.matmul.allow_tf32 and the
+// like.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,8 @@ struct Settings {
   std::atomic<int> bfloat16_reduced{1};  // the same for bfloat16
   std::atomic<int> deterministic{0};     // the same bits every time, of all that the backend does
   std::atomic<int> cudnn_enabled{1};
-  std::atomic<int> cudnn_tf32{1};              // float32 convolutions and recurrent layers by way of TF32
+  // Float32 convolutions and recurrent layers by way of TF32
+  std::atomic<int> cudnn_tf32{1};
   std::atomic<int> cudnn_benchmark{0};         // plans are chosen by timing them
   std::atomic<int> cudnn_benchmark_limit{10};  // how many of them; 0 for all
   std::atomic<int> cudnn_deterministic{0};     // the same bits every time, of cuDNN

@@ -1,4 +1,5 @@
-// Calls that keep the host waiting for the device, and who wants to know of them (candelabra.cuda.set_sync_debug_mode).
+// Calls that keep the host waiting for the device, and who wants to know of them
+// (candelabra.cuda.set_sync_debug_mode).
 #pragma once
 
 namespace candelabra::cuda {

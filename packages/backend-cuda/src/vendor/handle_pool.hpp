@@ -1,5 +1,6 @@
-// Handles of NVIDIA's libraries, of which one thread at a time may use each: lent for a call, kept for the next one. They outlive
-// threads, and are never given back, since libraries do not like that at the end of a process.
+// Handles of NVIDIA's libraries, of which one thread at a time may use each: lent for a call, kept
+// for the next one. They outlive threads, and are never given back, since libraries do not like
+// that at the end of a process.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +11,8 @@
 
 namespace candelabra::cuda {
 
-// While it lives, what this thread does beside its streams is allowed although a stream is captured.
+// While it lives, what this thread does beside its streams is allowed although a stream is
+// captured.
 class RelaxedCapture {
  public:
   RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -25,7 +27,8 @@ class RelaxedCapture {
 template <typename Handle>
 class HandlePool {
  public:
-  // `make` is called, with the device already the thread's, where all handles of the device are in use.
+  // `make` is called, with the device already the thread's, where all handles of the device are in
+  // use.
   template <typename Make>
   Handle take(int device, Make&& make) {
     {

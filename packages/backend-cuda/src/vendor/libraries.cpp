@@ -39,7 +39,8 @@ std::vector<std::filesystem::path> folders() {
   if (dladdr(reinterpret_cast<const void*>(&set_library_folders), &own) && own.dli_fname) {
     // …/site-packages/candelabra_backend_cuda/lib/libcandelabra_cuda.so
     std::error_code error;
-    const auto nvidia = std::filesystem::absolute(own.dli_fname, error).parent_path().parent_path().parent_path() / "nvidia";
+    const auto nvidia =
+        std::filesystem::absolute(own.dli_fname, error).parent_path().parent_path().parent_path() / "nvidia";
     for (const char* part : {"cu13", "cudnn", "nccl"}) result.push_back(nvidia / part / "lib");
   }
   return result;
@@ -52,7 +53,8 @@ void set_library_folders(const char* text) {
   given_folders() = text ? text : "";
 }
 
-Library::Library(const char* title, const char* file, const char* distribution) : title_(title), file_(file), handle_(nullptr) {
+Library::Library(const char* title, const char* file, const char* distribution)
+    : title_(title), file_(file), handle_(nullptr) {
   const std::lock_guard lock(mutex);
   std::string reason;
   for (const std::filesystem::path& folder : folders()) {
@@ -70,7 +72,8 @@ Library::Library(const char* title, const char* file, const char* distribution) 
   handle_ = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
   if (!handle_) {
     if (reason.empty()) reason = dlerror();
-    throw failure(CB_RUNTIME_ERROR, "%s (%s) could not be loaded: %s; pip install %s", title, file, reason.c_str(), distribution);
+    throw failure(CB_RUNTIME_ERROR, "%s (%s) could not be loaded: %s; pip install %s", title, file, reason.c_str(),
+                  distribution);
   }
   opened().emplace_back(file);
 }

@@ -1,5 +1,5 @@
-// NVIDIA's libraries, opened when the first operator needs them: the backend loads, lists and computes without those it does not
-// use.
+// NVIDIA's libraries, opened when the first operator needs them: the backend loads, lists and
+// computes without those it does not use.
 //
 //   struct CublasLt {
 //     Library library{"cuBLAS", "libcublasLt.so.13", "nvidia-cublas"};
@@ -19,7 +19,8 @@ namespace candelabra::cuda {
 
 class Library {
  public:
-  // Throws Failure where the file is in none of the folders (see set_library_folders); `distribution` is what to install then.
+  // Throws Failure where the file is in none of the folders (see set_library_folders);
+  // `distribution` is what to install then.
   Library(const char* title, const char* file, const char* distribution);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -49,8 +50,8 @@ class Function<Result(Parameters...)> {
   Result (*address_)(Parameters...);
 };
 
-// Folders that are looked into first, with ':' between them; called by the package before the table is used. Then come those beside
-// this library (../../nvidia/*/lib), then the system's.
+// Folders that are looked into first, with ':' between them; called by the package before the table
+// is used. Then come those beside this library (../../nvidia/*/lib), then the system's.
 void set_library_folders(const char* folders);
 // The file names of what is loaded, for describe().
 std::string loaded_libraries();

@@ -1,4 +1,5 @@
-// The four variants of a routine, for float32, float64, complex64 and complex128, as one that is called with a dtype.
+// The four variants of a routine, for float32, float64, complex64 and complex128, as one that is
+// called with a dtype.
 #pragma once
 
 #include "vendor/libraries.hpp"

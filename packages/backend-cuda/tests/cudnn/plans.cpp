@@ -1,4 +1,5 @@
-// Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a device that is only described.
+// Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a
+// device that is only described.
 #include <cstdio>
 #include <span>
 #include <string>
@@ -20,15 +21,16 @@ struct Device {
 
   std::string properties() const {
     char text[1024];
-    std::snprintf(text, sizeof text,
-                  R"({"cudaDeviceId":0,"deviceId":0,"deviceVer":%d,"driverVer":13000,"version":1,"regsPerBlock":65536,)"
-                  R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"multiProcessorCount":%d,)"
-                  R"("smCountOrigin":0,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":%d,)"
-                  R"("oversizedSharedMemoryPerBlock":0,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
-                  R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
-                  R"("supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"memoryBusWidth":5120,)"
-                  R"("l2CacheSize":52428800,"totalGlobalMem":85899345920,"deviceName":"%s"})",
-                  capability, multiprocessors, shared, name);
+    std::snprintf(
+        text, sizeof text,
+        R"({"cudaDeviceId":0,"deviceId":0,"deviceVer":%d,"driverVer":13000,"version":1,"regsPerBlock":65536,)"
+        R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"multiProcessorCount":%d,)"
+        R"("smCountOrigin":0,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":%d,)"
+        R"("oversizedSharedMemoryPerBlock":0,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
+        R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
+        R"("supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"memoryBusWidth":5120,)"
+        R"("l2CacheSize":52428800,"totalGlobalMem":85899345920,"deviceName":"%s"})",
+        capability, multiprocessors, shared, name);
     return text;
   }
 };
@@ -90,9 +92,10 @@ void convolutions(const cudnn::Target& target, bool all) {
                                           c.stride,
                                           c.padding,
                                           c.dilation};
-            const auto plans = convolution_plans(target, convolution, {strict, strict && dtype == CB_FLOAT32, limit}, 1);
-            const std::string what = std::string(dtype_name) + (channels_last ? ", channels-last, " : ", row-major, ") + c.name +
-                                     ", " + kinds[kind] + (strict ? ", deterministic in full precision" : "");
+            const auto plans =
+                convolution_plans(target, convolution, {strict, strict && dtype == CB_FLOAT32, limit}, 1);
+            const std::string what = std::string(dtype_name) + (channels_last ? ", channels-last, " : ", row-major, ") +
+                                     c.name + ", " + kinds[kind] + (strict ? ", deterministic in full precision" : "");
             std::printf("%s: %s, %lld bytes\n", what.c_str(), plans.empty() ? "none" : plans[0].name.c_str(),
                         plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
             failures += plans.empty();
@@ -131,16 +134,17 @@ void attention(const cudnn::Target& target, bool all) {
                                  heads(key.sizes, false),
                                  heads(value.sizes, false)};
           const auto plans = attention_plans(target, a, {false, false, limit}, 1);
-          std::printf("attention, %s, %lld x %lld x %lld, width %lld%s%s%s: %s, %lld bytes\n", name, static_cast<long long>(z.h),
-                      static_cast<long long>(z.l), static_cast<long long>(z.s), static_cast<long long>(z.e),
-                      within_rows ? ", heads within rows" : "", causal ? ", causal" : "", backward ? ", backward" : "",
-                      plans.empty() ? "none" : plans[0].name.c_str(),
+          std::printf("attention, %s, %lld x %lld x %lld, width %lld%s%s%s: %s, %lld bytes\n", name,
+                      static_cast<long long>(z.h), static_cast<long long>(z.l), static_cast<long long>(z.s),
+                      static_cast<long long>(z.e), within_rows ? ", heads within rows" : "", causal ? ", causal" : "",
+                      backward ? ", backward" : "", plans.empty() ? "none" : plans[0].name.c_str(),
                       plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
           failures += plans.empty();
         }
 }
 
-// There is no handle without a device, and so neither weights nor plans to look at: whether layers and sequences can be described.
+// There is no handle without a device, and so neither weights nor plans to look at: whether layers
+// and sequences can be described.
 void recurrent() {
   for (const auto& [dtype, name] : {std::pair{CB_FLOAT32, "float32"}, std::pair{CB_FLOAT64, "float64"},
                                     std::pair{CB_FLOAT16, "float16"}, std::pair{CB_BFLOAT16, "bfloat16"}})
@@ -151,8 +155,8 @@ void recurrent() {
         const bool possible = describe_layers(nullptr, stack).layers != nullptr;
         describe_rows(dtype, {7, 7, 7}, 40);
         describe_rows(dtype, {9, 4, 4, 1}, stack.directions() * stack.hidden);
-        std::printf("recurrent, %s, %s%s: %s, 0 bytes\n", name, cell_name, flag ? ", three layers of two directions" : "",
-                    possible ? "described" : "none");
+        std::printf("recurrent, %s, %s%s: %s, 0 bytes\n", name, cell_name,
+                    flag ? ", three layers of two directions" : "", possible ? "described" : "none");
         failures += !possible;
       }
 }

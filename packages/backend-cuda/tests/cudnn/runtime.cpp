@@ -1,12 +1,13 @@
-// The rest of the backend and the CUDA runtime, as far as making plans refers to them: nothing runs here.
+// The rest of the backend and the CUDA runtime, as far as making plans refers to them: nothing runs
+// here.
 #define CANDELABRA_KERNEL_DEFINITIONS
 #include <cstdio>
 #include <cstdlib>
 
+#include "drivers/move.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/launch.hpp"
-#include "drivers/move.hpp"
 
 namespace candelabra::cuda {
 

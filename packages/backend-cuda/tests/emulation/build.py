@@ -1,8 +1,11 @@
-"""Build the backend for an emulated device: ``python packages/backend-cuda/tests/emulation/build.py FOLDER``.
+"""Build the backend for an emulated device: ``python packages/backend-cuda/tests/emulation/build.py
+FOLDER``.
 
-The sources of the backend are translated (``translate.py``) and compiled by g++; ``runtime/`` takes the place of CUDA's runtime, ``libraries/`` that
-of NVIDIA's libraries. With ``PYTHONPATH=FOLDER/site`` the device ``cuda`` is the emulated one. Needs g++ 12, Ninja and the headers of CUDA 13, of its
-libraries and of CCCL: a toolkit's, or those of NVIDIA's PyPI packages. ``--help`` lists the options.
+The sources of the backend are translated (``translate.py``) and compiled by g++; ``runtime/`` takes
+the place of CUDA's runtime, ``libraries/`` that of NVIDIA's libraries. With
+``PYTHONPATH=FOLDER/site`` the device ``cuda`` is the emulated one. Needs g++ 12, Ninja and the
+headers of CUDA 13, of its libraries and of CCCL: a toolkit's, or those of NVIDIA's PyPI packages.
+``--help`` lists the options.
 """
 
 from __future__ import annotations
@@ -86,7 +89,9 @@ def families(sources: list[Path]) -> str:
 
 
 def write_precompiled(folder: Path, language: str) -> str:
-    """Write the header with what nearly every kernel includes; return the name of what g++ makes of it, which it finds by itself."""
+    """Write the header with what nearly every kernel includes; return the name of what g++ makes of
+    it, which it finds by itself.
+    """
     header = folder / "prelude.hpp"
     text = f'#include "{language}"\n#include "launch.hpp"\n'
     if not header.is_file() or header.read_text() != text:
@@ -103,7 +108,9 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     if not generated.is_file() or generated.read_text() != text:
         generated.write_text(text)
     core_headers = folder / "core_headers"
-    subprocess.run([sys.executable, str(CORE / "tools" / "make_headers.py"), "--with-headers", str(core_headers)], check=True)
+    subprocess.run(
+        [sys.executable, str(CORE / "tools" / "make_headers.py"), "--with-headers", str(core_headers)], check=True
+    )
     include = " ".join(f"-isystem {path}" for path in headers(given.nvidia, folder))
     ccache = None if given.no_ccache else shutil.which("ccache")
     compiler = " ".join(filter(None, [ccache, given.compiler]))
@@ -121,15 +128,20 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
 
     def compile_to(source: Path, name: str, flags: str, after: str = "") -> str:
         out = f"{folder}/objects/{name}.o"
-        lines.append(f"build {out}: compile {source}{f' | {after}' if after else ''}\n  flags = {flags}\n  what = {name}")
+        lines.append(
+            f"build {out}: compile {source}{f' | {after}' if after else ''}\n  flags = {flags}\n  what = {name}"
+        )
         return out
 
     language = "strict.hpp" if given.strict else "cuda_language.hpp"
     prelude, precompiled = f"-x c++ -include {language}", ""
     if ccache is None:
-        # Two thirds of the time that most kernels take is that of these headers. ccache would not keep what is made with precompiled ones.
+        # Two thirds of the time that most kernels take is that of these headers. ccache would not
+        # keep what is made with precompiled ones.
         precompiled = write_precompiled(folder, language)
-        lines.append(f"build {precompiled}: compile {folder}/prelude.hpp\n  flags = {kernels} -x c++-header\n  what = prelude.hpp")
+        lines.append(
+            f"build {precompiled}: compile {folder}/prelude.hpp\n  flags = {kernels} -x c++-header\n  what = prelude.hpp"
+        )
         prelude = f"-Winvalid-pch -x c++ -include {folder}/prelude.hpp"
     objects = []
     for path in [*sources, generated]:
@@ -141,7 +153,8 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
             objects.append(compile_to(source, name, kernels))
     runtime = package / "libemulated_device.so"
     parts = [
-        compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default") for path in sorted((HERE / "runtime").glob("*.cpp"))
+        compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default")
+        for path in sorted((HERE / "runtime").glob("*.cpp"))
     ]
     lines.append(
         f"build {runtime}: link {' '.join(parts)}\n  libraries = -Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl"
@@ -169,7 +182,8 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
             libraries += f" -Wl,--start-group {parts} -Wl,--end-group -Wl,--exclude-libs,ALL -lpthread -lm -ldl"
         out = site / "nvidia" / place
         made = " ".join(
-            compile_to(HERE / "libraries" / f"{part}.cpp", f"library_{part}", flags) for part in (name, *FURTHER.get(name, ()))
+            compile_to(HERE / "libraries" / f"{part}.cpp", f"library_{part}", flags)
+            for part in (name, *FURTHER.get(name, ()))
         )
         lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
         targets.append(os.fspath(out))
@@ -202,7 +216,9 @@ def main() -> int:
     """Build; return Ninja's status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where everything goes; PYTHONPATH is its site/")
-    parser.add_argument("--nvidia", type=Path, action="append", default=[], help="a folder with include/ of a toolkit or a library")
+    parser.add_argument(
+        "--nvidia", type=Path, action="append", default=[], help="a folder with include/ of a toolkit or a library"
+    )
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
     parser.add_argument("--architecture", default="-march=x86-64-v3" if os.uname().machine == "x86_64" else "")
     parser.add_argument("--flags", default="", help="for all that is compiled and linked, such as -fsanitize=undefined")
@@ -228,7 +244,9 @@ def main() -> int:
             for line in rules
             if line.startswith("build ") and ".o:" in line and given.only in line.split()[1]
         ]
-    status = subprocess.run([ninja, "-C", os.fspath(folder), "-j", str(given.jobs), "-k", "0", *targets], check=False).returncode
+    status = subprocess.run(
+        [ninja, "-C", os.fspath(folder), "-j", str(given.jobs), "-k", "0", *targets], check=False
+    ).returncode
     lay_out(folder / "site")
     return status
 

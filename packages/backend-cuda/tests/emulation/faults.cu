@@ -1,4 +1,5 @@
-// Kernels with faults that the emulation is to find, and some without: faults NAME. Compiled like the backend.
+// Kernels with faults that the emulation is to find, and some without: faults NAME. Compiled like
+// the backend.
 #include <cstdio>
 #include <cstring>
 #include <vector>

@@ -1,4 +1,6 @@
-"""From CUDA C++ to what g++ compiles with ``include/cuda_language.hpp``: the few places that are no C++."""
+"""From CUDA C++ to what g++ compiles with ``include/cuda_language.hpp``: the few places that are no
+C++.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _CHEVRONS = re.compile(r"<<<(.*?)>>>\s*\(", re.DOTALL)
 
 
 def _start_of_kernel(text: str, end: int) -> int:
-    """Return where the name of the kernel begins that ends at ``end``: an identifier, perhaps with template arguments."""
+    """Return where the name of the kernel begins that ends at ``end``: an identifier, perhaps with
+    template arguments.
+    """
     at, depth = end, 0
     while at > 0:
         c = text[at - 1]
@@ -39,7 +43,9 @@ def _closing(text: str, opening: int) -> int:
 
 
 def _fresh_shared_memory(declaration: re.Match[str]) -> str:
-    """Have the first thread of a block that comes to a declaration spoil what an earlier block has left there."""
+    """Have the first thread of a block that comes to a declaration spoil what an earlier block has
+    left there.
+    """
     items, depth, start, text = [], 0, 0, declaration.group(1)
     for at, c in enumerate(text):
         depth += (c in "<([") - (c in ">)]")
@@ -74,7 +80,9 @@ def _with_checked_bounds(text: str) -> str:
 
 
 def translated(name: Path, strict: bool = False) -> str:
-    """Return the text of a file for g++; every line keeps its number. ``strict``: with what ``include/strict.hpp`` checks."""
+    """Return the text of a file for g++; every line keeps its number. ``strict``: with what
+    ``include/strict.hpp`` checks.
+    """
     text = name.read_text()
     if name.suffix in {".cu", ".cuh", ".hpp"}:
         text = text.replace("__CUDACC__", "CANDELABRA_EMULATED_DEVICE_CODE")
@@ -92,7 +100,8 @@ def translated(name: Path, strict: bool = False) -> str:
 
 
 def translate_folder(source: Path, target: Path, strict: bool = False) -> list[Path]:
-    """Write the translation of all sources below ``source`` to ``target``, touching only what has changed.
+    """Write the translation of all sources below ``source`` to ``target``, touching only what has
+    changed.
 
     Returns
     -------

@@ -1,13 +1,13 @@
-// A device that is made up, for the allocator: a counter of bytes, addresses that are never touched, and streams whose work is done
-// when the test says so.
+// A device that is made up, for the allocator: a counter of bytes, addresses that are never
+// touched, and streams whose work is done when the test says so.
 #pragma once
 
 #include <map>
 #include <set>
 #include <vector>
 
-#include "memory/allocator.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cuda {
 
@@ -36,7 +36,8 @@ class FakeSource : public MemorySource {
   }
   void free(void* memory, size_t bytes) override {
     const auto found = blocks.find(static_cast<char*>(memory));
-    if (found == blocks.end() || found->second != bytes) throw failure(CB_RUNTIME_ERROR, "freed what was not allocated");
+    if (found == blocks.end() || found->second != bytes)
+      throw failure(CB_RUNTIME_ERROR, "freed what was not allocated");
     used -= static_cast<int64_t>(bytes);
     ++frees;
     blocks.erase(found);
@@ -59,7 +60,8 @@ class FakeSource : public MemorySource {
   }
   void unmap(void* at, size_t bytes) override {
     for (size_t done = 0; done < bytes; done += page)
-      if (!pages.erase(static_cast<char*>(at) + done)) throw failure(CB_RUNTIME_ERROR, "unmapped a page that was not mapped");
+      if (!pages.erase(static_cast<char*>(at) + done))
+        throw failure(CB_RUNTIME_ERROR, "unmapped a page that was not mapped");
     used -= static_cast<int64_t>(bytes);
     ++frees;
   }

@@ -1,12 +1,13 @@
-// What of the backend runs without a GPU: the allocator over a made-up device, and the arithmetic of indices.
+// What of the backend runs without a GPU: the allocator over a made-up device, and the arithmetic
+// of indices.
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <random>
 #include <thread>
 
-#include "fake_source.hpp"
 #include "drivers/iterate.hpp"
+#include "fake_source.hpp"
 
 using namespace candelabra::cuda;
 
@@ -181,7 +182,8 @@ void expandable_segments() {
   EXPECT(d == a + 40 * MiB);
   f.allocator.deallocate(d);
   f.allocator.empty_cache();
-  EXPECT(f.source->used == static_cast<int64_t>(40 * MiB));  // what is behind the last block in use went back
+  // What is behind the last block in use went back
+  EXPECT(f.source->used == static_cast<int64_t>(40 * MiB));
   EXPECT(f.source->pages.size() == 20);
   f.allocator.deallocate(c);
   f.allocator.empty_cache();
@@ -242,7 +244,8 @@ void pools_of_threads() {
   f.allocator.end_pool_of_thread(outer);
   EXPECT(f.source->allocations == 3);
   void* after = f.allocator.allocate(4096, nullptr);
-  EXPECT(after != a && after != b && f.source->allocations == 3);  // beside the other thread's, in the ordinary pool
+  // Beside the other thread's, in the ordinary pool
+  EXPECT(after != a && after != b && f.source->allocations == 3);
   for (void* memory : {a, b, elsewhere, after}) f.allocator.deallocate(memory);
   f.allocator.empty_cache();
   EXPECT(f.source->frees == 1);
@@ -278,8 +281,8 @@ void caching_can_be_switched() {
 }
 
 void options_are_checked() {
-  for (const char* text : {"max_split_size_mb:1", "nonsense:3", "garbage_collection_threshold:2", "expandable_segments:maybe",
-                           "roundup_power2_divisions:3"}) {
+  for (const char* text : {"max_split_size_mb:1", "nonsense:3", "garbage_collection_threshold:2",
+                           "expandable_segments:maybe", "roundup_power2_divisions:3"}) {
     bool refused = false;
     try {
       AllocatorOptions::parse(text);
@@ -307,10 +310,12 @@ void blocks_of_their_own_without_caching() {
   void* c = f.allocator.allocate(100, nullptr);
   EXPECT(f.source->frees == 2);
   f.allocator.deallocate(c);
-  EXPECT(f.source->used == 0 && f.allocator.details().reserved.current == 0 && f.allocator.details().active.current == 0);
+  EXPECT(f.source->used == 0 && f.allocator.details().reserved.current == 0 &&
+         f.allocator.details().active.current == 0);
 }
 
-// Blocks of random sizes on several streams: none overlaps another in use, all figures agree, and in the end all memory goes back.
+// Blocks of random sizes on several streams: none overlaps another in use, all figures agree, and
+// in the end all memory goes back.
 void random_use(bool expandable) {
   AllocatorOptions options;
   options.expandable_segments = expandable;
@@ -379,10 +384,12 @@ void random_use(bool expandable) {
 
 void division() {
   std::mt19937 random(3);
-  for (int64_t divisor : {1, 2, 3, 5, 7, 10, 31, 32, 33, 641, 65535, 65536, 65537, 1000000007, 2147483646, 2147483647}) {
+  for (int64_t divisor :
+       {1, 2, 3, 5, 7, 10, 31, 32, 33, 641, 65535, 65536, 65537, 1000000007, 2147483646, 2147483647}) {
     const Divider divider(divisor);
     for (int i = 0; i < 2000; ++i) {
-      const uint32_t n = i < 100 ? static_cast<uint32_t>(divisor) * static_cast<uint32_t>(i) % 0x7fffffffu : random() % 0x80000000u;
+      const uint32_t n =
+          i < 100 ? static_cast<uint32_t>(divisor) * static_cast<uint32_t>(i) % 0x7fffffffu : random() % 0x80000000u;
       if (divider.quotient(n) != n / static_cast<uint32_t>(divisor)) return expect(false, "division", __LINE__);
     }
     EXPECT(divider.quotient(0x7fffffffu) == 0x7fffffffu / static_cast<uint32_t>(divisor));

@@ -1,6 +1,7 @@
-/* A device that is made up: its memory is shelves, anonymous files that are mapped, which other processes open as long as the
- * process that made them lives. It behaves as the drivers of GPUs do: a handle cannot be opened in its own process, a second time,
- * or after a fork, and describe() tells what was asked for. SHELVES names the devices that are visible, "0,1" by default. */
+/* A device that is made up: its memory is shelves, anonymous files that are mapped, which other processes open as long
+ * as the process that made them lives. It behaves as the drivers of GPUs do: a handle cannot be opened in its own
+ * process, a second time, or after a fork, and describe() tells what was asked for. SHELVES names the devices that are
+ * visible, "0,1" by default. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,7 +69,8 @@ static int32_t stream_synchronize(int32_t device, void* stream) {
 
 static shelf* find(const void* address) {
   for (int i = 0; i < MOST; ++i)
-    if (shelves[i].base && (const char*)address >= shelves[i].base && (const char*)address < shelves[i].base + shelves[i].bytes)
+    if (shelves[i].base && (const char*)address >= shelves[i].base &&
+        (const char*)address < shelves[i].base + shelves[i].bytes)
       return &shelves[i];
   return NULL;
 }
@@ -90,7 +92,8 @@ static int32_t allocate(int32_t device, size_t bytes, void* stream, void** resul
   (void)device, (void)stream;
   if (usable()) return CB_RUNTIME_ERROR;
   int descriptor = memfd_create("shelf", MFD_CLOEXEC);
-  if (descriptor < 0 || ftruncate(descriptor, (off_t)bytes + LEAD)) return fail(CB_OUT_OF_MEMORY, "no file for a shelf");
+  if (descriptor < 0 || ftruncate(descriptor, (off_t)bytes + LEAD))
+    return fail(CB_OUT_OF_MEMORY, "no file for a shelf");
   char* base;
   int32_t status = put(descriptor, bytes + LEAD, 1, &base);
   if (status) return close(descriptor), status;
@@ -185,7 +188,8 @@ static int32_t refused(cb_call* call) {
 }
 static float* at(const cb_tensor* tensor, int64_t index) {
   int64_t offset = 0;
-  for (int d = tensor->ndim; d-- > 0; index /= tensor->sizes[d]) offset += index % tensor->sizes[d] * tensor->strides[d];
+  for (int d = tensor->ndim; d-- > 0; index /= tensor->sizes[d])
+    offset += index % tensor->sizes[d] * tensor->strides[d];
   return (float*)tensor->data + offset;
 }
 static int32_t add(cb_call* call) {
@@ -212,8 +216,8 @@ static int32_t copy_elements(cb_call* call) {
 
 static const char* describe(void) {
   static char text[256];
-  snprintf(text, sizeof text, "allocated=%ld opened=%ld events=%ld waits=%ld synchronizations=%ld", now.allocated, now.opened,
-           events.alive, events.waits, now.synchronizations);
+  snprintf(text, sizeof text, "allocated=%ld opened=%ld events=%ld waits=%ld synchronizations=%ld", now.allocated,
+           now.opened, events.alive, events.waits, now.synchronizations);
   return text;
 }
 

@@ -29,7 +29,9 @@ def test_sequential_as_a_list():
     net.extend(nn.Sequential(nn.ReLU()))
     del net[1:]
     assert len(net) == 1
-    assert len(nn.Sequential(a) + nn.Sequential(b)) == 2 and len(nn.Sequential(a, b) * 2) == 4 == len(2 * nn.Sequential(a, b))
+    assert len(nn.Sequential(a) + nn.Sequential(b)) == 2 and len(nn.Sequential(a, b) * 2) == 4 == len(
+        2 * nn.Sequential(a, b)
+    )
     net *= 3
     net += nn.Sequential(b)
     assert list(net) == [a, a, a, b]
@@ -38,7 +40,10 @@ def test_sequential_as_a_list():
 
 
 def test_sequential_calls_in_order():
-    assert nn.Sequential(nn.Flatten(0), nn.Identity(), nn.ReLU())(candelabra.tensor([[-1.0, 2.0]])).tolist() == [0.0, 2.0]
+    assert nn.Sequential(nn.Flatten(0), nn.Identity(), nn.ReLU())(candelabra.tensor([[-1.0, 2.0]])).tolist() == [
+        0.0,
+        2.0,
+    ]
     assert nn.Sequential()(3) == 3
 
 
@@ -139,7 +144,9 @@ def test_parameter_list():
 @pytest.mark.host_only("texts without a device")
 def test_parameter_dict():
     chosen = nn.ParameterDict({"a": candelabra.ones(2), "b": 3})
-    assert isinstance(chosen["a"], nn.Parameter) and chosen["b"] == 3 and list(chosen) == ["a", "b"] and len(chosen) == 2
+    assert (
+        isinstance(chosen["a"], nn.Parameter) and chosen["b"] == 3 and list(chosen) == ["a", "b"] and len(chosen) == 2
+    )
     assert chosen.get("z") is None and chosen.get("b") == 3 and "a" in chosen and list(reversed(chosen)) == ["b", "a"]
     assert chosen.setdefault("c", candelabra.ones(1)) is chosen["c"] and chosen.setdefault("c") is chosen["c"]
     other = chosen | nn.ParameterDict({"d": 1})

@@ -1,4 +1,6 @@
-"""Three dimensions, unpooling, adaptive softmax, bags, shuffles, further losses and normalizations, against NumPy."""
+"""Three dimensions, unpooling, adaptive softmax, bags, shuffles, further losses and normalizations,
+against NumPy.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,9 @@ def test_convolution_in_three_dimensions(rng):
     transposed.weight = plain.weight
     y = rng.standard_normal((2, 3, 2, 2, 3))
     np.testing.assert_allclose(
-        (array(plain(tensor(x[:, :, :, :4]))) * y).sum(), (array(transposed(tensor(y))) * x[:, :, :, :4]).sum(), rtol=1e-10
+        (array(plain(tensor(x[:, :, :, :4]))) * y).sum(),
+        (array(transposed(tensor(y))) * x[:, :, :, :4]).sum(),
+        rtol=1e-10,
     )
     assert transposed(tensor(y), output_size=(5, 5, 6)).shape == (2, 2, 5, 5, 6)
 
@@ -43,7 +47,9 @@ def test_pooling_in_three_dimensions(rng):
     assert_close(nn.AdaptiveAvgPool3d((2, 1, 3))(tensor(x)), windows(x, (2, 5, 2), (2, 5, 2)).mean((-3, -2, -1)))
     values, places = nn.AdaptiveMaxPool3d((2, 1, 3), return_indices=True)(tensor(x))
     assert_close(values, windows(x, (2, 5, 2), (2, 5, 2)).max((-3, -2, -1)))
-    assert_close(values, np.take_along_axis(x.reshape(2, 3, -1), array(places).reshape(2, 3, -1), 2).reshape(2, 3, 2, 1, 3))
+    assert_close(
+        values, np.take_along_axis(x.reshape(2, 3, -1), array(places).reshape(2, 3, -1), 2).reshape(2, 3, 2, 1, 3)
+    )
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

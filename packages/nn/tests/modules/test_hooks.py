@@ -74,7 +74,9 @@ def test_hooks_of_all_modules():
     handles = [
         hooks.register_module_forward_pre_hook(lambda module, args: calls.append(("pre", type(module).__name__))),
         hooks.register_module_forward_hook(lambda module, args, output: output + 1),
-        hooks.register_module_forward_hook(lambda module, args, kwargs, output: None, with_kwargs=True, always_call=True),
+        hooks.register_module_forward_hook(
+            lambda module, args, kwargs, output: None, with_kwargs=True, always_call=True
+        ),
     ]
     try:
         assert nn.Sequential(Add(), Add())(candelabra.tensor(0.0)).item() == 3

@@ -121,7 +121,12 @@ def test_generator():
 
 def test_parameters_can_be_filled():
     weight = nn.Parameter(candelabra.zeros(4, 4))
-    assert init.xavier_uniform_(weight) is weight and weight.is_leaf and weight.requires_grad and weight.abs().sum().item() > 0
+    assert (
+        init.xavier_uniform_(weight) is weight
+        and weight.is_leaf
+        and weight.requires_grad
+        and weight.abs().sum().item() > 0
+    )
 
 
 @pytest.mark.parametrize(

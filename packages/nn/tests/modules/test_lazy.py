@@ -28,7 +28,9 @@ LAYERS = [
 ]
 
 
-@pytest.mark.parametrize(("lazy", "arguments", "eager", "full", "x"), LAYERS, ids=lambda v: getattr(v, "__name__", None))
+@pytest.mark.parametrize(
+    ("lazy", "arguments", "eager", "full", "x"), LAYERS, ids=lambda v: getattr(v, "__name__", None)
+)
 def test_first_call(lazy, arguments, eager, full, x):
     layer, other = lazy(*arguments), eager(*full)
     assert layer.has_uninitialized_params() and all(is_lazy(p) for p in layer.parameters())
@@ -40,7 +42,9 @@ def test_first_call(lazy, arguments, eager, full, x):
     assert not layer._forward_pre_hooks and not layer._load_state_dict_pre_hooks
 
 
-@pytest.mark.parametrize(("lazy", "arguments", "eager", "full", "x"), LAYERS, ids=lambda v: getattr(v, "__name__", None))
+@pytest.mark.parametrize(
+    ("lazy", "arguments", "eager", "full", "x"), LAYERS, ids=lambda v: getattr(v, "__name__", None)
+)
 def test_loading_gives_shapes(lazy, arguments, eager, full, x):
     layer, other = lazy(*arguments), eager(*full)
     layer.load_state_dict(other.state_dict())
@@ -63,7 +67,10 @@ def test_copies_and_conversion():
     assert layer(ones(2, 5, dtype=candelabra.float64)).dtype is candelabra.float64
     assert type(layer) is nn.Linear and not layer._forward_pre_hooks
     norm = nn.LazyBatchNorm1d().double()
-    assert norm(ones(3, 2, dtype=candelabra.float64)).dtype is candelabra.float64 and norm.running_mean.dtype is candelabra.float64
+    assert (
+        norm(ones(3, 2, dtype=candelabra.float64)).dtype is candelabra.float64
+        and norm.running_mean.dtype is candelabra.float64
+    )
     net = nn.Sequential(nn.LazyConv2d(2, 1), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2, bias=False))
     copied = copy.deepcopy(net)
     net(ones(2, 3, 4, 4))
@@ -76,7 +83,13 @@ def test_uninitialized():
     weight, buffer = UninitializedParameter(dtype=candelabra.float64), UninitializedBuffer()
     assert repr(weight) == "<UninitializedParameter>" and repr(buffer) == "<UninitializedBuffer>"
     assert weight.requires_grad and not buffer.requires_grad and isinstance(buffer, nn.Buffer)
-    for act in (lambda: weight.sum(), lambda: weight + 1, lambda: 2 * weight, lambda: weight @ weight, lambda: weight[0]):
+    for act in (
+        lambda: weight.sum(),
+        lambda: weight + 1,
+        lambda: 2 * weight,
+        lambda: weight @ weight,
+        lambda: weight[0],
+    ):
         with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
             act()
     with pytest.raises(RuntimeError, match="Can't share memory"):

@@ -43,7 +43,12 @@ def test_shared_members_are_listed_once():
     shared = nn.Linear(2, 2)
     net = nn.Sequential(shared, nn.ReLU(), shared)
     assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias"]
-    assert [name for name, _ in net.named_parameters(remove_duplicate=False)] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert [name for name, _ in net.named_parameters(remove_duplicate=False)] == [
+        "0.weight",
+        "0.bias",
+        "2.weight",
+        "2.bias",
+    ]
     assert [name for name, _ in net.named_modules()] == ["", "0", "1"]
     assert len(list(net.children())) == 2
     assert [name for name, _ in net.named_modules(remove_duplicate=False)] == ["", "0", "1", "2"]

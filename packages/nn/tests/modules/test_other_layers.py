@@ -49,10 +49,18 @@ def test_one_hot():
         (lambda: F.one_hot(tensor([-1])), RuntimeError, "Class values must be non-negative."),
         (lambda: F.one_hot(tensor([3]), 2), RuntimeError, "Class values must be smaller than num_classes."),
         (lambda: F.one_hot(tensor([3]), 0), RuntimeError, "num_classes should be positive"),
-        (lambda: F.one_hot(tensor(np.zeros(0, int))), RuntimeError, "Can not infer total number of classes from empty tensor."),
+        (
+            lambda: F.one_hot(tensor(np.zeros(0, int))),
+            RuntimeError,
+            "Can not infer total number of classes from empty tensor.",
+        ),
         (lambda: F.embedding(tensor([7]), ones(2, 2)), IndexError, "index 7 is out of bounds"),
         (lambda: F.embedding(tensor([1.0]), ones(2, 2)), RuntimeError, "Expected tensor for argument #1 'indices'"),
-        (lambda: F.embedding(tensor([1]), ones(2, 2), padding_idx=2), AssertionError, "Padding_idx must be within num_embeddings"),
+        (
+            lambda: F.embedding(tensor([1]), ones(2, 2), padding_idx=2),
+            AssertionError,
+            "Padding_idx must be within num_embeddings",
+        ),
         (lambda: F.dropout(ones(2), -0.1), ValueError, "dropout probability has to be between 0 and 1, but got -0.1"),
         (lambda: F.dropout1d(ones(2)), RuntimeError, "Expected 2D or 3D input, but received a 1D input"),
         (lambda: F.feature_alpha_dropout(ones(2), training=True), RuntimeError, "requires at least 2 dimensions"),
@@ -79,7 +87,9 @@ def test_one_hot():
             "at least 2 dimensional",
         ),
         (
-            lambda: F.scaled_dot_product_attention(ones(2, 2), ones(2, 2), ones(2, 2), attn_mask=ones(2, 2), is_causal=True),
+            lambda: F.scaled_dot_product_attention(
+                ones(2, 2), ones(2, 2), ones(2, 2), attn_mask=ones(2, 2), is_causal=True
+            ),
             RuntimeError,
             "Explicit attn_mask should not be set when is_causal=True",
         ),
@@ -190,14 +200,18 @@ def test_padding_layers(rng):
     ):
         assert_close(getattr(nn, name)(2)(tensor(x[0])), np.pad(x[0], [(0, 0), (0, 0), (2, 2)], mode))
     assert_close(nn.ConstantPad2d(1, 3.5)(tensor(x)), np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=3.5))
-    assert_close(nn.ConstantPad1d((0, 1), -1.0)(tensor(x[0])), np.pad(x[0], [(0, 0), (0, 0), (0, 1)], constant_values=-1))
+    assert_close(
+        nn.ConstantPad1d((0, 1), -1.0)(tensor(x[0])), np.pad(x[0], [(0, 0), (0, 0), (0, 1)], constant_values=-1)
+    )
 
 
 def test_distances(rng):
     x, y = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
     cosines = [1 - distance.cosine(a, b) for a, b in zip(x, y, strict=True)]
     assert_close(nn.CosineSimilarity()(tensor(x), tensor(y)), cosines)
-    assert_close(F.cosine_similarity(tensor(x[:, None]), tensor(y[None]), dim=2), 1 - distance.cdist(x, y, "cosine"), atol=1e-10)
+    assert_close(
+        F.cosine_similarity(tensor(x[:, None]), tensor(y[None]), dim=2), 1 - distance.cdist(x, y, "cosine"), atol=1e-10
+    )
     assert_close(F.cosine_similarity(tensor(np.zeros(2)), tensor(np.ones(2)), 0), 0.0)
     for p in (1.0, 2.0, 3.0, np.inf):
         expected = np.linalg.norm(x - y + 1e-6, p, 1)
@@ -224,7 +238,9 @@ def test_attention(rng):
     seen[2] = False
     blind = array(F.scaled_dot_product_attention(*t, tensor(seen)))
     assert (blind[:, :, 2] == 0).all() and np.isfinite(blind).all()
-    shared = F.scaled_dot_product_attention(tensor(rng.standard_normal((1, 6, 5, 4))), t[0][:1], t[0][:1], enable_gqa=True)
+    shared = F.scaled_dot_product_attention(
+        tensor(rng.standard_normal((1, 6, 5, 4))), t[0][:1], t[0][:1], enable_gqa=True
+    )
     assert shared.shape == (1, 6, 5, 4)
     assert (array(F.scaled_dot_product_attention(*t, dropout_p=1.0)) == 0).all()
 

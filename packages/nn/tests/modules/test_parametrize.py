@@ -1,4 +1,6 @@
-"""Parametrizations: the machinery, and orthogonal, spectral and weight normalization with their older forms."""
+"""Parametrizations: the machinery, and orthogonal, spectral and weight normalization with their
+older forms.
+"""
 
 import copy
 import pickle
@@ -68,7 +70,9 @@ def test_copies_are_independent():
     parametrize.remove_parametrizations(copied, "weight", leave_parametrized=False)
     assert (array(copied.weight) == 4).all() and parametrize.is_parametrized(layer, "weight")
     assert layer.weight.shape == (2, 2)
-    with pytest.raises(RuntimeError, match="Serialization of parametrized modules is only supported through state_dict"):
+    with pytest.raises(
+        RuntimeError, match="Serialization of parametrized modules is only supported through state_dict"
+    ):
         pickle.dumps(layer)
 
 
@@ -117,7 +121,10 @@ def returning(value, inverse=None):
         (returning(lambda x: 3), "A parametrization must return a tensor. Got int."),
         (returning(lambda x: x, lambda x: 3), "'right_inverse' must return a Tensor or a Sequence of tensors"),
         (returning(lambda x: x, lambda x: [3]), "Got element 0 of the sequence with type int"),
-        (returning(lambda x: x, lambda x: x.double()), "When `right_inverse` outputs one tensor, it may not change the dtype"),
+        (
+            returning(lambda x: x, lambda x: x.double()),
+            "When `right_inverse` outputs one tensor, it may not change the dtype",
+        ),
     ],
 )
 def test_refused(module, text):
@@ -147,7 +154,9 @@ def test_errors():
     layer = parametrize.register_parametrization(nn.Linear(2, 3), "weight", returning(lambda x: x))
     with pytest.raises(RuntimeError, match="does not implement right_inverse"):
         layer.weight = candelabra.ones(3, 2)
-    with pytest.raises(ValueError, match="does not have a parameter, a buffer, or a parametrized element with name 'x'"):
+    with pytest.raises(
+        ValueError, match="does not have a parameter, a buffer, or a parametrized element with name 'x'"
+    ):
         parametrize.register_parametrization(layer, "x", Half())
     with pytest.raises(ValueError, match="does not have a parametrization on bias"):
         parametrize.remove_parametrizations(layer, "bias")
@@ -182,7 +191,8 @@ def test_orthogonal(kind, shape, dtype):
         wide = shape[-2] <= shape[-1]
         product = w @ w.conj().swapaxes(-1, -2) if wide else w.conj().swapaxes(-1, -2) @ w
         np.testing.assert_allclose(product, np.broadcast_to(np.eye(min(shape[-2:])), product.shape), atol=1e-12)
-        # Whatever the original is; the signs on the diagonal of reflections are no numbers to train.
+        # Whatever the original is; the signs on the diagonal of reflections are no numbers to
+        # train.
         with candelabra.no_grad():
             original.add_(0.3 * candelabra.randn(shape, dtype=dtype).tril(-1))
 
@@ -196,7 +206,10 @@ def test_orthogonal_keeps_an_orthogonal_weight_and_follows_the_formulas(rng):
         assert_close(parametrizations.orthogonal(copy.deepcopy(layer), "weight", kind).weight, q, atol=1e-10)
     x = np.tril(rng.standard_normal((3, 3)))
     skew = x - x.T
-    for kind, expected in (("matrix_exp", expm(skew)), ("cayley", np.linalg.solve(np.eye(3) - skew / 2, np.eye(3) + skew / 2))):
+    for kind, expected in (
+        ("matrix_exp", expm(skew)),
+        ("cayley", np.linalg.solve(np.eye(3) - skew / 2, np.eye(3) + skew / 2)),
+    ):
         plain = parametrizations.orthogonal(copy.deepcopy(layer), "weight", kind, use_trivialization=False)
         with candelabra.no_grad():
             plain.parametrizations.weight.original.copy_(tensor(x))
@@ -208,7 +221,10 @@ def test_orthogonal_keeps_an_orthogonal_weight_and_follows_the_formulas(rng):
 
 
 def test_orthogonal_errors():
-    for name, text in (("x", "has no parameter or buffer with name 'x'"), ("bias", "Expected a matrix or batch of matrices")):
+    for name, text in (
+        ("x", "has no parameter or buffer with name 'x'"),
+        ("bias", "Expected a matrix or batch of matrices"),
+    ):
         with pytest.raises(ValueError, match=text):
             parametrizations.orthogonal(nn.Linear(2, 2), name)
     with pytest.raises(ValueError, match="orthogonal_map has to be one of"):
@@ -242,7 +258,8 @@ def test_weight_norm(dim):
 
 @pytest.mark.filterwarnings("ignore:`nn.utils.weight_norm`")
 @pytest.mark.parametrize(
-    "make", [lambda: nn.Linear(3, 4, **F64), lambda: nn.Conv2d(2, 3, 2, **F64), lambda: nn.ConvTranspose1d(2, 3, 2, **F64)]
+    "make",
+    [lambda: nn.Linear(3, 4, **F64), lambda: nn.Conv2d(2, 3, 2, **F64), lambda: nn.ConvTranspose1d(2, 3, 2, **F64)],
 )
 def test_spectral_norm(make):
     for function in (parametrizations.spectral_norm, nn.utils.spectral_norm):

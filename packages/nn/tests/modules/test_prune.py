@@ -28,7 +28,11 @@ def test_l1(layer):
     prune.l1_unstructured(layer, "weight", amount=2)
     assert_close(layer.weight, np.where(before > 5, before, 0))
     (hook,) = layer._forward_pre_hooks.values()
-    assert isinstance(hook, prune.PruningContainer) and len(hook) == 2 and [type(m) for m in hook] == [prune.L1Unstructured] * 2
+    assert (
+        isinstance(hook, prune.PruningContainer)
+        and len(hook) == 2
+        and [type(m) for m in hook] == [prune.L1Unstructured] * 2
+    )
     assert isinstance(hook[0], prune.L1Unstructured)
     # What is masked stays zero when the original changes.
     with candelabra.no_grad():

@@ -11,8 +11,8 @@ TEXTS = {
     "Bilinear(in1_features=2, in2_features=3, out_features=4, bias=True)": lambda: nn.Bilinear(2, 3, 4),
     "Identity()": lambda: nn.Identity(),
     "Conv2d(4, 6, kernel_size=(3, 3), stride=(1, 1))": lambda: nn.Conv2d(4, 6, 3),
-    "Conv2d(4, 6, kernel_size=(3, 2), stride=(2, 2), padding=(1, 0), dilation=(2, 2), groups=2, bias=False)": lambda: nn.Conv2d(
-        4, 6, (3, 2), 2, (1, 0), 2, 2, False
+    "Conv2d(4, 6, kernel_size=(3, 2), stride=(2, 2), padding=(1, 0), dilation=(2, 2), groups=2, bias=False)": lambda: (
+        nn.Conv2d(4, 6, (3, 2), 2, (1, 0), 2, 2, False)
     ),
     "Conv2d(4, 6, kernel_size=(3, 3), stride=(1, 1), padding=same, padding_mode=circular)": lambda: nn.Conv2d(
         4, 6, 3, padding="same", padding_mode="circular"
@@ -23,14 +23,20 @@ TEXTS = {
     ),
     "ConvTranspose1d(4, 6, kernel_size=(3,), stride=(1,))": lambda: nn.ConvTranspose1d(4, 6, 3),
     "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)": lambda: nn.MaxPool2d(2),
-    "MaxPool1d(kernel_size=3, stride=1, padding=1, dilation=2, ceil_mode=True)": lambda: nn.MaxPool1d(3, 1, 1, 2, ceil_mode=True),
+    "MaxPool1d(kernel_size=3, stride=1, padding=1, dilation=2, ceil_mode=True)": lambda: nn.MaxPool1d(
+        3, 1, 1, 2, ceil_mode=True
+    ),
     "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))": lambda: nn.AvgPool1d(2),
     "AvgPool2d(kernel_size=(2, 3), stride=(2, 3), padding=0)": lambda: nn.AvgPool2d((2, 3)),
     "AdaptiveAvgPool2d(output_size=(None, 3))": lambda: nn.AdaptiveAvgPool2d((None, 3)),
     "AdaptiveMaxPool1d(output_size=2)": lambda: nn.AdaptiveMaxPool1d(2),
     "LPPool2d(norm_type=2, kernel_size=3, stride=None, ceil_mode=False)": lambda: nn.LPPool2d(2, 3),
-    "BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)": lambda: nn.BatchNorm2d(4),
-    "InstanceNorm1d(4, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)": lambda: nn.InstanceNorm1d(4),
+    "BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)": lambda: nn.BatchNorm2d(
+        4
+    ),
+    "InstanceNorm1d(4, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)": lambda: (
+        nn.InstanceNorm1d(4)
+    ),
     "LayerNorm((4, 3), eps=1e-05, elementwise_affine=True, bias=False)": lambda: nn.LayerNorm((4, 3), bias=False),
     "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)": lambda: nn.GroupNorm(2, 4),
     "RMSNorm((4,), eps=None, elementwise_affine=True)": lambda: nn.RMSNorm(4),
@@ -66,7 +72,9 @@ TEXTS = {
     "AvgPool3d(kernel_size=2, stride=2, padding=0)": lambda: nn.AvgPool3d(2),
     "MaxUnpool2d(kernel_size=(2, 2), stride=(3, 3), padding=(1, 1))": lambda: nn.MaxUnpool2d(2, 3, 1),
     "FractionalMaxPool2d()": lambda: nn.FractionalMaxPool2d(2, 3),
-    "SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)": lambda: nn.SyncBatchNorm(2),
+    "SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)": lambda: (
+        nn.SyncBatchNorm(2)
+    ),
     "CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)": lambda: nn.CrossMapLRN2d(3),
     "EmbeddingBag(4, 3, mode='max', padding_idx=1)": lambda: nn.EmbeddingBag(4, 3, mode="max", padding_idx=1),
     "Fold(output_size=4, kernel_size=2, dilation=1, padding=0, stride=1)": lambda: nn.Fold(4, 2),
@@ -88,7 +96,9 @@ TEXTS = {
     ),
     "DataParallel(\n  (module): ReLU()\n)": lambda: nn.DataParallel(nn.ReLU()),
     "CrossEntropyLoss()": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
-    "TripletMarginWithDistanceLoss(\n  (distance_function): PairwiseDistance()\n)": lambda: nn.TripletMarginWithDistanceLoss(),
+    "TripletMarginWithDistanceLoss(\n  (distance_function): PairwiseDistance()\n)": lambda: (
+        nn.TripletMarginWithDistanceLoss()
+    ),
 }
 
 
@@ -110,7 +120,11 @@ def test_repr(text):
         (lambda: nn.Conv2d(6, 4, 3, groups=3), ValueError, "out_channels must be divisible by groups"),
         (lambda: nn.Conv2d(6, 4, 3, groups=0), ValueError, "groups must be a positive integer"),
         (lambda: nn.Conv2d(6, 4, 3, padding_mode="x"), ValueError, "padding_mode must be one of"),
-        (lambda: nn.ConvTranspose2d(4, 4, 3, padding_mode="reflect"), ValueError, 'Only "zeros" padding mode is supported for'),
+        (
+            lambda: nn.ConvTranspose2d(4, 4, 3, padding_mode="reflect"),
+            ValueError,
+            'Only "zeros" padding mode is supported for',
+        ),
         (lambda: nn.ConvTranspose1d(4, 4, 3, padding="same"), TypeError, "must be a number or a tuple of numbers"),
         (lambda: nn.GroupNorm(3, 4), ValueError, "num_channels (4) must be divisible by num_groups (3)"),
         (lambda: nn.Embedding(3, 4, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
@@ -122,12 +136,32 @@ def test_repr(text):
         (lambda: nn.MultiMarginLoss(3), ValueError, "only p == 1 and p == 2 supported"),
         (lambda: nn.TripletMarginLoss(-1.0), ValueError, "expected margin to be greater than 0"),
         (lambda: nn.EmbeddingBag(3, 4, padding_idx=3), AssertionError, "padding_idx must be within num_embeddings"),
-        (lambda: nn.FractionalMaxPool2d(2), ValueError, "requires specifying either an output size, or a pooling ratio"),
-        (lambda: nn.FractionalMaxPool2d(2, 2, 0.5), ValueError, "only one of output_size and output_ratio may be specified"),
-        (lambda: nn.FractionalMaxPool3d(2, output_ratio=1.5), ValueError, "output_ratio must be between 0 and 1 (got 1.5)"),
+        (
+            lambda: nn.FractionalMaxPool2d(2),
+            ValueError,
+            "requires specifying either an output size, or a pooling ratio",
+        ),
+        (
+            lambda: nn.FractionalMaxPool2d(2, 2, 0.5),
+            ValueError,
+            "only one of output_size and output_ratio may be specified",
+        ),
+        (
+            lambda: nn.FractionalMaxPool3d(2, output_ratio=1.5),
+            ValueError,
+            "output_ratio must be between 0 and 1 (got 1.5)",
+        ),
         (lambda: nn.FractionalMaxPool2d(0, 2), ValueError, "kernel_size must be an integer greater than zero"),
-        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, []), ValueError, "cutoffs should be a sequence of length larger than 0"),
-        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3]), ValueError, "sequence of unique, positive integers sorted"),
+        (
+            lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, []),
+            ValueError,
+            "cutoffs should be a sequence of length larger than 0",
+        ),
+        (
+            lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3]),
+            ValueError,
+            "sequence of unique, positive integers sorted",
+        ),
         (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 9]), ValueError, "each value is between 1 and n_classes-1"),
         (lambda: nn.HuberLoss(delta=1j), TypeError, "delta must be a float or int, got: <class 'complex'>"),
         (

@@ -13,7 +13,15 @@ def net():
     return nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3)))
 
 
-KEYS = ["0.weight", "0.bias", "1.0.weight", "1.0.bias", "1.0.running_mean", "1.0.running_var", "1.0.num_batches_tracked"]
+KEYS = [
+    "0.weight",
+    "0.bias",
+    "1.0.weight",
+    "1.0.bias",
+    "1.0.running_mean",
+    "1.0.running_var",
+    "1.0.num_batches_tracked",
+]
 
 
 def test_contents():
@@ -139,9 +147,15 @@ def test_hooks():
     model = nn.Sequential(nn.Linear(1, 1))
     calls = []
     handles = [
-        model[0].register_state_dict_pre_hook(lambda module, prefix, keep_vars: calls.append(("pre", prefix, keep_vars))),
-        model[0].register_state_dict_post_hook(lambda module, state, prefix, metadata: state.update({prefix + "more": 1})),
-        model[0].register_load_state_dict_pre_hook(lambda module, state, prefix, *rest: state.pop(prefix + "more", None)),
+        model[0].register_state_dict_pre_hook(
+            lambda module, prefix, keep_vars: calls.append(("pre", prefix, keep_vars))
+        ),
+        model[0].register_state_dict_post_hook(
+            lambda module, state, prefix, metadata: state.update({prefix + "more": 1})
+        ),
+        model[0].register_load_state_dict_pre_hook(
+            lambda module, state, prefix, *rest: state.pop(prefix + "more", None)
+        ),
         model.register_load_state_dict_post_hook(lambda module, keys: calls.append(("post", list(keys.missing_keys)))),
     ]
     state = model.state_dict()

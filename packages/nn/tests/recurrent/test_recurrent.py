@@ -44,7 +44,9 @@ def run(name, x, initial, params, layers, directions):
 
 @pytest.fixture(params=sorted(KINDS))
 def net(request, rng):
-    """Name, parameters, initial states and how they are handed over, of two layers of two directions."""
+    """Name, parameters, initial states and how they are handed over, of two layers of two
+    directions.
+    """
     name, gates, hidden = request.param, KINDS[request.param], 3
     params = []
     for layer in range(2):
@@ -146,7 +148,10 @@ def test_errors():
         ("same dtype", lambda: candelabra.rnn_tanh(x, h.double(), w, False, *rest)),
         ("three dimensions", lambda: candelabra.rnn_tanh(x[0], h, w, False, *rest)),
         ("two hidden states", lambda: candelabra.lstm(x, [h], w, False, *rest)),
-        ("must add up", lambda: candelabra.rnn_tanh(x[:, 0], candelabra.tensor([1, 2]), h, w, False, 1, 0.0, False, False)),
+        (
+            "must add up",
+            lambda: candelabra.rnn_tanh(x[:, 0], candelabra.tensor([1, 2]), h, w, False, 1, 0.0, False, False),
+        ),
         ("inconsistent input_size", lambda: candelabra.rnn_tanh_cell(x[0], h[0], w[1], w[1])),
         ("doesn't match hidden0", lambda: candelabra.rnn_tanh_cell(x[:, 0], h[0], *w)),
     ):

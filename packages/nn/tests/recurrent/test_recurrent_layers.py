@@ -61,7 +61,9 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.fixture(params=[(k, o) for k in GATES for o in range(4) if k == "LSTM" or o < 3], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture(
+    params=[(k, o) for k in GATES for o in range(4) if k == "LSTM" or o < 3], ids=lambda p: f"{p[0]}-{p[1]}"
+)
 def layers(request, rng):
     """Kind, module and initial states of a batch of three."""
     kind, number = request.param

@@ -1,4 +1,6 @@
-"""The CTC loss, losses of sets of labels, and losses of large products, against their definitions."""
+"""The CTC loss, losses of sets of labels, and losses of large products, against their
+definitions.
+"""
 
 import itertools
 
@@ -40,13 +42,17 @@ def test_ctc(scores):
     assert_close(F.ctc_loss(x, targets, every, lengths, reduction="none"), losses)
     assert_close(F.ctc_loss(x, targets, (5, 5, 5), LENGTHS, reduction="sum"), losses.sum())
     assert_close(F.ctc_loss(x, targets.int(), every, lengths), (losses / LENGTHS).mean())
-    together = candelabra.tensor([label for row, length in zip(TARGETS, LENGTHS, strict=True) for label in row[:length]])
+    together = candelabra.tensor(
+        [label for row, length in zip(TARGETS, LENGTHS, strict=True) for label in row[:length]]
+    )
     assert_close(F.ctc_loss(x, together, every, lengths, reduction="none"), losses)
     assert_close(F.ctc_loss(x[:, 0], targets[0], every[0], lengths[0], reduction="none"), losses[0])
     shorter = [ctc(scores[:length, n], TARGETS[n][: LENGTHS[n]]) for n, length in enumerate((4, 2, 3))]
     assert_close(F.ctc_loss(x, targets, [4, 2, 3], LENGTHS, reduction="none"), shorter)
     other = [ctc(scores[:, n], [0, 1][: n + 1], blank=2) for n in range(2)]
-    assert_close(F.ctc_loss(x[:, :2], candelabra.tensor([[0, 1], [0, 1]]), [5, 5], [1, 2], blank=2, reduction="none"), other)
+    assert_close(
+        F.ctc_loss(x[:, :2], candelabra.tensor([[0, 1], [0, 1]]), [5, 5], [1, 2], blank=2, reduction="none"), other
+    )
     assert_close(candelabra.ctc_loss(x, targets, every, lengths, 0, 2), losses.sum())
 
 
@@ -121,7 +127,9 @@ def test_multilabel_margin_of_what_is_not_finite():
     target = np.array([[0, -1, 0], [-1, 0, 0], [1, -1, 0], [0, 1, 2]])
     with np.errstate(invalid="ignore"):
         expected = margins(x, target)
-    np.testing.assert_array_equal(F.multilabel_margin_loss(tensor(x), tensor(target), reduction="none").numpy(), expected)
+    np.testing.assert_array_equal(
+        F.multilabel_margin_loss(tensor(x), tensor(target), reduction="none").numpy(), expected
+    )
 
 
 def test_multilabel_margin_errors(rng):
@@ -144,7 +152,10 @@ def test_linear_cross_entropy(rng, reduction):
     losses = -log_softmax(x @ w.T + b, -1)[np.arange(7), target] * counted
     expected = {"none": losses, "mean": losses.sum() / counted.sum(), "sum": losses.sum()}[reduction]
     assert_close(F.linear_cross_entropy(tensor(x), tensor(w), tensor(target), **options), expected)
-    for chosen in (nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None), nn.LinearCrossEntropyOptions()):
+    for chosen in (
+        nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None),
+        nn.LinearCrossEntropyOptions(),
+    ):
         assert_close(F.linear_cross_entropy(tensor(x), tensor(w), tensor(target), options=chosen, **options), expected)
     single = F.linear_cross_entropy(tensor(x[0]), tensor(w), tensor(target[0]), options=chosen)
     assert_close(single, -log_softmax(x[0] @ w.T)[target[0]])

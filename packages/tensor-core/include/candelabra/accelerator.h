@@ -120,7 +120,13 @@ typedef struct cb_ipc_handle {
 /* Which calls from other threads a capture allows. */
 enum cb_capture_mode { CB_CAPTURE_GLOBAL = 0, CB_CAPTURE_THREAD_LOCAL = 1, CB_CAPTURE_RELAXED = 2 };
 
-enum cb_reduction { CB_REDUCE_SUM = 0, CB_REDUCE_PRODUCT = 1, CB_REDUCE_MIN = 2, CB_REDUCE_MAX = 3, CB_REDUCE_MEAN = 4 };
+enum cb_reduction {
+  CB_REDUCE_SUM = 0,
+  CB_REDUCE_PRODUCT = 1,
+  CB_REDUCE_MIN = 2,
+  CB_REDUCE_MAX = 3,
+  CB_REDUCE_MEAN = 4
+};
 
 /* Options for a new communicator. */
 typedef struct cb_communicator_options {
@@ -146,11 +152,12 @@ typedef struct cb_collectives {
   /* One rank creates the id (128 bytes) and passes it to the others by other means. */
   int32_t (*unique_id)(uint8_t id[128]);
   /* Waits for all ranks, at most as long as the time-out. */
-  int32_t (*create)(int32_t device, const uint8_t id[128], int32_t rank, int32_t ranks, const cb_communicator_options* options,
-                    void** communicator);
+  int32_t (*create)(int32_t device, const uint8_t id[128], int32_t rank, int32_t ranks,
+                    const cb_communicator_options* options, void** communicator);
   /* All ranks must call it. Ranks with the same color form a new communicator, ordered by key
    * and then by rank. A rank with a negative color joins none and gets null. */
-  int32_t (*split)(void* communicator, int32_t color, int32_t key, const cb_communicator_options* options, void** child);
+  int32_t (*split)(void* communicator, int32_t color, int32_t key, const cb_communicator_options* options,
+                   void** child);
   int32_t (*rank)(void* communicator, int32_t* rank, int32_t* ranks);
   /* waits for queued work, at most as long as the time-out; frees the communicator */
   int32_t (*destroy)(void* communicator);
@@ -161,16 +168,18 @@ typedef struct cb_collectives {
   /* Waits on the host until all queued work is done. Fails after timeout_ms milliseconds or at
    * the communicator's own time-outs; 0 means only the latter. */
   int32_t (*wait)(void* communicator, int64_t timeout_ms);
-  int32_t (*all_reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                        void* stream);
+  int32_t (*all_reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        int32_t reduction, void* stream);
   int32_t (*broadcast)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root,
                        void* stream);
-  int32_t (*reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                    int32_t root, void* stream);
-  int32_t (*all_gather)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
-  int32_t (*reduce_scatter)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                            void* stream);
-  int32_t (*all_to_all)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
+  int32_t (*reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                    int32_t reduction, int32_t root, void* stream);
+  int32_t (*all_gather)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        void* stream);
+  int32_t (*reduce_scatter)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                            int32_t reduction, void* stream);
+  int32_t (*all_to_all)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        void* stream);
   int32_t (*send)(void* communicator, const void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
   int32_t (*receive)(void* communicator, void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
   /* Collectives that this thread calls between the two start together. Needed for sends and

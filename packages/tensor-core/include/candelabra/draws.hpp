@@ -1,4 +1,5 @@
-// What random numbers are made of beside random.hpp: formulas that the kernels of all backends share.
+// What random numbers are made of beside random.hpp: formulas that the kernels of all backends
+// share.
 #ifndef CANDELABRA_DRAWS_HPP
 #define CANDELABRA_DRAWS_HPP
 
@@ -46,7 +47,8 @@ inline int32_t probability_threshold(double p) {
   return index_from_float<int32_t>(std::ceil(p * 0x1p24), 0, 1 << 24);
 }
 
-// The remainder of divisions by one number, by a multiplication with its inverse (Barrett): the quotient is at most one too small.
+// The remainder of divisions by one number, by a multiplication with its inverse (Barrett): the
+// quotient is at most one too small.
 class Modulo {
  public:
   explicit Modulo(uint64_t divisor)

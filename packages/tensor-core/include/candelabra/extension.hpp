@@ -1,24 +1,27 @@
-// Operators of one's own in C++: a kernel is an ordinary function, and call<function>() is what the core is given.
+// Operators of one's own in C++: a kernel is an ordinary function, and call<function>() is what the
+// core is given.
 //
 //   void smooth(Tensor out, Array<const float, 1> x, double strength);
-//   extern "C" CB_EXPORT int32_t candelabra_kernel_smooth(cb_call* c) { return candelabra::extension::call<&smooth>(c); }
+//   extern "C" CB_EXPORT int32_t candelabra_kernel_smooth(cb_call* c) { return
+//   candelabra::extension::call<&smooth>(c);
+//   }
 //
-// (candelabra.utils.cpp_extension writes the second line.) Results come first, then the arguments in the order of the schema.
-// Parameters may be
+// (candelabra.utils.cpp_extension writes the second line.) Results come first, then the arguments
+// in the order of the schema. Parameters may be
 //
 //   Tensor                        a tensor of any dtype: sizes, strides, data<T>()
 //   std::optional<Tensor>         one that may be missing: Tensor? in the schema
 //   std::vector<Tensor>           Tensor[] and Tensor?[] (a missing one is not defined())
-//   Array<T, N>                   a tensor of this dtype with N dimensions, of any strides: a(i, j); const T where it is only read
-//   T*, std::span<T>              the elements of a tensor of this dtype in row-major order; one with gaps is copied where T is
-//   const bool, integers, double, float bool, int, float, Scalar std::optional of these        int?, float?, …
-//   std::complex<double>, const cb_scalar&   Scalar
-//   std::span<const int64_t>, std::span<const double>   int[], float[]   (spans of a Tensor argument are its elements)
-//   std::string, const char*      str
-//   cb_call*                      the call itself; takes the place of no argument
+//   Array<T, N>                   a tensor of this dtype with N dimensions, of any strides: a(i, j); const T where it
+//   is only read T*, std::span<T>              the elements of a tensor of this dtype in row-major order; one with gaps
+//   is copied where T is const bool, integers, double, float bool, int, float, Scalar std::optional
+//   of these int?,
+//   float?, … std::complex<double>, const cb_scalar&   Scalar std::span<const int64_t>, std::span<const double> int[],
+//   float[]   (spans of a Tensor argument are its elements) std::string, const char*      str cb_call* the call itself;
+//   takes the place of no argument
 //
-// An exception becomes a Python exception: Error says which, std::invalid_argument ValueError, std::out_of_range IndexError,
-// std::bad_alloc OutOfMemoryError, all others RuntimeError.
+// An exception becomes a Python exception: Error says which, std::invalid_argument ValueError,
+// std::out_of_range IndexError, std::bad_alloc OutOfMemoryError, all others RuntimeError.
 #ifndef CANDELABRA_EXTENSION_HPP
 #define CANDELABRA_EXTENSION_HPP
 
@@ -156,8 +159,9 @@ template <typename T>
 concept Element = dtype_of<std::remove_const_t<T>> >= 0;
 
 inline const char* dtype_name(int32_t dtype) {
-  constexpr const char* names[] = {"bool",    "uint8",   "int8",      "int16",      "int32",  "int64",  "float16", "bfloat16",
-                                   "float32", "float64", "complex64", "complex128", "uint16", "uint32", "uint64"};
+  constexpr const char* names[] = {"bool",      "uint8",      "int8",     "int16",   "int32",
+                                   "int64",     "float16",    "bfloat16", "float32", "float64",
+                                   "complex64", "complex128", "uint16",   "uint32",  "uint64"};
   return dtype >= 0 && dtype < CB_DTYPE_COUNT ? names[dtype] : "an unknown dtype";
 }
 inline int64_t element_size(int32_t dtype) {
@@ -279,7 +283,8 @@ struct Place {
   bool is_result() const { return position < call->output_count; }
   int argument() const { return position - call->output_count; }
   const cb_value& value() const {
-    if (is_result()) fail(CB_TYPE_ERROR, describe(), " is a tensor: the function's parameter must be one that takes tensors");
+    if (is_result())
+      fail(CB_TYPE_ERROR, describe(), " is a tensor: the function's parameter must be one that takes tensors");
     if (argument() >= call->argument_count) fail(CB_TYPE_ERROR, "the function takes more than the schema gives");
     return call->arguments[argument()];
   }
@@ -307,7 +312,8 @@ struct Place {
     const cb_tensor& found = present();
     constexpr int32_t wanted = dtype_of<std::remove_const_t<T>>;
     if (found.dtype != wanted)
-      fail(CB_TYPE_ERROR, "expected ", describe(), " to have dtype ", dtype_name(wanted), ", but got ", dtype_name(found.dtype));
+      fail(CB_TYPE_ERROR, "expected ", describe(), " to have dtype ", dtype_name(wanted), ", but got ",
+           dtype_name(found.dtype));
     return found;
   }
 };
@@ -535,8 +541,8 @@ inline int thread_count(const cb_call* call) {
   return call->backend && call->backend->thread_count ? std::max(1, call->backend->thread_count()) : 1;
 }
 
-// body(begin, end) on parts of [0, count), on several threads where there are more than `grain` in a part. The first exception is
-// thrown again.
+// body(begin, end) on parts of [0, count), on several threads where there are more than `grain` in
+// a part. The first exception is thrown again.
 template <typename Body>
 void parallel(const cb_call* call, int64_t count, int64_t grain, Body&& body) {
   const int64_t parts = std::min<int64_t>(thread_count(call), grain > 0 ? (count + grain - 1) / grain : count);

@@ -31,20 +31,23 @@ CANDELABRA_FORMULA Inside<C> confined(C place, C size, Outside outside, bool ali
   if (outside == Outside::zeros) return {place, 1};
   C slope = 1;
   if (outside == Outside::reflection) {
-    const C low = align_corners ? C(0) : C(-0.5), whole = align_corners ? size - 1 : size, span = whole > 0 ? whole : C(1);
+    const C low = align_corners ? C(0) : C(-0.5), whole = align_corners ? size - 1 : size,
+            span = whole > 0 ? whole : C(1);
     const C distance = math::abs(place - low), turns = math::floor(distance / span), rest = distance - turns * span;
     const bool even = turns - 2 * math::floor(turns / 2) == 0;
     slope = (place < low) == even ? C(-1) : C(1);
     place = even ? rest + low : span - rest + low;
     place = whole > 0 ? place : C(0);
   }
-  // What is no number goes to the beginning. Two choices one after the other, which compilers make of whole registers.
+  // What is no number goes to the beginning. Two choices one after the other, which compilers make
+  // of whole registers.
   const bool within = (place > 0) & (place < size - 1);
   const C least = place > 0 ? place : C(0);
   return {least < size - 1 ? least : size - 1, within ? slope : C(0)};
 }
 
-// Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and their derivatives.
+// Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and
+// their derivatives.
 template <typename C>
 CANDELABRA_FORMULA void cubic(C t, C* weights, C* slopes) {
   constexpr C a = C(-0.75);

@@ -82,7 +82,9 @@ class Call {
   // A float argument; also accepts a Scalar.
   double real(int i) const {
     const cb_value& value = raw_->arguments[i];
-    return value.kind == CB_FLOAT ? value.as.f : value.kind == CB_SCALAR ? value.as.scalar->re : static_cast<double>(value.as.i);
+    return value.kind == CB_FLOAT    ? value.as.f
+           : value.kind == CB_SCALAR ? value.as.scalar->re
+                                     : static_cast<double>(value.as.i);
   }
   std::span<const int64_t> ints(int i) const {
     const cb_value& value = raw_->arguments[i];
@@ -101,11 +103,17 @@ class Call {
   std::optional<bool> optional_boolean(int i) const { return given(i) ? std::optional(boolean(i)) : std::nullopt; }
   std::optional<double> optional_real(int i) const { return given(i) ? std::optional(real(i)) : std::nullopt; }
   std::optional<int32_t> optional_dtype(int i) const { return given(i) ? std::optional(dtype(i)) : std::nullopt; }
-  std::optional<std::string_view> optional_string(int i) const { return given(i) ? std::optional(string(i)) : std::nullopt; }
-  std::optional<std::span<const int64_t>> optional_ints(int i) const { return given(i) ? std::optional(ints(i)) : std::nullopt; }
+  std::optional<std::string_view> optional_string(int i) const {
+    return given(i) ? std::optional(string(i)) : std::nullopt;
+  }
+  std::optional<std::span<const int64_t>> optional_ints(int i) const {
+    return given(i) ? std::optional(ints(i)) : std::nullopt;
+  }
   // The content version of a tensor argument, or 0 (cb_call.contents in backend.h). Only for
   // operators that the backend lists in contents_readers.
-  uint64_t contents(int i) const { return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0; }
+  uint64_t contents(int i) const {
+    return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0;
+  }
   uint64_t seed() const { return raw_->random_seed; }
   uint64_t offset() const { return raw_->random_offset; }
   // Allocates an output whose shape depends on data. Afterwards outputs[index] describes it.

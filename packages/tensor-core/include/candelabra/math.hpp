@@ -80,8 +80,8 @@ CANDELABRA_FORMULA float expm1_series(float r) {
   return r + r * r * p;
 }
 CANDELABRA_FORMULA double expm1_series(double r) {
-  double p = polynomial(r, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-                        1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5);
+  double p = polynomial(r, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+                        1.0 / 40320.0, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5);
   return r + r * r * p;
 }
 
@@ -145,8 +145,8 @@ CANDELABRA_FORMULA LogParts<T> reduce_log(T x) {
   if constexpr (sizeof(T) == 4)
     series = polynomial(z, T(2.0 / 11), T(2.0 / 9), T(2.0 / 7), T(2.0 / 5), T(2.0 / 3));
   else
-    series = polynomial(z, T(2.0 / 25), T(2.0 / 23), T(2.0 / 21), T(2.0 / 19), T(2.0 / 17), T(2.0 / 15), T(2.0 / 13), T(2.0 / 11),
-                        T(2.0 / 9), T(2.0 / 7), T(2.0 / 5), T(2.0 / 3));
+    series = polynomial(z, T(2.0 / 25), T(2.0 / 23), T(2.0 / 21), T(2.0 / 19), T(2.0 / 17), T(2.0 / 15), T(2.0 / 13),
+                        T(2.0 / 11), T(2.0 / 9), T(2.0 / 7), T(2.0 / 5), T(2.0 / 3));
   T half_square = T(0.5) * f * f;
   return {e, f, half_square, s * (half_square + z * series)};
 }
@@ -381,7 +381,8 @@ CANDELABRA_FORMULA Quadrant<float> reduce_quadrant(float x) {
 CANDELABRA_FORMULA Quadrant<double> reduce_quadrant(double x) {
   double shifted = x * 0.636619772367581343076 + Format<double>::round_magic;
   double whole = shifted - Format<double>::round_magic;
-  double r = ((x - whole * 1.57079632673412561417) - whole * 6.07710050630396597660e-11) - whole * 2.02226624879595063154e-21;
+  double r =
+      ((x - whole * 1.57079632673412561417) - whole * 6.07710050630396597660e-11) - whole * 2.02226624879595063154e-21;
   return {r, static_cast<int32_t>(bits_of(shifted))};
 }
 // Taylor's series for |r| <= pi/4.
@@ -401,8 +402,8 @@ CANDELABRA_FORMULA double sin_series(double r) {
 }
 CANDELABRA_FORMULA double cos_series(double r) {
   double z = r * r;
-  return 1.0 - z * polynomial(z, 1.0 / 6402373705728000.0, -1.0 / 20922789888000.0, 1.0 / 87178291200.0, -1.0 / 479001600.0,
-                              1.0 / 3628800.0, -1.0 / 40320.0, 1.0 / 720.0, -1.0 / 24.0, 0.5);
+  return 1.0 - z * polynomial(z, 1.0 / 6402373705728000.0, -1.0 / 20922789888000.0, 1.0 / 87178291200.0,
+                              -1.0 / 479001600.0, 1.0 / 3628800.0, -1.0 / 40320.0, 1.0 / 720.0, -1.0 / 24.0, 0.5);
 }
 
 }  // namespace detail
@@ -435,8 +436,9 @@ CANDELABRA_FORMULA float atan(float x) {
   bool far = a > 1.0f;
   float t = far ? 1.0f / a : a;
   float z = t * t;
-  float p = t * detail::polynomial(z, -1.753906449e-03f, 1.072683765e-02f, -3.080439819e-02f, 5.755190157e-02f, -8.377303685e-02f,
-                                   1.094202661e-01f, -1.426193232e-01f, 1.999826597e-01f, -3.333328364e-01f, 9.999999976e-01f);
+  float p = t * detail::polynomial(z, -1.753906449e-03f, 1.072683765e-02f, -3.080439819e-02f, 5.755190157e-02f,
+                                   -8.377303685e-02f, 1.094202661e-01f, -1.426193232e-01f, 1.999826597e-01f,
+                                   -3.333328364e-01f, 9.999999976e-01f);
   return with_sign_of(far ? 1.57079632679f - p : p, x);
 }
 CANDELABRA_FORMULA double atan(double x) {
@@ -450,7 +452,8 @@ CANDELABRA_FORMULA float asin(float x) {
   bool far = a > 0.5f;
   float z = far ? 0.5f * (1.0f - a) : a * a;
   float t = far ? sqrt(z) : a;
-  float p = detail::polynomial(z, 4.263556778e-02f, 2.385821598e-02f, 4.555017512e-02f, 7.494434851e-02f, 1.666679011e-01f);
+  float p =
+      detail::polynomial(z, 4.263556778e-02f, 2.385821598e-02f, 4.555017512e-02f, 7.494434851e-02f, 1.666679011e-01f);
   p = t + t * z * p;
   return with_sign_of(far ? 1.57079632679f - 2.0f * p : p, x);
 }
@@ -459,7 +462,8 @@ CANDELABRA_FORMULA float acos(float x) {
   bool far = a > 0.5f;
   float z = far ? 0.5f * (1.0f - a) : a * a;
   float t = far ? sqrt(z) : a;
-  float p = detail::polynomial(z, 4.263556778e-02f, 2.385821598e-02f, 4.555017512e-02f, 7.494434851e-02f, 1.666679011e-01f);
+  float p =
+      detail::polynomial(z, 4.263556778e-02f, 2.385821598e-02f, 4.555017512e-02f, 7.494434851e-02f, 1.666679011e-01f);
   p = t + t * z * p;
   float near = 1.57079632679f - with_sign_of(p, x);
   float away = x < 0.0f ? 3.14159265359f - 2.0f * p : 2.0f * p;

@@ -95,7 +95,8 @@ CANDELABRA_HOST_DEVICE inline double exponential_number(double u, double lambda)
 
 // An integer in [low, high), from a 64-bit draw.
 CANDELABRA_HOST_DEVICE inline int64_t random_range(uint64_t word, int64_t low, int64_t high) {
-  return static_cast<int64_t>(static_cast<uint64_t>(low) + word % (static_cast<uint64_t>(high) - static_cast<uint64_t>(low)));
+  return static_cast<int64_t>(static_cast<uint64_t>(low) +
+                              word % (static_cast<uint64_t>(high) - static_cast<uint64_t>(low)));
 }
 
 // How many blocks a call for this many elements consumes.

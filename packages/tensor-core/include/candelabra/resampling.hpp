@@ -1,8 +1,9 @@
 // What resampling takes from where, along one dimension, for the kernels of all backends.
 //
-// Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside or, with align_corners, points of which
-// the outermost stay where they are. Cubic weights are those of Keys, "Cubic convolution interpolation for digital image
-// processing", 1981, with a = -0.75, and a = -0.5 where the filter is widened against aliasing.
+// Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside or, with
+// align_corners, points of which the outermost stay where they are. Cubic weights are those of
+// Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -0.75, and a
+// = -0.5 where the filter is widened against aliasing.
 #ifndef CANDELABRA_RESAMPLING_HPP
 #define CANDELABRA_RESAMPLING_HPP
 
@@ -29,17 +30,20 @@ CANDELABRA_HOST_DEVICE C cubic_far(C x, C a) {  // 1 <= |x| <= 2
 // How far apart new positions are, in old ones; `scale` 0 where positions follow from the sizes.
 inline double ratio_of(int64_t from, int64_t to, bool align_corners, double scale) {
   if (align_corners) return to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0.0;
-  constexpr double largest = 1e9;  // what is further away is outside of everything, and places stay numbers
+  // What is further away is outside of everything, and places stay numbers
+  constexpr double largest = 1e9;
   return scale > 0 ? std::min(1 / scale, largest) : static_cast<double>(from) / static_cast<double>(to);
 }
 
-// Where the nearest position is: in single precision as PyTorch, so that places exactly between two pixels go the same way.
+// Where the nearest position is: in single precision as PyTorch, so that places exactly between two
+// pixels go the same way.
 CANDELABRA_HOST_DEVICE inline int64_t nearest_place(int64_t i, float step, bool exact, int64_t from) {
   const float place = exact ? (static_cast<float>(i) + 0.5f) * step : static_cast<float>(i) * step;
   return index_from_float<int64_t>(place, 0, from - 1);
 }
 
-// Position i lies between `first` and the next one (the last one, if there is none), by `part` of the way.
+// Position i lies between `first` and the next one (the last one, if there is none), by `part` of
+// the way.
 template <typename C>
 struct Between {
   int64_t first;
@@ -70,8 +74,8 @@ CANDELABRA_HOST_DEVICE Four<C> cubic_place(int64_t i, C ratio, bool align_corner
           {cubic_far(t + 1, a), cubic_near(t, a), cubic_near(1 - t, a), cubic_far(2 - t, a)}};
 }
 
-// A filter that is as wide as what becomes one position: positions [first, last) with weights that are still to be divided by their
-// sum.
+// A filter that is as wide as what becomes one position: positions [first, last) with weights that
+// are still to be divided by their sum.
 struct Widened {
   int64_t first, last;
   double centre, wide;

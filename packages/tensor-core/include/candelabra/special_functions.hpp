@@ -18,12 +18,13 @@ namespace detail {
 CANDELABRA_FORMULA float erfcx(float x) {
   float t = (x - 2.0f) / (x + 2.0f);
   return polynomial(t, -5.216131082e-05f, 2.235330280e-04f, 4.967061799e-05f, -9.961018288e-04f, -8.450232489e-04f,
-                    6.998689292e-03f, 3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f, 2.553956763e-01f);
+                    6.998689292e-03f, 3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f,
+                    2.553956763e-01f);
 }
 // erf(x) for |x| <= 1: x times a near-minimax polynomial in x^2.
 CANDELABRA_FORMULA float erf_near(float x) {
-  return x * polynomial(x * x, 7.853857680e-05f, -8.010192512e-04f, 5.188327559e-03f, -2.685381187e-02f, 1.128358515e-01f,
-                        -3.761262582e-01f, 1.128379166e+00f);
+  return x * polynomial(x * x, 7.853857680e-05f, -8.010192512e-04f, 5.188327559e-03f, -2.685381187e-02f,
+                        1.128358515e-01f, -3.761262582e-01f, 1.128379166e+00f);
 }
 // erfc for x >= 0.95. Corrects for the rounding error of x^2, which the exponential would amplify.
 CANDELABRA_FORMULA float erfc_far(float x) {
@@ -122,7 +123,8 @@ CANDELABRA_FORMULA double digamma(double x) {
     x += 1.0;
   }
   double z = 1.0 / (x * x);
-  double series = z * detail::polynomial(z, 1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12);
+  double series =
+      z * detail::polynomial(z, 1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12);
   return result + std::log(x) - 0.5 / x - (x > 1e17 ? 0.0 : series);
 }
 CANDELABRA_FORMULA float digamma(float x) {

@@ -15,7 +15,9 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // `columns` columns: the sum of clamp(r + reach, 0, columns). The sum of |reach|, `rows` and
 // `columns`, and the product of the latter two, must fit into 64 bits.
 CANDELABRA_HOST_DEVICE inline int64_t count_below(int64_t rows, int64_t columns, int64_t reach) {
-  const auto within = [](int64_t value, int64_t low, int64_t high) { return value < low ? low : value > high ? high : value; };
+  const auto within = [](int64_t value, int64_t low, int64_t high) {
+    return value < low ? low : value > high ? high : value;
+  };
   const int64_t first = within(-reach, 0, rows);               // earlier rows have no such element
   const int64_t whole = within(columns - reach, first, rows);  // from this row on, rows are full
   const int64_t growing = whole - first;

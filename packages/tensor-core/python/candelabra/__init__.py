@@ -1,5 +1,7 @@
 # ruff: noqa: F401, F403, I001 (what is imported here is the package; __path__ comes first)
-"""Candelabra: PyTorch's API, taken apart. This is the tensor core; backends, autograd, nn and optim plug in."""
+"""Candelabra: PyTorch's API, taken apart. This is the tensor core; backends, autograd, nn and optim
+plug in.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,14 @@ from ._C import (
 )
 from . import assembly, backends, defaults, linalg, return_types
 from .defaults import *
-from .grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .layout import layout, strided
 from .numeric_info import finfo, iinfo
 from .printing import set_printoptions
@@ -50,7 +59,8 @@ from .settings import *
 from .version import __version__
 
 UntypedStorage = Storage
-#: Where CMake's find_package(candelabra CONFIG) finds the headers that backends are built against: for candelabra_DIR.
+#: Where CMake's find_package(candelabra CONFIG) finds the headers that backends are built against:
+#: for candelabra_DIR.
 cmake_prefix_path = _C.__file__.rpartition("/")[0] + "/cmake"
 inf = float("inf")
 nan = float("nan")
@@ -58,9 +68,11 @@ pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-#: Every operator by name, those that are no functions of the package included: ``candelabra.ops.silu(x)``.
+#: Every operator by name, those that are no functions of the package included:
+#: ``candelabra.ops.silu(x)``.
 ops = assembly.ops
-# Functions, methods and the names of the dtypes that hide Python's own: from here on `bool` and `float` are dtypes in this module.
+# Functions, methods and the names of the dtypes that hide Python's own: from here on `bool` and
+# `float` are dtypes in this module.
 globals().update(assembly.assemble(Tensor))
 __getattr__ = assembly.missing_attribute
 __dir__ = assembly.directory(globals())

@@ -1,4 +1,6 @@
-"""Names that PyTorch has and Candelabra does not: what each is, so that an error can say more than that the name is missing."""
+"""Names that PyTorch has and Candelabra does not: what each is, so that an error can say more than
+that the name is missing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Puts the package together: operators and composites become functions of the package and methods of Tensor."""
+"""Puts the package together: operators and composites become functions of the package and methods
+of Tensor.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,8 @@ NN_FUNCTIONS = frozenset({
 })  # fmt: skip
 #: Functions of candelabra.autograd that PyTorch has in the package as well.
 TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled"})
-#: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
+#: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other
+#: arguments than there.
 NATIVE_FUNCTIONS = frozenset({
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
     "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
@@ -138,7 +141,9 @@ def assemble(tensor: Any) -> dict[str, Any]:
     for name, made in composite.FUNCTIONS.items():
         functions[name] = OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, made)
     for name, method in composite.METHODS.items():
-        setattr(tensor, name, OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, method, method=True))
+        setattr(
+            tensor, name, OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, method, method=True)
+        )
     for name, attribute in composite.PROPERTIES.items():
         setattr(tensor, name, attribute)
     for alias, name in composite.ALIASES.items():
@@ -193,13 +198,16 @@ def missing_attribute(name: str) -> Any:
     from .absent import REASONS
 
     why = f": {REASONS[name]}" if name in REASONS else ""
-    raise AttributeError(f"module 'candelabra' has no attribute '{name}'{why}", name=name, obj=sys.modules["candelabra"])
+    raise AttributeError(
+        f"module 'candelabra' has no attribute '{name}'{why}", name=name, obj=sys.modules["candelabra"]
+    )
 
 
 class MissingPackageError(ModuleNotFoundError):
     """A subpackage of Candelabra is asked for whose distribution is not installed.
 
-    Its `name` is not set: with it, ``from candelabra import nn`` would drop the message for one of its own. `subpackage` has it.
+    Its `name` is not set: with it, ``from candelabra import nn`` would drop the message for one of
+    its own. `subpackage` has it.
     """
 
     def __init__(self, subpackage: str) -> None:
@@ -228,10 +236,12 @@ class MissingSubpackage:
         if parent != "candelabra" or subpackage not in SUBPACKAGES:
             return
         package = sys.modules.get(f"candelabra.{subpackage}") if rest else None
-        # One that only reserves its place exports nothing, and its __getattr__ says what is missing.
+        # One that only reserves its place exports nothing, and its __getattr__ says what is
+        # missing.
         if rest and (package is None or getattr(package, "__all__", None) != []):
             return
-        # An import is told; importlib.util.find_spec, which only asks whether there is one, gets its None.
+        # An import is told; importlib.util.find_spec, which only asks whether there is one, gets
+        # its None.
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and "importlib._bootstrap" in frame.f_code.co_filename:
             if frame.f_code.co_name == "_find_and_load_unlocked":

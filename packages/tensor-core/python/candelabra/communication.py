@@ -1,7 +1,8 @@
 """Collectives between processes, one device each: what distributed training is built of.
 
-A communicator joins the ranks of a group of processes. Its collectives are queued on the current stream of its device, as operators
-are, and have to be called in the same order by all ranks. Which library does the work is the backend's: NCCL for ``cuda``.
+A communicator joins the ranks of a group of processes. Its collectives are queued on the current
+stream of its device, as operators are, and have to be called in the same order by all ranks. Which
+library does the work is the backend's: NCCL for ``cuda``.
 
 >>> import candelabra
 >>> candelabra.communication.is_available("cpu")
@@ -32,7 +33,9 @@ _COLLECTIVES = 256  # CB_CAP_COLLECTIVES
 
 
 class _Groups(threading.local):
-    """The tensors of this thread's groups: nothing of a group is queued before its end, and until then their memory must not be another's."""
+    """The tensors of this thread's groups: nothing of a group is queued before its end, and until
+    then their memory must not be another's.
+    """
 
     def __init__(self) -> None:
         self.held: list[list[Tensor | None]] = []
@@ -76,7 +79,8 @@ def is_available(device_type: str) -> bool:
 
 
 def version(device_type: str) -> tuple[str, int]:
-    """Return the library that does the collectives of a device type, and its version as the vendor counts.
+    """Return the library that does the collectives of a device type, and its version as the vendor
+    counts.
 
     Raises
     ------
@@ -94,7 +98,8 @@ def version(device_type: str) -> tuple[str, int]:
 
 
 def unique_id(device_type: str) -> bytes:
-    """Return an id for one new communicator: rank 0 makes it, and sends it to the others by other means.
+    """Return an id for one new communicator: rank 0 makes it, and sends it to the others by other
+    means.
 
     Raises
     ------
@@ -138,9 +143,10 @@ class Communicator:
     rank, size : int
         The number of this rank, from 0, and how many there are.
     timeout : float or timedelta, optional
-        Seconds that making the communicator, and each collective, may take; None: without end. After that, or where a rank fails,
-        the communicator ends: what waits on the device gives up, its results are undefined, and the next operator on the device, or
-        whatever else is asked of the communicator, raises RuntimeError. The process goes on.
+        Seconds that making the communicator, and each collective, may take; None: without end.
+        After that, or where a rank fails, the communicator ends: what waits on the device gives up,
+        its results are undefined, and the next operator on the device, or whatever else is asked of
+        the communicator, raises RuntimeError. The process goes on.
     name : str, optional
         For messages.
 
@@ -250,7 +256,8 @@ class Communicator:
         tensor : Tensor
             Contiguous, of the same shape and dtype on all ranks.
         op : str
-            ``sum``, ``product``, ``min``, ``max`` or ``mean``. Of bools, the sum is *or* and the product is *and*.
+            ``sum``, ``product``, ``min``, ``max`` or ``mean``. Of bools, the sum is *or* and the
+            product is *and*.
         out : Tensor, optional
             For the result; `tensor` itself otherwise.
         """
@@ -270,7 +277,9 @@ class Communicator:
         return result
 
     def all_gather(self, out: Tensor, tensor: Tensor) -> Tensor:
-        """Put the tensors of all ranks one after the other into `out`, which has as many times the elements."""
+        """Put the tensors of all ranks one after the other into `out`, which has as many times the
+        elements.
+        """
         self._run("all_gather", tensor, out)
         return out
 
@@ -280,7 +289,9 @@ class Communicator:
         return out
 
     def all_to_all(self, out: Tensor, tensor: Tensor) -> Tensor:
-        """Send part i of the tensor to rank i; `out` has the parts that the ranks have sent here."""
+        """Send part i of the tensor to rank i; `out` has the parts that the ranks have sent
+        here.
+        """
         if out.data_ptr() == tensor.data_ptr() and tensor.numel():
             raise ValueError("all_to_all(): out must not be the tensor that is sent")
         self._run("all_to_all", tensor, out)
@@ -312,7 +323,8 @@ class Communicator:
         Parameters
         ----------
         timeout : float or timedelta, optional
-            Seconds until that counts as a failure, which ends the communicator; each collective has its own besides.
+            Seconds until that counts as a failure, which ends the communicator; each collective has
+            its own besides.
 
         Raises
         ------
@@ -327,7 +339,9 @@ class Communicator:
             _C.communicator_abort(self._device, self._address)
 
     def close(self) -> None:
-        """Wait for what is queued and give the communicator back; all ranks do. Nothing happens the second time."""
+        """Wait for what is queued and give the communicator back; all ranks do. Nothing happens the
+        second time.
+        """
         with self._lock:
             address, self._address = self._address, None
         if address is not None:
@@ -336,7 +350,9 @@ class Communicator:
     def __enter__(self) -> Communicator:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         # After a failure other ranks may never come.
         if kind is not None:
             self.abort()
@@ -361,7 +377,8 @@ class Communicator:
 
 @contextmanager
 def group(device: Device) -> Iterator[None]:
-    """Begin together all collectives that are called in the block: sends and receives that wait for each other, parts of any sizes.
+    """Begin together all collectives that are called in the block: sends and receives that wait for
+    each other, parts of any sizes.
 
     They are queued at the end of the block, behind whatever operators were called in it.
 

@@ -1,4 +1,6 @@
-"""The device type ``cpu`` as PyTorch's module ``torch.cpu`` shows it, for programs that treat all device types alike."""
+"""The device type ``cpu`` as PyTorch's module ``torch.cpu`` shows it, for programs that treat all
+device types alike.
+"""
 
 from __future__ import annotations
 

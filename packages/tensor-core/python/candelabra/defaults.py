@@ -191,5 +191,7 @@ def get_rng_state(device: Device = None) -> Tensor:
 
 
 def set_rng_state(new_state: Tensor, device: Device = None) -> None:
-    """Set the state of a device's generator to one that :func:`candelabra.get_rng_state` returned."""
+    """Set the state of a device's generator to one that :func:`candelabra.get_rng_state`
+    returned.
+    """
     _C.default_generator(_C.get_default_device() if device is None else device).set_state(new_state)

@@ -1,4 +1,6 @@
-"""Whether operations are recorded on the tape: switches that are context managers and decorators alike, one state a thread."""
+"""Whether operations are recorded on the tape: switches that are context managers and decorators
+alike, one state a thread.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class _Decorator:
 
     def __call__(self, function: Decorated) -> Decorated:
         if isinstance(function, type):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the methods of {function.__name__}")
+            raise TypeError(
+                f"{type(self).__name__} decorates functions, not classes: decorate the methods of {function.__name__}"
+            )
         return _decorated(self._again, function)
 
     @classmethod
@@ -113,7 +117,8 @@ class no_grad(_C.RecordingOff, _Decorator):
 
 
 class enable_grad(_C.RecordingOn, _Decorator):
-    """Records again inside of :class:`no_grad`. A context manager and a decorator (with or without parentheses).
+    """Records again inside of :class:`no_grad`. A context manager and a decorator (with or without
+    parentheses).
 
     Examples
     --------
@@ -128,7 +133,8 @@ class enable_grad(_C.RecordingOn, _Decorator):
 
 
 class set_grad_enabled(_Switch):
-    """Switches recording on or off at once, until the end of the ``with`` block where it is used in one.
+    """Switches recording on or off at once, until the end of the ``with`` block where it is used in
+    one.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Models from a folder that says in ``hubconf.py`` how they are made, as ``torch.hub`` has them; nothing is ever downloaded."""
+"""Models from a folder that says in ``hubconf.py`` how they are made, as ``torch.hub`` has them;
+nothing is ever downloaded.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def list(
     github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None, verbose: bool = True,
     *, source: str = "local",
 ) -> Any:  # fmt: skip
-    """Return the names of the models that a folder has: what its ``hubconf.py`` can call and whose name does not begin with ``_``.
+    """Return the names of the models that a folder has: what its ``hubconf.py`` can call and whose
+    name does not begin with ``_``.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ def list(
     FileNotFoundError
         If there is no ``hubconf.py`` in it.
     RuntimeError
-        If something would be downloaded, or packages are missing that the folder names in ``dependencies``.
+        If something would be downloaded, or packages are missing that the folder names in
+        ``dependencies``.
 
     Examples
     --------
@@ -107,7 +111,8 @@ def load(
     repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = None, force_reload: bool = False,
     verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Return what a model's function in a folder's ``hubconf.py`` makes of the arguments. The folder's code is run: trust it.
+    """Return what a model's function in a folder's ``hubconf.py`` makes of the arguments. The
+    folder's code is run: trust it.
 
     Parameters
     ----------
@@ -127,7 +132,8 @@ def load(
     FileNotFoundError
         If there is no ``hubconf.py`` in the folder.
     RuntimeError
-        If something would be downloaded, if there is no such function, or packages are missing that the folder names.
+        If something would be downloaded, if there is no such function, or packages are missing that
+        the folder names.
 
     Examples
     --------
@@ -148,7 +154,9 @@ def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 def get_dir() -> str:
-    """Return the folder for files of hubs: what `set_dir` said, else ``$TORCH_HOME/hub``, else ``~/.cache/torch/hub``."""
+    """Return the folder for files of hubs: what `set_dir` said, else ``$TORCH_HOME/hub``, else
+    ``~/.cache/torch/hub``.
+    """
     if _directory is not None:
         return _directory
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")

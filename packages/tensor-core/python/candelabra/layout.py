@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class layout:
-    """How the elements of a tensor are kept. The only layout is ``candelabra.strided``: sizes and strides on one storage."""
+    """How the elements of a tensor are kept. The only layout is ``candelabra.strided``: sizes and
+    strides on one storage.
+    """
 
     __slots__ = ("_name",)
 

@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from candelabra._C import dtype
 
-# bits of the significand (the hidden one included), largest exponent, smallest normal exponent, decimal digits of resolution
+# bits of the significand (the hidden one included), largest exponent, smallest normal exponent,
+# decimal digits of resolution
 _FORMATS = {
     _C.float16: (11, 16, -14, 3),
     _C.bfloat16: (8, 128, -126, 2),
@@ -91,7 +92,9 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         if type.is_floating_point or type.is_complex:
-            raise TypeError(f"candelabra.iinfo() requires an integer input type, not {type}. Use candelabra.finfo to handle it")
+            raise TypeError(
+                f"candelabra.iinfo() requires an integer input type, not {type}. Use candelabra.finfo to handle it"
+            )
         if type is _C.bool:
             raise TypeError("candelabra.iinfo() requires an integer input type; candelabra.bool has no range")
         self.bits = type.itemsize * 8

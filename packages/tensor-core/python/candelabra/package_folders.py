@@ -1,6 +1,8 @@
-"""Where the parts of the package lie that other distributions bring: ``candelabra.autograd``, ``candelabra.nn``, …
+"""Where the parts of the package lie that other distributions bring: ``candelabra.autograd``,
+``candelabra.nn``, …
 
-As ``pkgutil.extend_path`` does for folders; that module alone would make importing the package a fifth slower.
+As ``pkgutil.extend_path`` does for folders; that module alone would make importing the package a
+fifth slower.
 """
 
 from __future__ import annotations

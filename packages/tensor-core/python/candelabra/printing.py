@@ -1,6 +1,7 @@
 """How tensors are printed: as PyTorch prints them.
 
-Only the elements that are shown are ever read: a huge tensor is cut down to its edges before its elements come to the host.
+Only the elements that are shown are ever read: a huge tensor is cut down to its edges before its
+elements come to the host.
 """
 
 from __future__ import annotations
@@ -61,9 +62,11 @@ def set_printoptions(
     linewidth
         Characters a line; 80 at first.
     profile
-        ``"default"``, ``"short"`` or ``"full"``: values for all of these, which the others then change.
+        ``"default"``, ``"short"`` or ``"full"``: values for all of these, which the others then
+        change.
     sci_mode
-        Whether numbers are printed in scientific notation; None, as after every call without it, decides by their range.
+        Whether numbers are printed in scientific notation; None, as after every call without it,
+        decides by their range.
 
     Raises
     ------
@@ -85,7 +88,12 @@ def set_printoptions(
             raise ValueError(f"set_printoptions(): unknown profile {profile!r}; there are {', '.join(PROFILES)}")
         for name, value in PROFILES[profile].items():
             setattr(options, name, value)
-    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
     for name, setting in given.items():
         if setting is not None:
             setattr(options, name, float(setting) if name == "threshold" else index(setting))
@@ -96,7 +104,9 @@ def set_printoptions(
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
-    """Return nested lists of the elements that are shown, with Ellipsis where some were left out."""
+    """Return nested lists of the elements that are shown, with Ellipsis where some were left
+    out.
+    """
     if t.ndim == 0 or not summarize:
         return t.tolist()
     length, edge = t.shape[0], options.edgeitems
@@ -105,7 +115,9 @@ def _shown(t: Tensor, summarize: bool) -> Any:
     if t.ndim == 1:
         first, last = (_narrow(t, 0, start, edge).tolist() for start in (0, length - edge))
     else:
-        first, last = ([_shown(_select(t, 0, i), True) for i in part] for part in (range(edge), range(length - edge, length)))
+        first, last = (
+            [_shown(_select(t, 0, i), True) for i in part] for part in (range(edge), range(length - edge, length))
+        )
     return [*first, Ellipsis, *last]
 
 
@@ -131,7 +143,9 @@ class _Whole:
 
 
 class _Real:
-    """Formats floating-point numbers: without decimals where all are whole, in scientific notation where they range far."""
+    """Formats floating-point numbers: without decimals where all are whole, in scientific notation
+    where they range far.
+    """
 
     def __init__(self, values: list[float]) -> None:
         finite = [value for value in values if value != 0 and math.isfinite(value)]

@@ -32,8 +32,8 @@ def fork_rng(
     Parameters
     ----------
     devices : iterable of int, str or device, optional
-        Whose generators; besides these, that of the default device. By default those of all devices of the device types in use,
-        or of `device_type` where it is given.
+        Whose generators; besides these, that of the default device. By default those of all devices
+        of the device types in use, or of `device_type` where it is given.
     enabled : bool
         False does nothing, so that a program may leave it to a switch.
     device_type : str, optional

@@ -1,7 +1,9 @@
-"""safetensors files, read and written: a header in JSON, and behind it the bytes of the tensors (https://github.com/huggingface/safetensors).
+"""safetensors files, read and written: a header in JSON, and behind it the bytes of the tensors
+(https://github.com/huggingface/safetensors).
 
-The functions are those of ``safetensors.torch``. The format is read here rather than by the package of this name, since that makes
-tensors only of the frameworks it knows, and by way of NumPy there is no bfloat16, and no tensor on the mapped file.
+The functions are those of ``safetensors.torch``. The format is read here rather than by the package
+of this name, since that makes tensors only of the frameworks it knows, and by way of NumPy there is
+no bfloat16, and no tensor on the mapped file.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ def _header(source: Source) -> tuple[dict[str, _Described], dict[str, str] | Non
         raise FileError("its header is no JSON")
     header = json.loads(text.decode("utf-8"), object_pairs_hook=no_name_twice)
     metadata = header.pop("__metadata__", None)
-    if metadata is not None and (not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values())):
+    if metadata is not None and (
+        not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values())
+    ):
         raise FileError("its metadata are more than text")
     found = {name: _described(name, value) for name, value in header.items()}
     end = 0
@@ -110,7 +114,9 @@ def _described(name: str, value: Any) -> _Described:
     begin, end = offsets
     if dtype in DTYPES:
         if end - begin != prod(shape) * DTYPES[dtype].itemsize:
-            raise FileError(f"the tensor {name[:100]!r} has {end - begin} bytes, and {dtype} of shape {shape} has others")
+            raise FileError(
+                f"the tensor {name[:100]!r} has {end - begin} bytes, and {dtype} of shape {shape} has others"
+            )
     elif dtype not in _NOT_HERE or begin > end:
         raise FileError(f"the tensor {name[:100]!r} has the dtype {dtype[:40]!r}, which is not known")
     return _Described(name, dtype, shape, begin, end)
@@ -151,7 +157,8 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> d
     device
         Where the tensors go.
     mmap
-        Whether tensors on the CPU are to be on the file itself, which is read as they are; what is written to them stays in this process.
+        Whether tensors on the CPU are to be on the file itself, which is read as they are; what is
+        written to them stays in this process.
 
     Raises
     ------
@@ -341,7 +348,9 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     text += b" " * (-(8 + len(text)) % 64)
     if len(text) > _LONGEST_HEADER:
-        raise ValueError(f"save(): the names and shapes of the tensors take {len(text)} bytes, more than the format allows")
+        raise ValueError(
+            f"save(): the names and shapes of the tensors take {len(text)} bytes, more than the format allows"
+        )
     return len(text).to_bytes(8, "little") + text, memories
 
 
@@ -365,7 +374,8 @@ def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
 
 
 def save_file(tensors: dict[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors as a safetensors file, which takes the place of the one that is there all at once.
+    """Write tensors as a safetensors file, which takes the place of the one that is there all at
+    once.
 
     Parameters
     ----------
@@ -413,8 +423,11 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
     return b"".join([head, *memories])
 
 
-def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
-    """Write the state of a module as a safetensors file; of tensors that are the same, one, and the names of the others in the metadata.
+def save_model(
+    model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
+) -> None:
+    """Write the state of a module as a safetensors file; of tensors that are the same, one, and the
+    names of the others in the metadata.
 
     Parameters
     ----------
@@ -450,7 +463,9 @@ def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = Non
                 state[kept].data_ptr(), state[kept].shape, state[kept].dtype,
             )  # fmt: skip
             if not same:
-                raise RuntimeError(f"save_model(): {kept!r} and {other!r} share a part of their memory; save copies of them")
+                raise RuntimeError(
+                    f"save_model(): {kept!r} and {other!r} share a part of their memory; save copies of them"
+                )
             together[other] = kept
             del state[other]
     if force_contiguous:
@@ -459,7 +474,8 @@ def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = Non
 
 
 def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
-    """Read the state of a module from a safetensors file, and return the names that are missing and those that are not expected.
+    """Read the state of a module from a safetensors file, and return the names that are missing and
+    those that are not expected.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Settings of the process: determinism, precision of matrix products, denormal numbers, warnings, the default tensor type."""
+"""Settings of the process: determinism, precision of matrix products, denormal numbers, warnings,
+the default tensor type.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,18 @@ _followers: list[Callable[[bool], None]] = []
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that give the same bits at every run.
 
-    On the CPU, results are the same at every run with as many threads. For any number of threads they are the same, too, but for
-    what MKL and oneDNN share among threads: products and factorizations of large matrices, eigenvalues, singular values and least
-    squares, convolutions that are not 3x3, products of bfloat16 and float16. Where this is True, products, LU and Cholesky
-    factorizations are cut into parts by their sizes alone, and the others run on one thread, which takes up to twice the time on
-    two threads, and more on more. candelabra-backend-cuda then takes only those of cuDNN's algorithms that give the same bits, and
+    On the CPU, results are the same at every run with as many threads. For any number of threads
+    they are the same, too, but for what MKL and oneDNN share among threads: products and
+    factorizations of large matrices, eigenvalues, singular values and least squares, convolutions
+    that are not 3x3, products of bfloat16 and float16. Where this is True, products, LU and
+    Cholesky factorizations are cut into parts by their sizes alone, and the others run on one
+    thread, which takes up to twice the time on two threads, and more on more.
+    candelabra-backend-cuda then takes only those of cuDNN's algorithms that give the same bits, and
     other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`.
 
-    What this changes everywhere is memory that nobody has set: ``empty`` and its relatives, and what ``resize_`` adds, is filled
-    with NaN (integers: the largest), so that a program that reads it by mistake reads the same every time.
+    What this changes everywhere is memory that nobody has set: ``empty`` and its relatives, and
+    what ``resize_`` adds, is filled with NaN (integers: the largest), so that a program that reads
+    it by mistake reads the same every time.
 
     Parameters
     ----------
@@ -69,7 +74,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
-            raise TypeError(f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
+            )
     settings.deterministic = mode
     _C.fill_unset_memory(mode)
     settings.warn_only = warn_only
@@ -136,8 +143,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     Parameters
     ----------
     debug_mode : int or str
-        0 or ``"default"``: deterministic algorithms are not asked for; 1 or ``"warn"``: an operator without one warns; 2 or
-        ``"error"``: it raises.
+        0 or ``"default"``: deterministic algorithms are not asked for; 1 or ``"warn"``: an operator
+        without one warns; 2 or ``"error"``: it raises.
 
     Raises
     ------
@@ -156,7 +163,9 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """
     if isinstance(debug_mode, str):
         if debug_mode not in _DEBUG_MODES:
-            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
         debug_mode = _DEBUG_MODES.index(debug_mode)
     elif not isinstance(debug_mode, int):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -203,8 +212,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     Parameters
     ----------
     precision : str
-        ``"highest"``: in float32. ``"high"`` and ``"medium"`` allow a backend to compute in TensorFloat32 or in bfloat16 where that
-        is faster; candelabra-backend-cpu computes in float32 with every setting. Another word changes nothing, and warns.
+        ``"highest"``: in float32. ``"high"`` and ``"medium"`` allow a backend to compute in
+        TensorFloat32 or in bfloat16 where that is faster; candelabra-backend-cpu computes in
+        float32 with every setting. Another word changes nothing, and warns.
 
     Raises
     ------
@@ -222,7 +232,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
-        _C.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; set_float32_matmul_precision has no effect.")
+        _C.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; set_float32_matmul_precision has no effect."
+        )
         return
     settings.matmul_precision = precision
     from candelabra.backends.cuda import set_switch
@@ -231,7 +243,8 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return ``"highest"``, ``"high"`` or ``"medium"``: see :func:`candelabra.set_float32_matmul_precision`.
+    """Return ``"highest"``, ``"high"`` or ``"medium"``: see
+    :func:`candelabra.set_float32_matmul_precision`.
 
     Examples
     --------
@@ -243,7 +256,8 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Set whether floating-point numbers too small to be normal are taken for zero, as operands and as results.
+    """Set whether floating-point numbers too small to be normal are taken for zero, as operands and
+    as results.
 
     On the thread that calls and on all threads that candelabra-backend-cpu computes with.
 
@@ -295,8 +309,9 @@ def get_num_interop_threads() -> int:
 def set_num_interop_threads(number: int) -> None:
     """Note how many operators may run at once.
 
-    Operators of one Python thread run one after the other, each on the threads of :func:`candelabra.set_num_threads`; so nothing
-    depends on this number. It is kept for programs that set it and ask for it.
+    Operators of one Python thread run one after the other, each on the threads of
+    :func:`candelabra.set_num_threads`; so nothing depends on this number. It is kept for programs
+    that set it and ask for it.
 
     Parameters
     ----------
@@ -322,7 +337,8 @@ def set_num_interop_threads(number: int) -> None:
 
 # ---- warnings
 
-#: What `warnings.filters` has while warnings are always shown; last, so that the user's own filters win.
+#: What `warnings.filters` has while warnings are always shown; last, so that the user's own filters
+#: win.
 _ALWAYS: tuple[str, None, type[Warning], None, int] = ("always", None, UserWarning, None, 0)
 
 
@@ -332,7 +348,8 @@ def set_warn_always(b: bool) -> None:
     Parameters
     ----------
     b : bool
-        True: each time, unless a filter of the module `warnings` says otherwise. False: as Python does.
+        True: each time, unless a filter of the module `warnings` says otherwise. False: as Python
+        does.
 
     Raises
     ------
@@ -357,7 +374,8 @@ def set_warn_always(b: bool) -> None:
     else:
         while _ALWAYS in warnings.filters:
             warnings.filters.remove(_ALWAYS)  # type: ignore[attr-defined]
-        # Python's own rule for what no filter names; said so that the module sees that its filters changed.
+        # Python's own rule for what no filter names; said so that the module sees that its filters
+        # changed.
         warnings.simplefilter("default", UserWarning, append=True)
 
 
@@ -384,7 +402,8 @@ def set_default_tensor_type(t: Any) -> None:
     Parameters
     ----------
     t : type or str
-        ``candelabra.DoubleTensor`` or ``"candelabra.DoubleTensor"``, ``"candelabra.cuda.FloatTensor"``.
+        ``candelabra.DoubleTensor`` or ``"candelabra.DoubleTensor"``,
+        ``"candelabra.cuda.FloatTensor"``.
 
     Raises
     ------
@@ -409,7 +428,9 @@ def set_default_tensor_type(t: Any) -> None:
         )
     if not dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, but got {t!r}")
-    _C.warn("set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives.")
+    _C.warn(
+        "set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives."
+    )
     _C.set_default_dtype(dtype)
     _C.set_default_device(device)
 

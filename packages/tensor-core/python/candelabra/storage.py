@@ -1,6 +1,8 @@
-"""Storages with a dtype, as ``torch.storage`` still has them: deprecated there, and here for the programs that use them.
+"""Storages with a dtype, as ``torch.storage`` still has them: deprecated there, and here for the
+programs that use them.
 
-Memory itself has no dtype: `candelabra.UntypedStorage` is what tensors lie in, and `TypedStorage` counts it in elements of one.
+Memory itself has no dtype: `candelabra.UntypedStorage` is what tensors lie in, and `TypedStorage`
+counts it in elements of one.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class TypedStorage:
     Warns
     -----
     UserWarning
-        It is deprecated: ``tensor.untyped_storage()`` is the memory, the tensor itself knows its dtype.
+        It is deprecated: ``tensor.untyped_storage()`` is the memory, the tensor itself knows its
+        dtype.
 
     Examples
     --------
@@ -63,7 +66,12 @@ class TypedStorage:
     _fixed: dtype | None = None
 
     def __init__(
-        self, *args: Any, wrap_storage: Any = None, dtype: dtype | None = None, device: Device = None, _internal: bool = False
+        self,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: dtype | None = None,
+        device: Device = None,
+        _internal: bool = False,
     ) -> None:
         if not _internal:
             _C.warn(_DEPRECATED)
@@ -76,12 +84,18 @@ class TypedStorage:
         self.dtype = _C.get_default_dtype() if dtype is None else dtype
         if wrap_storage is not None:
             if args:
-                raise RuntimeError(f"{type(self).__name__}(): No positional arguments should be given when using 'wrap_storage'")
+                raise RuntimeError(
+                    f"{type(self).__name__}(): No positional arguments should be given when using 'wrap_storage'"
+                )
             if not isinstance(wrap_storage, UntypedStorage):
-                raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage).__name__}")
+                raise TypeError(
+                    f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage).__name__}"
+                )
             self._untyped_storage = wrap_storage
             return
-        self._untyped_storage = _memory_of(args[0] if args else 0, self.dtype, device, type(self).__name__).untyped_storage()
+        self._untyped_storage = _memory_of(
+            args[0] if args else 0, self.dtype, device, type(self).__name__
+        ).untyped_storage()
 
     def _elements(self) -> Tensor:
         return _C.tensor_on_storage(self._untyped_storage, self.dtype)
@@ -197,10 +211,16 @@ class TypedStorage:
     def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device; the storage itself where it is there."""
         moved = self._untyped_storage.to(device=device)
-        return self if moved is self._untyped_storage else TypedStorage(wrap_storage=moved, dtype=self.dtype, _internal=True)
+        return (
+            self
+            if moved is self._untyped_storage
+            else TypedStorage(wrap_storage=moved, dtype=self.dtype, _internal=True)
+        )
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the name of the old class, or a copy of another dtype, which is given as itself or by such a class."""
+        """Return the name of the old class, or a copy of another dtype, which is given as itself or
+        by such a class.
+        """
         if dtype is None:
             return f"candelabra.{CLASS_NAMES.get(self.dtype.name, 'TypedStorage')}"
         goal = getattr(dtype, "_fixed", dtype)
@@ -229,7 +249,9 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         lines = "".join(f" {element}\n" for element in self.tolist())
-        return f"{lines}[candelabra.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        return (
+            f"{lines}[candelabra.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        )
 
 
 def _rebuilt(untyped: _C.Storage, dtype: dtype) -> TypedStorage:
@@ -238,7 +260,9 @@ def _rebuilt(untyped: _C.Storage, dtype: dtype) -> TypedStorage:
 
 def _memory_of(given: Any, dtype: dtype, device: Device, name: str) -> Tensor:
     if isinstance(given, (str, bytes)) or (not hasattr(given, "__index__") and not hasattr(given, "__len__")):
-        raise TypeError(f"{name}(): invalid data type '{type(given).__name__}': it takes a size or a sequence of numbers")
+        raise TypeError(
+            f"{name}(): invalid data type '{type(given).__name__}': it takes a size or a sequence of numbers"
+        )
     if isinstance(given, TypedStorage):
         given = given.tolist()
     if hasattr(given, "__len__"):
@@ -274,7 +298,9 @@ for _method, _name in (
 
 
 class _OldClass(type(TypedStorage)):  # type: ignore[misc]
-    """The type of FloatStorage and its relatives; an instance of one is any typed storage of its dtype."""
+    """The type of FloatStorage and its relatives; an instance of one is any typed storage of its
+    dtype.
+    """
 
     _fixed: dtype
 
@@ -301,5 +327,9 @@ for _name, _class in CLASS_NAMES.items():
     globals()[_class] = _OldClass(
         _class,
         (),
-        {"_fixed": getattr(_C, _name), "__module__": "candelabra", "__doc__": f"Typed storages of dtype {_name}; deprecated."},
+        {
+            "_fixed": getattr(_C, _name),
+            "__module__": "candelabra",
+            "__doc__": f"Typed storages of dtype {_name}; deprecated.",
+        },
     )

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "device/accelerator_calls.hpp"
+#include "device/streams.hpp"
 #include "interop/interop.hpp"
 #include "memory/storage.hpp"
-#include "device/streams.hpp"
 
 namespace candelabra {
 
@@ -43,7 +43,8 @@ PyObject* stream_destroy(PyObject*, PyObject* arguments) {
 PyObject* stream_synchronize(PyObject*, PyObject* arguments) {
   return with_address(arguments, "OO:stream_synchronize", [](Device device, const DeviceType& type, void* stream) {
     if (type.has(CB_CAP_STREAMS) && type.table->stream_synchronize)
-      succeed(type, "stream_synchronize", unlocked([&] { return type.table->stream_synchronize(device.index, stream); }));
+      succeed(type, "stream_synchronize",
+              unlocked([&] { return type.table->stream_synchronize(device.index, stream); }));
     else
       succeed(type, "synchronize", unlocked([&] { return type.table->synchronize(device.index); }));
     return Py_NewRef(Py_None);
@@ -191,7 +192,8 @@ PyObject* event_elapsed(PyObject*, PyObject* arguments) {
     const DeviceType& type = device_type(device);
     require(type.has(CB_CAP_EVENTS) && type.table->event_elapsed, type, "events");
     double milliseconds = 0;
-    succeed(type, "event_elapsed", type.table->event_elapsed(device.index, address_of(start), address_of(end), &milliseconds));
+    succeed(type, "event_elapsed",
+            type.table->event_elapsed(device.index, address_of(start), address_of(end), &milliseconds));
     return PyFloat_FromDouble(milliseconds);
   });
 }
@@ -218,9 +220,12 @@ struct NamedCount {
   int64_t cb_memory_details::* count;
 };
 constexpr NamedCount counts[] = {
-    {"num_alloc_retries", &cb_memory_details::retry_count},     {"num_ooms", &cb_memory_details::failure_count},
-    {"num_sync_all_streams", &cb_memory_details::sync_count},   {"num_device_alloc", &cb_memory_details::device_alloc_count},
-    {"num_device_free", &cb_memory_details::device_free_count}, {"limit", &cb_memory_details::limit},
+    {"num_alloc_retries", &cb_memory_details::retry_count},
+    {"num_ooms", &cb_memory_details::failure_count},
+    {"num_sync_all_streams", &cb_memory_details::sync_count},
+    {"num_device_alloc", &cb_memory_details::device_alloc_count},
+    {"num_device_free", &cb_memory_details::device_free_count},
+    {"limit", &cb_memory_details::limit},
 };
 
 void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
@@ -354,15 +359,15 @@ PyObject* memory_snapshot(PyObject*, PyObject* argument) {
       const char* state = block.state == CB_BLOCK_ALLOCATED ? "active_allocated"
                           : block.state == CB_BLOCK_PENDING ? "active_pending_free"
                                                             : "inactive";
-      const Ref<> entry =
-          owned(Py_BuildValue("{s:i,s:K,s:K,s:K,s:K,s:O,s:O,s:K,s:K,s:K,s:s}", "device", block.device, "segment_address",
-                              static_cast<unsigned long long>(block.segment_address), "segment_size",
-                              static_cast<unsigned long long>(block.segment_bytes), "stream",
-                              static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.stream)), "pool",
-                              static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.pool)), "is_expandable",
-                              block.is_expandable ? Py_True : Py_False, "is_large", block.is_large ? Py_True : Py_False, "address",
-                              static_cast<unsigned long long>(block.address), "size", static_cast<unsigned long long>(block.bytes),
-                              "requested_size", static_cast<unsigned long long>(block.requested), "state", state));
+      const Ref<> entry = owned(Py_BuildValue(
+          "{s:i,s:K,s:K,s:K,s:K,s:O,s:O,s:K,s:K,s:K,s:s}", "device", block.device, "segment_address",
+          static_cast<unsigned long long>(block.segment_address), "segment_size",
+          static_cast<unsigned long long>(block.segment_bytes), "stream",
+          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.stream)), "pool",
+          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.pool)), "is_expandable",
+          block.is_expandable ? Py_True : Py_False, "is_large", block.is_large ? Py_True : Py_False, "address",
+          static_cast<unsigned long long>(block.address), "size", static_cast<unsigned long long>(block.bytes),
+          "requested_size", static_cast<unsigned long long>(block.requested), "state", state));
       if (PyList_Append(result.get(), entry.get()) < 0) return nullptr;
     }
     return result.release();
@@ -375,16 +380,18 @@ PyObject* device_details(PyObject*, PyObject* argument) {
     const DeviceType& type = device_type(device);
     cb_device_details d{};
     d.size = sizeof d;
-    if (const auto function = accelerator_of(type).device_details) succeed(type, "device_details", function(device.index, &d));
+    if (const auto function = accelerator_of(type).device_details)
+      succeed(type, "device_details", function(device.index, &d));
     return Py_BuildValue(
-        "{s:i,s:i,s:i,s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:y#}", "major", d.major, "minor", d.minor,
-        "warp_size", d.warp_size, "max_threads_per_multi_processor", d.threads_per_processor, "max_threads_per_block",
-        d.threads_per_block, "clock_rate", d.clock_khz, "L2_cache_size", static_cast<long long>(d.l2_bytes),
-        "shared_memory_per_block", static_cast<long long>(d.shared_bytes_per_block), "shared_memory_per_block_optin",
-        static_cast<long long>(d.shared_bytes_per_block_optin), "shared_memory_per_multiprocessor",
-        static_cast<long long>(d.shared_bytes_per_processor), "regs_per_multiprocessor", d.registers_per_processor, "is_integrated",
-        d.is_integrated ? Py_True : Py_False, "is_multi_gpu_board", d.is_multi_gpu_board ? Py_True : Py_False, "pci_domain_id",
-        d.pci_domain, "pci_bus_id", d.pci_bus, "pci_device_id", d.pci_device, "driver_version", d.driver_version, "runtime_version",
+        "{s:i,s:i,s:i,s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:y#}", "major", d.major, "minor",
+        d.minor, "warp_size", d.warp_size, "max_threads_per_multi_processor", d.threads_per_processor,
+        "max_threads_per_block", d.threads_per_block, "clock_rate", d.clock_khz, "L2_cache_size",
+        static_cast<long long>(d.l2_bytes), "shared_memory_per_block", static_cast<long long>(d.shared_bytes_per_block),
+        "shared_memory_per_block_optin", static_cast<long long>(d.shared_bytes_per_block_optin),
+        "shared_memory_per_multiprocessor", static_cast<long long>(d.shared_bytes_per_processor),
+        "regs_per_multiprocessor", d.registers_per_processor, "is_integrated", d.is_integrated ? Py_True : Py_False,
+        "is_multi_gpu_board", d.is_multi_gpu_board ? Py_True : Py_False, "pci_domain_id", d.pci_domain, "pci_bus_id",
+        d.pci_bus, "pci_device_id", d.pci_device, "driver_version", d.driver_version, "runtime_version",
         d.runtime_version, "uuid", reinterpret_cast<const char*>(d.uuid), static_cast<Py_ssize_t>(sizeof d.uuid));
   });
 }
@@ -397,7 +404,8 @@ PyObject* can_access_peer(PyObject*, PyObject* arguments) {
     const DeviceType& type = device_type(device);
     int32_t result = device == peer;
     const auto function = accelerator_of(type).can_access_peer;
-    if (function && device.type == peer.type) succeed(type, "can_access_peer", function(device.index, peer.index, &result));
+    if (function && device.type == peer.type)
+      succeed(type, "can_access_peer", function(device.index, peer.index, &result));
     return PyBool_FromLong(result);
   });
 }
@@ -471,7 +479,8 @@ PyMethodDef accelerator_functions[] = {
     {"current_index", current_index_function, METH_O, "The index of this thread's current device of a type."},
     {"set_current_index", set_current_index_function, METH_O, "Set this thread's current device of its type."},
     {"record_stream", record_stream, METH_VARARGS, "Record that a stream uses the memory of a storage."},
-    {"event_create", event_create, METH_VARARGS, "Create an event on a device; flags: 1 timing, 2 blocking, 4 interprocess."},
+    {"event_create", event_create, METH_VARARGS,
+     "Create an event on a device; flags: 1 timing, 2 blocking, 4 interprocess."},
     {"event_destroy", event_destroy, METH_VARARGS, "Destroy an event."},
     {"event_record", event_record, METH_VARARGS, "Record an event on a stream."},
     {"event_wait", event_wait, METH_VARARGS, "Make a stream wait for an event."},
@@ -488,7 +497,8 @@ PyMethodDef accelerator_functions[] = {
     {"reset_pinned", reset_pinned, METH_VARARGS, "Reset the peaks, or the totals, of the cache of pinned memory."},
     {"set_caching", set_caching, METH_VARARGS, "Set whether a device type caches freed memory."},
     {"profiler_record", profiler_record, METH_VARARGS, "Start or stop recording by the vendor's profiler."},
-    {"profiler_range_start", profiler_range_start, METH_VARARGS, "Start a range in the vendor's profiler; returns its number."},
+    {"profiler_range_start", profiler_range_start, METH_VARARGS,
+     "Start a range in the vendor's profiler; returns its number."},
     {"profiler_range_end", profiler_range_end, METH_VARARGS, "End a range in the vendor's profiler."},
     {"profiler_mark", profiler_mark, METH_VARARGS, "Push a range, pop one, or set a mark in the vendor's profiler."},
     {nullptr, nullptr, 0, nullptr},

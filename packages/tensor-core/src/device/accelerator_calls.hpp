@@ -2,13 +2,14 @@
 // conversion of addresses from Python ints.
 #pragma once
 
-#include "interop/interop.hpp"
 #include "device/streams.hpp"
+#include "interop/interop.hpp"
 
 namespace candelabra {
 
 inline void require(bool is_available, const DeviceType& type, const char* what) {
-  check(is_available, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
+  check(is_available, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ",
+        what);
 }
 
 inline void succeed(const DeviceType& type, const char* what, int32_t status) {

@@ -3,9 +3,9 @@
 #include <Python.h>
 
 #include "device/accelerator_calls.hpp"
-#include "interop/interop.hpp"
 #include "device/random.hpp"
 #include "device/streams.hpp"
+#include "interop/interop.hpp"
 
 namespace candelabra {
 
@@ -13,8 +13,8 @@ namespace {
 
 void require_graphs(const DeviceType& type) {
   const cb_accelerator& table = accelerator_of(type);
-  require(type.has(CB_CAP_GRAPHS) && table.graph_begin && table.graph_end && table.graph_launch && table.graph_destroy &&
-              table.pool_create && table.pool_retain && table.pool_release,
+  require(type.has(CB_CAP_GRAPHS) && table.graph_begin && table.graph_end && table.graph_launch &&
+              table.graph_destroy && table.pool_create && table.pool_retain && table.pool_release,
           type, "graphs");
 }
 
@@ -105,7 +105,8 @@ PyObject* graph_launch(PyObject*, PyObject* arguments) {
     require_graphs(type);
     GeneratorState& state = generator_state(nullptr, device);
     succeed(type, "graph_launch",
-            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed, state.offset));
+            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed,
+                                              state.offset));
     state.offset += consumed;
     Py_RETURN_NONE;
   });

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "device/accelerator_calls.hpp"
+#include "device/streams.hpp"
 #include "interop/interop.hpp"
 #include "memory/storage.hpp"
-#include "device/streams.hpp"
 
 namespace candelabra {
 
@@ -76,8 +76,9 @@ cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned l
 }
 
 PyObject* handle_object(const cb_ipc_handle& handle) {
-  return Py_BuildValue("y#KK", reinterpret_cast<const char*>(handle.bytes), static_cast<Py_ssize_t>(sizeof handle.bytes),
-                       static_cast<unsigned long long>(handle.offset), static_cast<unsigned long long>(handle.block_bytes));
+  return Py_BuildValue("y#KK", reinterpret_cast<const char*>(handle.bytes),
+                       static_cast<Py_ssize_t>(sizeof handle.bytes), static_cast<unsigned long long>(handle.offset),
+                       static_cast<unsigned long long>(handle.block_bytes));
 }
 
 PyObject* ipc_export_storage(PyObject*, PyObject* object) {
@@ -110,7 +111,8 @@ std::map<std::string, Storage*>& opened_storages() {
 
 void release_opened(Storage& storage) {
   const std::unique_ptr<OpenedMemory> opened(static_cast<OpenedMemory*>(storage.owner));
-  if (const auto found = opened_storages().find(opened->key); found != opened_storages().end() && found->second == &storage)
+  if (const auto found = opened_storages().find(opened->key);
+      found != opened_storages().end() && found->second == &storage)
     opened_storages().erase(found);
   const DeviceType& type = device_type(opened->device);
   // The exporting process reuses the memory once its owner is released, so wait for work queued
@@ -126,8 +128,8 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
     const char* key = nullptr;
     Py_ssize_t key_length = 0;
     unsigned long long offset, block_bytes, storage_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOKKK|y#O:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes, &key,
-                          &key_length, &owner))
+    if (!PyArg_ParseTuple(arguments, "OOKKK|y#O:ipc_open_storage", &object, &bytes, &offset, &block_bytes,
+                          &storage_bytes, &key, &key_length, &owner))
       return nullptr;
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
@@ -156,7 +158,8 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
 PyObject* ipc_storage_owner(PyObject*, PyObject* object) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const Storage* storage = root_storage(storage_from_object(object));
-    return Py_NewRef(storage->release == release_opened ? static_cast<OpenedMemory*>(storage->owner)->owner.get() : Py_None);
+    return Py_NewRef(storage->release == release_opened ? static_cast<OpenedMemory*>(storage->owner)->owner.get()
+                                                        : Py_None);
   });
 }
 
@@ -207,9 +210,11 @@ PyMethodDef accelerator_memory_functions[] = {
      "Allocate pinned host memory, which a device can copy to and from asynchronously."},
     {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
     {"empty_pinned_cache", empty_pinned_cache, METH_O, "Return cached pinned memory to the system."},
-    {"ipc_export_storage", ipc_export_storage, METH_O, "The handle, the offset and the size of the block, for another process."},
+    {"ipc_export_storage", ipc_export_storage, METH_O,
+     "The handle, the offset and the size of the block, for another process."},
     {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
-     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on memory "
+     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on "
+     "memory "
      "of another process; it keeps `owner` alive. Returns the existing storage if one has the same key."},
     {"ipc_storage_owner", ipc_storage_owner, METH_O, "The owner given to ipc_open_storage(); None for other storages."},
     {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event, for another process."},

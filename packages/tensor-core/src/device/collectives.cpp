@@ -4,9 +4,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "device/streams.hpp"
 #include "interop/interop.hpp"
 #include "memory/storage.hpp"
-#include "device/streams.hpp"
 
 namespace candelabra {
 
@@ -22,7 +22,8 @@ const cb_collectives& collectives_of(const DeviceType& type) {
 // Calls a function of the table without the GIL, because it may wait for other processes.
 template <typename Function, typename... Arguments>
 void call(const DeviceType& type, const char* what, Function function, Arguments... arguments) {
-  check(function, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
+  check(function, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ",
+        what);
   int32_t status;
   Py_BEGIN_ALLOW_THREADS;
   status = function(arguments...);
@@ -82,15 +83,16 @@ PyObject* create(PyObject*, PyObject* arguments) {
     Py_ssize_t length;
     int rank, ranks;
     long long timeout_ms;
-    if (!PyArg_ParseTuple(arguments, "Oy#iiLz:communicator_create", &object, &id, &length, &rank, &ranks, &timeout_ms, &name))
+    if (!PyArg_ParseTuple(arguments, "Oy#iiLz:communicator_create", &object, &id, &length, &rank, &ranks, &timeout_ms,
+                          &name))
       return nullptr;
     check(length == 128, PyExc_ValueError, "a communicator's id has 128 bytes, not ", length);
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
     const cb_communicator_options options = options_of(timeout_ms, name);
     void* communicator = nullptr;
-    call(type, "create", collectives_of(type).create, device.index, reinterpret_cast<const uint8_t*>(id), rank, ranks, &options,
-         &communicator);
+    call(type, "create", collectives_of(type).create, device.index, reinterpret_cast<const uint8_t*>(id), rank, ranks,
+         &options, &communicator);
     return PyLong_FromVoidPtr(communicator);
   });
 }
@@ -156,7 +158,8 @@ PyObject* wait(PyObject*, PyObject* arguments) {
 // Marks a tensor as modified by a collective, which autograd cannot differentiate.
 void mark_written(const char* kind, TensorObject* tensor) {
   check(!(grad_mode.enabled && requires_grad(tensor)), PyExc_RuntimeError, kind,
-        ": a tensor that requires grad cannot be written to by a collective; use candelabra.no_grad() or tensor.detach()");
+        ": a tensor that requires grad cannot be written to by a collective; use candelabra.no_grad() or "
+        "tensor.detach()");
   ++tensor->storage->version;
 }
 
@@ -167,8 +170,8 @@ PyObject* run(PyObject*, PyObject* arguments) {
     PyObject *object, *address, *send_object, *receive_object;
     const char* kind;
     int ranks, reduction, peer;
-    if (!PyArg_ParseTuple(arguments, "OOsOOiii:communicator_run", &object, &address, &kind, &send_object, &receive_object, &ranks,
-                          &reduction, &peer))
+    if (!PyArg_ParseTuple(arguments, "OOsOOiii:communicator_run", &object, &address, &kind, &send_object,
+                          &receive_object, &ranks, &reduction, &peer))
       return nullptr;
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
@@ -182,7 +185,8 @@ PyObject* run(PyObject*, PyObject* arguments) {
       check(tensor->contiguous, PyExc_ValueError, kind, "(): ", which, " must be contiguous");
       return tensor;
     };
-    TensorObject *send = tensor_of(send_object, "what is sent"), *receive = tensor_of(receive_object, "what is received");
+    TensorObject *send = tensor_of(send_object, "what is sent"),
+                 *receive = tensor_of(receive_object, "what is received");
     check(send || receive, PyExc_ValueError, kind, "(): there is no tensor");
     const Dtype dtype = (send ? send : receive)->dtype;
     check(!send || !receive || send->dtype == receive->dtype, PyExc_ValueError, kind,
@@ -200,15 +204,18 @@ PyObject* run(PyObject*, PyObject* arguments) {
     if (name == "all_reduce") {
       elements(1, 1);
       mark_written(kind, receive);
-      call(type, kind, table.all_reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction, stream);
+      call(type, kind, table.all_reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction,
+           stream);
     } else if (name == "broadcast") {
       elements(1, 1);
       mark_written(kind, receive);
-      call(type, kind, table.broadcast, communicator, from, to, static_cast<uint64_t>(send->numel), number, peer, stream);
+      call(type, kind, table.broadcast, communicator, from, to, static_cast<uint64_t>(send->numel), number, peer,
+           stream);
     } else if (name == "reduce") {
       elements(1, 1);
       mark_written(kind, receive);
-      call(type, kind, table.reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction, peer, stream);
+      call(type, kind, table.reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction,
+           peer, stream);
     } else if (name == "all_gather") {
       elements(ranks, 1);
       mark_written(kind, receive);
@@ -216,14 +223,15 @@ PyObject* run(PyObject*, PyObject* arguments) {
     } else if (name == "reduce_scatter") {
       elements(1, ranks);
       mark_written(kind, receive);
-      call(type, kind, table.reduce_scatter, communicator, from, to, static_cast<uint64_t>(receive->numel), number, reduction,
-           stream);
+      call(type, kind, table.reduce_scatter, communicator, from, to, static_cast<uint64_t>(receive->numel), number,
+           reduction, stream);
     } else if (name == "all_to_all") {
       elements(1, 1);
       check(send->numel % ranks == 0, PyExc_ValueError, kind, "(): ", send->numel, " elements are not ", ranks,
             " parts of one size");
       mark_written(kind, receive);
-      call(type, kind, table.all_to_all, communicator, from, to, static_cast<uint64_t>(send->numel / ranks), number, stream);
+      call(type, kind, table.all_to_all, communicator, from, to, static_cast<uint64_t>(send->numel / ranks), number,
+           stream);
     } else if (name == "send") {
       check(send, PyExc_ValueError, "send(): there is no tensor");
       call(type, kind, table.send, communicator, from, static_cast<uint64_t>(send->numel), number, peer, stream);
@@ -254,7 +262,8 @@ PyObject* group(PyObject*, PyObject* arguments) {
 PyMethodDef collective_functions[] = {
     {"communicator_version", version, METH_O, "The name and the version of a device's collectives library."},
     {"communicator_id", unique_id, METH_O, "Create the id of a new communicator: 128 bytes."},
-    {"communicator_create", create, METH_VARARGS, "Create a communicator; all ranks must call this. Returns its address."},
+    {"communicator_create", create, METH_VARARGS,
+     "Create a communicator; all ranks must call this. Returns its address."},
     {"communicator_split", split, METH_VARARGS, "Split a communicator; returns the new one, or None."},
     {"communicator_rank", rank, METH_VARARGS, "This process's rank and the number of ranks."},
     {"communicator_destroy", destroy, METH_VARARGS, "Wait for queued work and destroy a communicator."},

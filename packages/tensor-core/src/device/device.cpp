@@ -7,8 +7,8 @@
 #include <deque>
 
 #include "device/backend_defaults.hpp"
-#include "operators/operator.hpp"
 #include "device/streams.hpp"
+#include "operators/operator.hpp"
 
 namespace candelabra {
 
@@ -49,14 +49,15 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
     const char* names[] = {"type", "index", nullptr};
     PyObject* type = nullptr;
     PyObject* index = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:device", const_cast<char**>(names), &type, &index)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:device", const_cast<char**>(names), &type, &index))
+      return nullptr;
     Device device = device_from_object(type);
     if (index != Py_None) {
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) return nullptr;
       const DeviceType& found = device_type(device);
-      check(number >= 0 && number < found.device_count, PyExc_RuntimeError, "device index ", number, " is out of range: '",
-            found.name, "' has ", found.device_count, " device(s)");
+      check(number >= 0 && number < found.device_count, PyExc_RuntimeError, "device index ", number,
+            " is out of range: '", found.name, "' has ", found.device_count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }
     return device_object(device);
@@ -66,15 +67,18 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
 PyObject* device_repr(PyObject* self) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     const DeviceType& type = device_type(value_of(self));
-    return has_index(type) ? PyUnicode_FromFormat("device(type='%s', index=%d)", type.name.c_str(), value_of(self).index)
-                           : PyUnicode_FromFormat("device(type='%s')", type.name.c_str());
+    return has_index(type)
+               ? PyUnicode_FromFormat("device(type='%s', index=%d)", type.name.c_str(), value_of(self).index)
+               : PyUnicode_FromFormat("device(type='%s')", type.name.c_str());
   });
 }
 PyObject* device_str(PyObject* self) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] { return PyUnicode_FromString(to_text(value_of(self)).c_str()); });
+  return guarded<>(static_cast<PyObject*>(nullptr),
+                   [&] { return PyUnicode_FromString(to_text(value_of(self)).c_str()); });
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int operation) {
-  if (!is_device_object(a) || !is_device_object(b) || (operation != Py_EQ && operation != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_device_object(a) || !is_device_object(b) || (operation != Py_EQ && operation != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((value_of(a) == value_of(b)) == (operation == Py_EQ));
 }
 Py_hash_t device_hash(PyObject* self) {
@@ -86,8 +90,8 @@ PyObject* device_reduce(PyObject* self, PyObject*) {
 }
 
 PyGetSetDef device_getset[] = {
-    {"type", [](PyObject* self, void*) { return PyUnicode_FromString(device_type(value_of(self)).name.c_str()); }, nullptr,
-     "The device type, for instance ``cpu``.", nullptr},
+    {"type", [](PyObject* self, void*) { return PyUnicode_FromString(device_type(value_of(self)).name.c_str()); },
+     nullptr, "The device type, for instance ``cpu``.", nullptr},
     {"index",
      [](PyObject* self, void*) -> PyObject* {
        if (!has_index(device_type(value_of(self)))) Py_RETURN_NONE;
@@ -108,9 +112,10 @@ PyType_Slot device_slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
     {Py_tp_getset, device_getset},
     {Py_tp_methods, device_methods},
-    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``; "
-                                  "a number alone is that of the "
-                                  "accelerator.")},
+    {Py_tp_doc,
+     const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``; "
+                       "a number alone is that of the "
+                       "accelerator.")},
     {0, nullptr},
 };
 PyType_Spec device_spec = {"candelabra.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
@@ -123,7 +128,8 @@ const cb_backend* open_library(const std::string& name, const std::string& distr
           ") could not be opened: ", reason ? reason : path);
   }
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
-  check(entry, backend_error, path, " (", distribution, ") exports no function candelabra_backend; see docs/backends.md");
+  check(entry, backend_error, path, " (", distribution,
+        ") exports no function candelabra_backend; see docs/backends.md");
   const cb_backend* table = entry();
   check(table, backend_error, "candelabra_backend() of ", path, " (", distribution, ") returned null");
   return table;
@@ -133,14 +139,15 @@ void check_table(const std::string& name, const std::string& distribution, const
   if (table.abi_major != CB_ABI_MAJOR) {
     std::string package = distribution.substr(0, distribution.find(' '));
     bool newer = table.abi_major > CB_ABI_MAJOR;
-    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ", table.abi_major,
-          ".", table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR, ": pip install --upgrade ",
-          newer ? "candelabra-tensor-core" : package);
+    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ",
+          table.abi_major, ".", table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR,
+          ": pip install --upgrade ", newer ? "candelabra-tensor-core" : package);
   }
-  check(table.device_type && name == table.device_type, backend_error, "the library of ", distribution, " is for device '",
-        table.device_type ? table.device_type : "", "', not '", name, "'");
-  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error, "the table of ",
-        distribution, " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
+  check(table.device_type && name == table.device_type, backend_error, "the library of ", distribution,
+        " is for device '", table.device_type ? table.device_type : "", "', not '", name, "'");
+  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error,
+        "the table of ", distribution,
+        " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
 }
 
 void set_python_kernel(Operator& op, int number, PyObject* function) {
@@ -155,12 +162,14 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
     const char* distribution;
     const char* path;
     PyObject* python_kernels = nullptr;
-    if (!PyArg_ParseTuple(arguments, "ssz|O!:register_backend", &name, &distribution, &path, &PyDict_Type, &python_kernels))
+    if (!PyArg_ParseTuple(arguments, "ssz|O!:register_backend", &name, &distribution, &path, &PyDict_Type,
+                          &python_kernels))
       return nullptr;
     if (int taken = find_device_type(name); taken >= 0) {
       raise(backend_error, "device '", name, "' already has a backend: ", device_type(taken).distribution);
     }
-    check(types.size() < max_device_types, backend_error, "no more than ", max_device_types, " device types can be loaded");
+    check(types.size() < max_device_types, backend_error, "no more than ", max_device_types,
+          " device types can be loaded");
     Registered added;
     added.name = name;
     added.distribution = distribution;
@@ -190,17 +199,20 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
     }
     for (uint64_t i = 0; i < type.table->kernel_count; ++i) {
       const cb_kernel_entry& entry = type.table->kernels[i];
-      // A kernel of an operator this core does not know belongs to a newer one: nothing will ask for it.
+      // A kernel of an operator this core does not know belongs to a newer one: nothing will ask
+      // for it.
       if (Operator* op = find_operator(entry.operator_name)) {
         op->kernels[number] = {entry.kernel, nullptr, type.original, false};
       }
     }
     for (const char* const* name = type.table->contents_readers; name && *name; ++name)
-      if (Operator* op = find_operator(*name)) op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
+      if (Operator* op = find_operator(*name))
+        op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
     for (const char* const* name = type.table->converting; name && *name; ++name)
       if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
     for (const char* const* name = type.table->channels_last; name && *name; ++name)
-      if (Operator* op = find_operator(*name)) op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
+      if (Operator* op = find_operator(*name))
+        op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
     PyObject *operator_name, *function;
     for (Py_ssize_t at = 0; python_kernels && PyDict_Next(python_kernels, &at, &operator_name, &function);) {
       const char* characters = PyUnicode_AsUTF8(operator_name);
@@ -229,19 +241,23 @@ PyObject* register_kernel(PyObject*, PyObject* arguments) {
   });
 }
 
-// The kernel of a custom operator out of a shared library of its own. The library stays open: kernels are not taken back.
+// The kernel of a custom operator out of a shared library of its own. The library stays open:
+// kernels are not taken back.
 PyObject* register_compiled_kernel(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const char *name, *operator_name, *path, *symbol;
-    if (!PyArg_ParseTuple(arguments, "ssss:register_compiled_kernel", &name, &operator_name, &path, &symbol)) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "ssss:register_compiled_kernel", &name, &operator_name, &path, &symbol))
+      return nullptr;
     const int number = find_device_type(name);
     check(number >= 0, backend_error, "register_compiled_kernel(): no backend for device '", name, "' is loaded");
     Operator* op = find_operator(operator_name);
-    check(op && op->schema.custom, PyExc_ValueError, "register_compiled_kernel(): there is no custom operator ", operator_name);
+    check(op && op->schema.custom, PyExc_ValueError, "register_compiled_kernel(): there is no custom operator ",
+          operator_name);
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       const char* reason = dlerror();
-      raise(PyExc_OSError, "the library of the operator ", operator_name, " could not be opened: ", reason ? reason : path);
+      raise(PyExc_OSError, "the library of the operator ", operator_name,
+            " could not be opened: ", reason ? reason : path);
     }
     auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
     check(kernel, PyExc_OSError, path, " exports no function ", symbol, ", the kernel of ", operator_name);
@@ -271,8 +287,8 @@ PyObject* backend_info(PyObject*, PyObject* argument) {
                          type.distribution.c_str(), "version", table.version ? table.version : "", "abi_major",
                          type.original ? type.original->abi_major : table.abi_major, "abi_minor",
                          type.original ? type.original->abi_minor : table.abi_minor, "device_count", type.device_count,
-                         "capabilities", static_cast<unsigned long long>(table.capabilities), "kernels", kernels.get(), "compiled",
-                         type.original ? Py_True : Py_False, "description", description);
+                         "capabilities", static_cast<unsigned long long>(table.capabilities), "kernels", kernels.get(),
+                         "compiled", type.original ? Py_True : Py_False, "description", description);
   });
 }
 
@@ -283,9 +299,10 @@ PyObject* memory_statistics(PyObject*, PyObject* argument) {
     result.size = sizeof result;
     int32_t status = device_type(device).table->memory_statistics(device.index, &result);
     if (status != CB_OK) raise_backend_failure(device_type(device), "memory_statistics", status);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(result.allocated), "allocated_peak",
-                         static_cast<long long>(result.allocated_peak), "reserved", static_cast<long long>(result.reserved),
-                         "reserved_peak", static_cast<long long>(result.reserved_peak), "allocation_count",
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(result.allocated),
+                         "allocated_peak", static_cast<long long>(result.allocated_peak), "reserved",
+                         static_cast<long long>(result.reserved), "reserved_peak",
+                         static_cast<long long>(result.reserved_peak), "allocation_count",
                          static_cast<long long>(result.allocation_count), "cache_hit_count",
                          static_cast<long long>(result.cache_hit_count));
   });
@@ -301,9 +318,10 @@ PyObject* device_properties(PyObject*, PyObject* argument) {
       int32_t status = type.table->device_properties(device.index, &result);
       if (status != CB_OK) raise_backend_failure(type, "device_properties", status);
     }
-    return Py_BuildValue("{s:s,s:L,s:L,s:i,s:i}", "name", result.name[0] ? result.name : type.name.c_str(), "total_memory",
-                         static_cast<long long>(result.total_memory), "free_memory", static_cast<long long>(result.free_memory),
-                         "processor_count", result.processor_count, "architecture", result.architecture);
+    return Py_BuildValue("{s:s,s:L,s:L,s:i,s:i}", "name", result.name[0] ? result.name : type.name.c_str(),
+                         "total_memory", static_cast<long long>(result.total_memory), "free_memory",
+                         static_cast<long long>(result.free_memory), "processor_count", result.processor_count,
+                         "architecture", result.architecture);
   });
 }
 
@@ -365,7 +383,8 @@ PyObject* set_num_threads(PyObject*, PyObject* arguments) {
   });
 }
 
-// The backend's extension "flush_denormal": a pointer to int32_t (*)(int32_t on), which returns a cb_status.
+// The backend's extension "flush_denormal": a pointer to int32_t (*)(int32_t on), which returns a
+// cb_status.
 PyObject* set_flush_denormal(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject* object;
@@ -410,13 +429,17 @@ void tell_backends_of_fork() {
 }  // namespace
 
 PyMethodDef device_functions[] = {
-    {"set_backend_loader", set_backend_loader, METH_O, "Set the function that loads the backend of a device type by name."},
+    {"set_backend_loader", set_backend_loader, METH_O,
+     "Set the function that loads the backend of a device type by name."},
     {"register_backend", register_backend, METH_VARARGS,
-     "Register a device type: name, distribution, path of its library or None, and its kernels in Python by operator name."},
+     "Register a device type: name, distribution, path of its library or None, and its kernels in Python by operator "
+     "name."},
     {"register_compiled_kernel", register_compiled_kernel, METH_VARARGS,
-     "register_compiled_kernel(device_type, operator_name, path, symbol)\n\nTake a function of a shared library as the kernel of a "
+     "register_compiled_kernel(device_type, operator_name, path, symbol)\n\nTake a function of a shared library as the "
+     "kernel of a "
      "custom operator."},
-    {"register_kernel", register_kernel, METH_VARARGS, "Register a Python kernel: device type, operator name, callable."},
+    {"register_kernel", register_kernel, METH_VARARGS,
+     "Register a Python kernel: device type, operator name, callable."},
     {"backend_info", backend_info, METH_O, "What is known of the backend of a device type."},
     {"memory_statistics", memory_statistics, METH_O, "The memory statistics of a device."},
     {"device_properties", device_properties, METH_O, "The properties of a device."},
@@ -459,16 +482,16 @@ Device device_from_text(std::string_view text_) {
   if (name.size() < text_.size()) {
     std::string_view digits = text_.substr(name.size() + 1);
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    check(!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && index >= 0, PyExc_RuntimeError,
-          "Invalid device string: '", std::string(text_), "'");
+    check(!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && index >= 0,
+          PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
   }
   check(!name.empty(), PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
   if (find_device_type(name) < 0) load_device_type(name);
   int type = find_device_type(name);
   check(type >= 0, backend_error, "the backend for device '", std::string(name), "' registered nothing");
   if (name.size() == text_.size()) index = current_index(type);
-  check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '", std::string(name),
-        "' has ", device_type(type).device_count, " device(s)");
+  check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '",
+        std::string(name), "' has ", device_type(type).device_count, " device(s)");
   return {static_cast<int8_t>(type), static_cast<int8_t>(index)};
 }
 
@@ -531,7 +554,8 @@ void raise_backend_failure(const DeviceType& type, const char* what, int32_t sta
 
 bool init_device(PyObject* module) {
   device_py_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&device_spec));
-  if (!device_py_type || PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_py_type)) < 0) return false;
+  if (!device_py_type || PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_py_type)) < 0)
+    return false;
   pthread_atfork(nullptr, nullptr, tell_backends_of_fork);
   return PyModule_AddFunctions(module, device_functions) == 0;
 }

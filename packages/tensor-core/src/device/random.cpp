@@ -69,7 +69,8 @@ PyObject* generator_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) 
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     static const char* names[] = {"device", nullptr};
     PyObject* device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Generator", const_cast<char**>(names), &device))
+      return nullptr;
     // PyTorch's default seed of a new generator, so that its numbers are the same in every run.
     constexpr uint64_t initial_seed = 67280421310721u;
     return reinterpret_cast<PyObject*>(
@@ -121,8 +122,8 @@ PyObject* generator_set_state(PyObject* self, PyObject* object) {
     check(is_tensor(object), PyExc_TypeError, "expected a candelabra.Tensor, but got ", Py_TYPE(object)->tp_name);
     check(as_tensor(object)->dtype == Dtype::UInt8, PyExc_TypeError, "RNG state must be a uint8 tensor, not ",
           name(as_tensor(object)->dtype));
-    check(as_tensor(object)->numel == state_bytes, PyExc_RuntimeError, "RNG state is wrong size: ", as_tensor(object)->numel,
-          " bytes instead of ", state_bytes);
+    check(as_tensor(object)->numel == state_bytes, PyExc_RuntimeError,
+          "RNG state is wrong size: ", as_tensor(object)->numel, " bytes instead of ", state_bytes);
     const TensorRef block = contiguous(as_tensor(object));
     uint64_t words[2];
     copy_bytes_to_host(block->device(), words, block->data(), sizeof(words));
@@ -179,7 +180,8 @@ PyMethodDef generator_methods[] = {
     {"get_offset", generator_get_offset, METH_NOARGS,
      "get_offset() -> int\n\nThe position in the stream, in blocks of four 32-bit numbers."},
     {"set_offset", generator_set_offset, METH_O, "set_offset(offset)\n\nMove to a position in the stream."},
-    {"set_state", generator_set_state, METH_O, "set_state(state)\n\nRestore the seed and the position that get_state() returned."},
+    {"set_state", generator_set_state, METH_O,
+     "set_state(state)\n\nRestore the seed and the position that get_state() returned."},
     {"clone_state", generator_clone_state, METH_NOARGS,
      "clone_state() -> Generator\n\nA new generator with the same seed and position."},
     {nullptr, nullptr, 0, nullptr},
@@ -236,9 +238,11 @@ bool is_generator(PyObject* object) {
 
 GeneratorState& generator_state(PyObject* generator, Device device) {
   if (!generator || generator == Py_None) return default_generator(device)->state;
-  check(is_generator(generator), PyExc_TypeError, "generator must be a candelabra.Generator, not ", Py_TYPE(generator)->tp_name);
-  check(as_generator(generator)->device.type == device.type, PyExc_RuntimeError, "Expected a '", device_type(device).name,
-        "' device type for generator but found '", device_type(as_generator(generator)->device).name, "'");
+  check(is_generator(generator), PyExc_TypeError, "generator must be a candelabra.Generator, not ",
+        Py_TYPE(generator)->tp_name);
+  check(as_generator(generator)->device.type == device.type, PyExc_RuntimeError, "Expected a '",
+        device_type(device).name, "' device type for generator but found '",
+        device_type(as_generator(generator)->device).name, "'");
   return as_generator(generator)->state;
 }
 

@@ -28,8 +28,8 @@ Geometry kernel_geometry(const Argument& argument) {
 
 void Call::raise_not_tensor(int i) const {
   const Argument& argument = arguments[i];
-  raise(PyExc_TypeError, name(), "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1, ") must be Tensor, not ",
-        argument.object ? Py_TYPE(argument.object)->tp_name : "None");
+  raise(PyExc_TypeError, name(), "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1,
+        ") must be Tensor, not ", argument.object ? Py_TYPE(argument.object)->tp_name : "None");
 }
 
 void Call::set_ints(int i, std::span<const int64_t> values) {
@@ -70,7 +70,8 @@ void Call::convert(int i, Dtype dtype) {
   void* element = arena.make<std::byte>(16);
   store_scalar(argument.scalar, dtype, element);
   argument.descriptor = arena.make<cb_tensor>(1);
-  *argument.descriptor = {element, zero_strides, zero_strides, 1, 0, static_cast<int32_t>(dtype), device.index, CB_TENSOR_NUMBER};
+  *argument.descriptor = {element,      zero_strides,    zero_strides, 1, 0, static_cast<int32_t>(dtype),
+                          device.index, CB_TENSOR_NUMBER};
 }
 
 void Call::broadcast(int i, std::span<const int64_t> sizes) {
@@ -85,14 +86,14 @@ void Call::broadcast(int i, std::span<const int64_t> sizes) {
   }
   const Geometry old = kernel_geometry(argument);
   const int added = ndim - static_cast<int>(old.sizes.size());
-  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old.sizes), " cannot be expanded to shape ",
-        shown(sizes), ", which has fewer dimensions");
+  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old.sizes),
+        " cannot be expanded to shape ", shown(sizes), ", which has fewer dimensions");
   int64_t* strides = arena.make<int64_t>(sizes.size());
   for (int d = 0; d < ndim; ++d) {
     const int64_t size = d < added ? 1 : old.sizes[d - added];
     check(size == sizes[d] || size == 1, PyExc_RuntimeError, name(), "(): The expanded size of the tensor (", sizes[d],
-          ") must match the existing size (", size, ") at non-singleton dimension ", d, ".  Target sizes: ", shown(sizes),
-          ".  Tensor sizes: ", shown(old.sizes));
+          ") must match the existing size (", size, ") at non-singleton dimension ", d,
+          ".  Target sizes: ", shown(sizes), ".  Tensor sizes: ", shown(old.sizes));
     strides[d] = size != sizes[d] || d < added ? 0 : old.strides[d - added];
   }
   cb_tensor* descriptor = arena.make<cb_tensor>(1);

@@ -147,7 +147,9 @@ struct Call {
   int64_t integer(int i) const { return arguments[i].i; }
   bool boolean(int i) const { return arguments[i].i != 0; }
   std::span<const int64_t> ints(int i) const { return {arguments[i].ints, static_cast<size_t>(arguments[i].count)}; }
-  Dtype dtype_or(int i, Dtype fallback) const { return arguments[i].kind == ArgumentKind::Dtype ? arguments[i].dtype : fallback; }
+  Dtype dtype_or(int i, Dtype fallback) const {
+    return arguments[i].kind == ArgumentKind::Dtype ? arguments[i].dtype : fallback;
+  }
   // also wraps the argument
   int dim(int i, int ndim) { return static_cast<int>(arguments[i].i = wrap_dim(arguments[i].i, ndim)); }
 

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "operators/operator.hpp"
-#include "dispatch/python_kernel.hpp"
 #include "device/random.hpp"
 #include "device/streams.hpp"
+#include "dispatch/python_kernel.hpp"
+#include "operators/operator.hpp"
 
 namespace candelabra {
 
@@ -157,7 +157,8 @@ bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, 
 void check_writable(const Call& call, const TensorObject& tensor) {
   if (call.name() == std::string_view("fill_")) return;  // one value for all: overlap is harmless
   check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
-        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please "
         "clone() the "
         "tensor before performing the operation.");
 }
@@ -170,7 +171,8 @@ void separate_arguments(Call& call, TensorObject* self) {
     if (!argument.is_tensor() || argument.tensor->storage != self->storage) continue;
     if (call.op.elementwise) {
       check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, call.name(),
-            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory "
             "location. "
             "Please clone() the tensor before performing the operation.");
     } else {
@@ -198,8 +200,8 @@ void check_memory(const Call& call, const TensorObject& out) {
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
   if (given.dtype != output.dtype) {
-    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
-          " can't be cast to the desired output type ", info(given.dtype).type_name);
+    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ",
+          info(output.dtype).type_name, " can't be cast to the desired output type ", info(given.dtype).type_name);
     return true;
   }
   if (call.op.returns_self) return false;
@@ -243,7 +245,8 @@ class OutSizesGuard {
   explicit OutSizesGuard(Call& call) : call_(call) {
     for (int k = 0; k < call.output_count; ++k) {
       const TensorObject* given = call.outputs[k].given;
-      if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes)) before_[k] = Before{given->sizes, given->strides};
+      if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes))
+        before_[k] = Before{given->sizes, given->strides};
     }
   }
   // Whether any out= tensor may be resized.
@@ -255,7 +258,8 @@ class OutSizesGuard {
   }
   void restore() {
     for (int k = 0; k < call_.output_count; ++k) {
-      if (before_[k]) set_geometry(*call_.outputs[k].given, std::move(before_[k]->sizes), std::move(before_[k]->strides), 0);
+      if (before_[k])
+        set_geometry(*call_.outputs[k].given, std::move(before_[k]->sizes), std::move(before_[k]->strides), 0);
     }
   }
 
@@ -328,15 +332,17 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
         break;
       }
     }
-    raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", dtype, "' on device ", to_text(call.device));
+    raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", dtype, "' on device ",
+          to_text(call.device));
   }
-  raise(exception_of_status(status), call.name(), "(): the kernel of device ", to_text(call.device), " failed with status ",
-        status);
+  raise(exception_of_status(status), call.name(), "(): the kernel of device ", to_text(call.device),
+        " failed with status ", status);
 }
 
 int64_t elements_accessed(const Call& call) {
   int64_t elements = 0;
-  for (int k = 0; k < call.output_count; ++k) elements += call.outputs[k].tensor.get() ? call.outputs[k].tensor->numel : 0;
+  for (int k = 0; k < call.output_count; ++k)
+    elements += call.outputs[k].tensor.get() ? call.outputs[k].tensor->numel : 0;
   for (int i = 0; i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
     if (argument.is_tensor()) elements += argument.tensor->numel;
@@ -456,17 +462,18 @@ void resolve_device(Call& call) {
       }
     }
     check(!odd, PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, ",
-          to_text(call.device), " and ", odd ? to_text(odd->device()) : "", " (argument '", call.op.schema.parameters[i].name,
-          "' of ", call.name(), "()); move one with .to(device)");
+          to_text(call.device), " and ", odd ? to_text(odd->device()) : "", " (argument '",
+          call.op.schema.parameters[i].name, "' of ", call.name(), "()); move one with .to(device)");
   }
 }
 
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes) {
   if (std::ranges::equal(std::span<const int64_t>(out.sizes), sizes)) return;
   if (out.numel != 0) {
-    std::string message = text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
-                               ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
-                               "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
+    std::string message =
+        text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
+             ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
+             "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
     warn(message);
   }
   int64_t bytes = product(sizes) * itemsize(out.dtype);
@@ -507,7 +514,8 @@ void compute(Call& call) {
   const Kernel& kernel = op.kernel_table()[call.device.type];
   if (!(op.tags & tag_data_dependent)) {
     for (int k = 0; k < call.output_count; ++k) {
-      if (call.outputs[k].tensor || (call.first_alone && k > 0 && prepare_scratch(call, kernel, call.outputs[k]))) continue;
+      if (call.outputs[k].tensor || (call.first_alone && k > 0 && prepare_scratch(call, kernel, call.outputs[k])))
+        continue;
       prepare_output(call, call.outputs[k]);
     }
   }
@@ -516,8 +524,9 @@ void compute(Call& call) {
   } else if (kernel.python) {
     call_python_kernel(call, kernel.python);
   } else {
-    raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device), " (",
-          device_type(call.device).distribution, "), and no decomposition; python -m candelabra.backends lists what there is");
+    raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device),
+          " (", device_type(call.device).distribution,
+          "), and no decomposition; python -m candelabra.backends lists what there is");
   }
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;
@@ -545,7 +554,8 @@ void run(Call& call) {
     }
     return;
   }
-  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self && OutSizesGuard::may_change(call)) [[unlikely]] {
+  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self && OutSizesGuard::may_change(call))
+      [[unlikely]] {
     OutSizesGuard given(call);
     try {
       return compute(call);

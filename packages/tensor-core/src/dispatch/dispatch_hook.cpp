@@ -51,7 +51,8 @@ PyObject* make_wrapper(PyObject*, PyObject* arguments) {
           "make_wrapper(): cls must be a subclass of Tensor");
     check(base == Py_None || is_tensor(base), PyExc_TypeError, "make_wrapper(): base must be a Tensor or None");
     const TensorObject& source = *as_tensor(data);
-    check(dropped >= -1 && dropped < source.ndim(), PyExc_IndexError, "make_wrapper(): there is no dimension ", dropped);
+    check(dropped >= -1 && dropped < source.ndim(), PyExc_IndexError, "make_wrapper(): there is no dimension ",
+          dropped);
     TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(type), as_tensor(data));
     if (!is_wrapper(as_object(made.get()))) {
       Py_INCREF(type);
@@ -85,10 +86,12 @@ bool is_wrapper(PyObject* object) {
 PyMethodDef interposing_functions[] = {
     {"set_interposer", set_interposer, METH_O,
      "set_interposer(callable)\n\nSet this thread's dispatch hook. Every operator call first calls callable(operator, "
-     "arguments, out, generator, record); if that returns NotImplemented, the operator runs. None removes the hook. Returns "
+     "arguments, out, generator, record); if that returns NotImplemented, the operator runs. None removes the hook. "
+     "Returns "
      "the previous hook."},
     {"make_wrapper", make_wrapper, METH_VARARGS,
-     "make_wrapper(cls, data, dropped, base)\n\nAn instance of a subclass on the memory of data, as a view of base. Drops "
+     "make_wrapper(cls, data, dropped, base)\n\nAn instance of a subclass on the memory of data, as a view of base. "
+     "Drops "
      "dimension `dropped` by taking its first element; -1 drops none."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -4,8 +4,8 @@
 
 #include <bit>
 
-#include "operators/operator.hpp"
 #include "device/random.hpp"
+#include "operators/operator.hpp"
 
 namespace candelabra {
 
@@ -17,9 +17,9 @@ Ref<> view_of(const Argument& argument) {
   TensorObject* tensor = argument.tensor;
   int64_t bytes = static_cast<char*>(descriptor.data) - static_cast<char*>(tensor->storage->data);
   auto ndim = static_cast<size_t>(descriptor.ndim);
-  TensorRef view =
-      make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(descriptor.sizes, ndim)),
-                  Dims(std::span(descriptor.strides, ndim)), descriptor.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
+  TensorRef view = make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(descriptor.sizes, ndim)),
+                               Dims(std::span(descriptor.strides, ndim)),
+                               descriptor.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
   return Ref<>(view.release_object());
 }
 
@@ -36,7 +36,8 @@ Ref<> argument_object(const Argument& argument) {
       return argument.descriptor ? view_of(argument) : Ref<>::borrow(as_object(argument.tensor));
     case ArgumentKind::Number:
       // The number after conversion to the computation's dtype.
-      return owned(scalar_object(load_scalar(static_cast<Dtype>(argument.descriptor->dtype), argument.descriptor->data)));
+      return owned(
+          scalar_object(load_scalar(static_cast<Dtype>(argument.descriptor->dtype), argument.descriptor->data)));
     case ArgumentKind::Tensors:
       return tuple_of(argument.tensors, argument.count,
                       [](TensorObject* tensor) { return Py_NewRef(tensor ? as_object(tensor) : Py_None); });
@@ -72,8 +73,8 @@ Ref<> output_object(const Output& output) {
       strides.insert(i, 0);
     }
   }
-  return Ref<>(
-      make_tensor(retain(tensor->storage), tensor->dtype, std::move(sizes), std::move(strides), tensor->offset).release_object());
+  return Ref<>(make_tensor(retain(tensor->storage), tensor->dtype, std::move(sizes), std::move(strides), tensor->offset)
+                   .release_object());
 }
 
 // allocate(*sizes), for kernels whose result shape depends on data.
@@ -105,7 +106,8 @@ Ref<> first_argument(Call& call, Ref<>& capsule) {
   if (call.output_count == 0) return Ref<>::borrow(Py_None);
   if (call.output_count == 1) return output_object(call.outputs[0]);
   Ref<> outputs = owned(PyTuple_New(call.output_count));
-  for (int k = 0; k < call.output_count; ++k) PyTuple_SET_ITEM(outputs.get(), k, output_object(call.outputs[k]).release());
+  for (int k = 0; k < call.output_count; ++k)
+    PyTuple_SET_ITEM(outputs.get(), k, output_object(call.outputs[k]).release());
   return outputs;
 }
 
@@ -115,7 +117,8 @@ void call_python_kernel(Call& call, PyObject* function) {
   Ref<> capsule;
   Ref<> arguments = owned(PyTuple_New(call.argument_count + 1));
   PyTuple_SET_ITEM(arguments.get(), 0, first_argument(call, capsule).release());
-  for (int i = 0; i < call.argument_count; ++i) PyTuple_SET_ITEM(arguments.get(), i + 1, argument_object(call[i]).release());
+  for (int i = 0; i < call.argument_count; ++i)
+    PyTuple_SET_ITEM(arguments.get(), i + 1, argument_object(call[i]).release());
   Ref<> keywords;
   if (call.op.tags & tag_random) {
     GeneratorState taken = take_random_numbers(call);
@@ -130,7 +133,8 @@ void call_python_kernel(Call& call, PyObject* function) {
   if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
   owned(result);
   if (call.op.tags & tag_data_dependent) {
-    check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(), "(): the kernel did not call allocate()");
+    check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(),
+          "(): the kernel did not call allocate()");
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "dispatch/call.hpp"
 #include "device/random.hpp"
+#include "dispatch/call.hpp"
 
 namespace candelabra {
 

@@ -67,7 +67,8 @@ PyMethodDef dtype_methods[] = {
      "The dtype of the real part."},
     {"to_complex",
      [](PyObject* self, PyObject*) {
-       return guarded<>(static_cast<PyObject*>(nullptr), [&] { return Py_NewRef(dtype_object(complex_of(value_of(self)))); });
+       return guarded<>(static_cast<PyObject*>(nullptr),
+                        [&] { return Py_NewRef(dtype_object(complex_of(value_of(self)))); });
      },
      METH_NOARGS, "The complex dtype whose parts are of this dtype."},
     {nullptr, nullptr, 0, nullptr},
@@ -80,8 +81,8 @@ PyType_Slot dtype_slots[] = {
     {Py_tp_doc, const_cast<char*>("The element type of a tensor.")},
     {0, nullptr},
 };
-PyType_Spec dtype_spec = {"candelabra.dtype", sizeof(DtypeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                          dtype_slots};
+PyType_Spec dtype_spec = {"candelabra.dtype", sizeof(DtypeObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
 
 }  // namespace
 
@@ -90,8 +91,8 @@ Dtype default_dtype() {
 }
 
 void set_default_dtype(Dtype dtype) {
-  check(is_floating(dtype), PyExc_TypeError, "set_default_dtype(): only floating-point dtypes are supported as the default, not ",
-        name(dtype));
+  check(is_floating(dtype), PyExc_TypeError,
+        "set_default_dtype(): only floating-point dtypes are supported as the default, not ", name(dtype));
   default_value = dtype;
 }
 

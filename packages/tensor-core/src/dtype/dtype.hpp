@@ -62,7 +62,8 @@ inline bool is_differentiable(Dtype dtype) {
 // Whether an element of this dtype may be at this address. Complex elements need only the alignment
 // of their components.
 inline bool is_aligned(const void* address, Dtype dtype) {
-  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(itemsize(dtype) / (is_complex(dtype) ? 2 : 1)) == 0;
+  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(itemsize(dtype) / (is_complex(dtype) ? 2 : 1)) ==
+         0;
 }
 inline const char* name(Dtype dtype) {
   return info(dtype).name;

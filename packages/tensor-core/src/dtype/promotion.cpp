@@ -63,9 +63,9 @@ constexpr Table promotion_table = make_table();
 
 int promotion_of(int a, int b) {
   const int result = promotion_table[a][b];
-  check(result != none, PyExc_RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
-        dtype_infos[a].type_name, " and ", dtype_infos[b].type_name,
-        ": no dtype holds the values of both; convert one of them with to()");
+  check(result != none, PyExc_RuntimeError,
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", dtype_infos[a].type_name,
+        " and ", dtype_infos[b].type_name, ": no dtype holds the values of both; convert one of them with to()");
   return result;
 }
 

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "dispatch/call.hpp"
+#include "dispatch/dispatch_hook.hpp"
 #include "dtype/half.hpp"
 #include "interop/interop.hpp"
-#include "dispatch/dispatch_hook.hpp"
 
 namespace candelabra {
 
@@ -42,7 +42,8 @@ cb_scalar scalar_from_long(PyObject* object) {
   return int_scalar(value);
 }
 
-// Rounds towards zero. What does not fit becomes the smallest int64, as the processor's own conversion does, instead of undefined.
+// Rounds towards zero. What does not fit becomes the smallest int64, as the processor's own
+// conversion does, instead of undefined.
 int64_t truncate(double value) {
   if (!(value >= -0x1p63 && value < 0x1p63)) return std::numeric_limits<int64_t>::min();
   return static_cast<int64_t>(value);  // float index: in range by the line above
@@ -60,7 +61,8 @@ PyObject* whole_object(const cb_scalar& scalar) {
 }
 
 float whole_as_float(const cb_scalar& scalar) {
-  return scalar.flags & CB_SCALAR_UNSIGNED ? static_cast<float>(static_cast<uint64_t>(scalar.i)) : static_cast<float>(scalar.i);
+  return scalar.flags & CB_SCALAR_UNSIGNED ? static_cast<float>(static_cast<uint64_t>(scalar.i))
+                                           : static_cast<float>(scalar.i);
 }
 
 template <typename T>
@@ -95,7 +97,8 @@ PyObject* scalar_object(const cb_scalar& scalar) {
 }
 
 bool is_numpy_scalar(PyObject* object) {
-  // Every NumPy scalar type derives from numpy.generic; its name is enough, so NumPy need not be imported.
+  // Every NumPy scalar type derives from numpy.generic; its name is enough, so NumPy need not be
+  // imported.
   for (PyTypeObject* type = Py_TYPE(object); type; type = type->tp_base) {
     if (std::strcmp(type->tp_name, "numpy.number") == 0) return true;
     if (std::strcmp(type->tp_name, "numpy.bool") == 0 || std::strcmp(type->tp_name, "numpy.bool_") == 0) return true;
@@ -104,7 +107,8 @@ bool is_numpy_scalar(PyObject* object) {
 }
 
 bool is_number(PyObject* object) {
-  if (PyFloat_Check(object) || PyLong_Check(object) || PyComplex_Check(object)) return true;  // bool is an int
+  // Bool is an int
+  if (PyFloat_Check(object) || PyLong_Check(object) || PyComplex_Check(object)) return true;
   return !is_tensor(object) && is_numpy_scalar(object);
 }
 
@@ -250,14 +254,14 @@ namespace {
 
 cb_scalar single_value(PyObject* self) {
   TensorObject* tensor = as_tensor(self);
-  check(tensor->numel == 1, PyExc_ValueError, "only one element tensors can be converted to Python scalars, this one has shape ",
-        shown(tensor->sizes));
+  check(tensor->numel == 1, PyExc_ValueError,
+        "only one element tensors can be converted to Python scalars, this one has shape ", shown(tensor->sizes));
   return item(tensor);
 }
 
 void refuse_complex(const cb_scalar& value, const char* type_name) {
-  check(value.kind != CB_SCALAR_COMPLEX || value.im == 0, PyExc_RuntimeError, "value cannot be converted to type ", type_name,
-        " without overflow: it is complex");
+  check(value.kind != CB_SCALAR_COMPLEX || value.im == 0, PyExc_RuntimeError, "value cannot be converted to type ",
+        type_name, " without overflow: it is complex");
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ Dtype dtype_of(const dlpack::DataType& type) {
     const dlpack::DataType candidate = dlpack_dtype(static_cast<Dtype>(i));
     if (candidate.code == type.code && candidate.bits == type.bits && type.lanes == 1) return static_cast<Dtype>(i);
   }
-  raise(PyExc_BufferError, "from_dlpack(): no dtype for DLPack's type code ", int{type.code}, " of ", int{type.bits}, " bits and ",
-        type.lanes, " lanes");
+  raise(PyExc_BufferError, "from_dlpack(): no dtype for DLPack's type code ", int{type.code}, " of ", int{type.bits},
+        " bits and ", type.lanes, " lanes");
 }
 
 // DLPack's device type for one of ours, if it has one. Backends without host memory provide it as
@@ -122,10 +122,12 @@ PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
     exported->versioned = {dlpack::our_version, exported.get(),
                            [](dlpack::ManagedTensorVersioned* managed) { free_exported(managed->context); },
                            copied ? uint64_t{dlpack::flag_copied} : 0, described};
-    capsule = PyCapsule_New(&exported->versioned, versioned_name,
-                            [](PyObject* object) { destroy_capsule<dlpack::ManagedTensorVersioned>(object, versioned_name); });
+    capsule = PyCapsule_New(&exported->versioned, versioned_name, [](PyObject* object) {
+      destroy_capsule<dlpack::ManagedTensorVersioned>(object, versioned_name);
+    });
   } else {
-    exported->plain = {described, exported.get(), [](dlpack::ManagedTensor* managed) { free_exported(managed->context); }};
+    exported->plain = {described, exported.get(),
+                       [](dlpack::ManagedTensor* managed) { free_exported(managed->context); }};
     capsule = PyCapsule_New(&exported->plain, plain_name,
                             [](PyObject* object) { destroy_capsule<dlpack::ManagedTensor>(object, plain_name); });
   }
@@ -180,7 +182,8 @@ TensorRef import_managed(PyObject* capsule, const char* capsule_name, const char
     int64_t reach;
     check(!__builtin_mul_overflow(std::max<int64_t>(sizes[i] - 1, 0), strides[i], &reach) &&
               !__builtin_add_overflow(extent, reach, &extent) && extent <= max_stride,
-          PyExc_BufferError, "from_dlpack(): a tensor of shape ", shown(sizes), " and strides ", shown(strides), " is too large");
+          PyExc_BufferError, "from_dlpack(): a tensor of shape ", shown(sizes), " and strides ", shown(strides),
+          " is too large");
   }
   check(is_empty || is_aligned(static_cast<char*>(source.data) + source.byte_offset, dtype), PyExc_BufferError,
         "from_dlpack(): the memory is not aligned to the size of an element; make a copy on the other side first");
@@ -196,8 +199,9 @@ TensorRef import_managed(PyObject* capsule, const char* capsule_name, const char
 TensorRef import_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     const auto* managed = static_cast<dlpack::ManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, versioned_name));
-    check(managed->version.major <= dlpack::our_version.major, PyExc_BufferError, "from_dlpack(): the capsule is of DLPack ",
-          managed->version.major, ".", managed->version.minor, ", this reads ", dlpack::our_version.major, ".x");
+    check(managed->version.major <= dlpack::our_version.major, PyExc_BufferError,
+          "from_dlpack(): the capsule is of DLPack ", managed->version.major, ".", managed->version.minor,
+          ", this reads ", dlpack::our_version.major, ".x");
     if (managed->flags & dlpack::flag_read_only) {
       warn(
           "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
@@ -206,7 +210,8 @@ TensorRef import_capsule(PyObject* capsule) {
     return import_managed<dlpack::ManagedTensorVersioned>(capsule, versioned_name, versioned_used_name);
   }
   check(PyCapsule_IsValid(capsule, plain_name), PyExc_RuntimeError,
-        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+        "have already "
         "constructed a tensor from it once.");
   return import_managed<dlpack::ManagedTensor>(capsule, plain_name, plain_used_name);
 }
@@ -248,8 +253,8 @@ PyObject* from_dlpack(PyObject*, PyObject* arguments, PyObject* keywords) {
     PyObject* object;
     PyObject* device = Py_None;
     PyObject* copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:from_dlpack", const_cast<char**>(names), &object, &device,
-                                     &copy)) {
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:from_dlpack", const_cast<char**>(names), &object,
+                                     &device, &copy)) {
       return nullptr;
     }
     return tensor_from_dlpack(object, device, copy).release_object();
@@ -265,8 +270,8 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     PyObject* max_version = Py_None;
     PyObject* wanted_device = Py_None;
     PyObject* copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
-                                     &wanted_device, &copy)) {
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream,
+                                     &max_version, &wanted_device, &copy)) {
       return nullptr;
     }
     TensorObject* tensor = as_tensor(self);
@@ -280,15 +285,17 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     if (wanted) {
       const auto here = dlpack_device_type(device_type(tensor->device()));
       if (here != static_cast<int32_t>(wanted->first)) {
-        check(copy != Py_False, PyExc_BufferError, "__dlpack__(): a copy to another device is needed, and copy=False forbids it");
-        check(wanted->first == dlpack::device_cpu, PyExc_BufferError, "__dlpack__(): cannot export ", to_text(tensor->device()),
-              " to DLPack's device type ", wanted->first);
+        check(copy != Py_False, PyExc_BufferError,
+              "__dlpack__(): a copy to another device is needed, and copy=False forbids it");
+        check(wanted->first == dlpack::device_cpu, PyExc_BufferError, "__dlpack__(): cannot export ",
+              to_text(tensor->device()), " to DLPack's device type ", wanted->first);
         source = to_device(tensor, host_device());
         copied = true;
       }
     }
     if (on_host && stream != Py_None) {
-      raise(PyExc_BufferError, "__dlpack__(): stream must be None, since ", to_text(tensor->device()), " has no streams");
+      raise(PyExc_BufferError, "__dlpack__(): stream must be None, since ", to_text(tensor->device()),
+            " has no streams");
     }
     if (copy == Py_True && !copied) {
       source = clone(tensor, MemoryFormat::Preserve);
@@ -308,8 +315,10 @@ PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
 }
 
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack)), METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor that shares the memory of a DLPack capsule or "
+    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack)),
+     METH_VARARGS | METH_KEYWORDS,
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor that shares the memory of a DLPack "
+     "capsule or "
      "exporter."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,11 +1,12 @@
-// NumPy and the buffer protocol, on the same memory. NumPy's headers are not needed: an array tells of itself by __array_struct__
-// (NumPy reference, "The array interface protocol"), and a tensor by Python's buffer protocol (PEP 3118).
+// NumPy and the buffer protocol, on the same memory. NumPy's headers are not needed: an array tells
+// of itself by __array_struct__ (NumPy reference, "The array interface protocol"), and a tensor by
+// Python's buffer protocol (PEP 3118).
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "memory/host_block.hpp"
 #include "interop/interop.hpp"
+#include "memory/host_block.hpp"
 
 namespace candelabra {
 
@@ -26,7 +27,8 @@ struct ArrayInterface {
 enum : int { flag_not_swapped = 0x200, flag_writable = 0x400 };
 
 constexpr const char* supported_types =
-    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool";
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and "
+    "bool";
 
 std::optional<Dtype> dtype_of_kind(char kind, int size) {
   for (int i = 0; i < dtype_count; ++i) {
@@ -46,7 +48,8 @@ std::string dtype_text(PyObject* array) {
   return text("numpy.", characters);
 }
 
-// PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64 bits.
+// PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64
+// bits.
 const char* buffer_format(Dtype dtype) {
   switch (dtype) {
     case Dtype::Bool:
@@ -110,19 +113,22 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   const char* format = buffer_format(tensor->dtype);
   check(format, PyExc_BufferError, "the buffer protocol has no format for ", name(tensor->dtype));
   const bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
-  check(wants_strides || tensor->contiguous, PyExc_BufferError, "the tensor is not contiguous, and the reader takes no strides");
+  check(wants_strides || tensor->contiguous, PyExc_BufferError,
+        "the tensor is not contiguous, and the reader takes no strides");
   const auto wants = [flags](int order) { return (flags & order) == order; };
   const bool fortran = is_fortran_contiguous(*tensor);
   check(!wants(PyBUF_C_CONTIGUOUS) || tensor->contiguous, PyExc_BufferError, "the tensor is not C-contiguous");
   check(!wants(PyBUF_F_CONTIGUOUS) || fortran, PyExc_BufferError, "the tensor is not Fortran-contiguous");
-  check(!wants(PyBUF_ANY_CONTIGUOUS) || tensor->contiguous || fortran, PyExc_BufferError, "the tensor is not contiguous");
+  check(!wants(PyBUF_ANY_CONTIGUOUS) || tensor->contiguous || fortran, PyExc_BufferError,
+        "the tensor is not contiguous");
   wait_for(tensor->device());
   alignas(16) static char nothing[16];
   const int size = itemsize(tensor->dtype);
   auto kept = std::make_unique<BufferExport>();
   for (int i = 0; i < tensor->ndim(); ++i) {
     kept->shape[i] = tensor->sizes[i];
-    if (__builtin_mul_overflow(tensor->strides[i], size, &kept->strides[i])) kept->strides[i] = size;  // never stepped along
+    if (__builtin_mul_overflow(tensor->strides[i], size, &kept->strides[i]))
+      kept->strides[i] = size;  // never stepped along
   }
   view->buf = tensor->numel ? tensor->data() : nothing;
   view->len = tensor->numel * size;
@@ -222,7 +228,8 @@ HostBlock block_of_array(PyObject* array) {
           ". The only supported types are: ", supported_types, ".");
   }
   check(interface->itemsize == 1 || (interface->flags & flag_not_swapped), PyExc_ValueError,
-        "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not "
+        "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+        "currently not "
         "supported.");
   check(interface->nd <= max_dims, PyExc_ValueError, "a tensor has at most ", max_dims, " dimensions, the array has ",
         interface->nd);
@@ -279,7 +286,8 @@ Device host_device() {
     if (device_type(i).has(CB_CAP_HOST_MEMORY)) return {static_cast<int8_t>(i), 0};
   }
   const Device device = device_from_text("cpu");
-  check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "no installed backend computes in host memory");
+  check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError,
+        "no installed backend computes in host memory");
   return device;
 }
 
@@ -288,8 +296,10 @@ TensorRef tensor_from_numpy(PyObject* array) {
   HostBlock block = block_of_array(array);
   if (!block.writable) {
     warn(
-        "The given NumPy array is not writable, and Candelabra does not support non-writable tensors. Writing to this tensor is "
-        "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
+        "The given NumPy array is not writable, and Candelabra does not support non-writable tensors. Writing to this "
+        "tensor is "
+        "undefined behavior. You may want to copy the array to protect its data or make it writable before converting "
+        "it to a "
         "tensor.");
   }
   const int size = itemsize(block.dtype);
@@ -300,18 +310,20 @@ TensorRef tensor_from_numpy(PyObject* array) {
     // A dimension of one entry is never stepped along, so its stride says nothing.
     const int64_t stride =
         block.sizes[i] > 1 ? block.strides[i] : std::clamp<int64_t>(block.strides[i] / size, 0, max_stride) * size;
-    check(
-        stride >= 0, PyExc_ValueError,
-        "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-        "(You can probably work around this by making a copy of your array  with array.copy().)");
+    check(stride >= 0, PyExc_ValueError,
+          "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+          "currently supported. "
+          "(You can probably work around this by making a copy of your array  with array.copy().)");
     check(stride % size == 0, PyExc_ValueError,
-          "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+          "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+          "memory.");
     strides.push_back(stride / size);
     is_empty |= block.sizes[i] == 0;
     extent += (block.sizes[i] - 1) * strides[i];
   }
   check(is_empty || is_aligned(block.data, block.dtype), PyExc_ValueError,
-        "the memory of the given numpy array is not aligned to the size of its elements. Copy the numpy array to reallocate the "
+        "the memory of the given numpy array is not aligned to the size of its elements. Copy the numpy array to "
+        "reallocate the "
         "memory.");
   const Device device = host_device();
   const size_t bytes = is_empty ? 0 : static_cast<size_t>(extent) * size;
@@ -338,7 +350,8 @@ PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords) 
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     static const char* names[] = {"force", nullptr};
     int force = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:numpy", const_cast<char**>(names), &force)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:numpy", const_cast<char**>(names), &force))
+      return nullptr;
     TensorObject* tensor = as_tensor(self);
     if (!force) return shared_array(tensor).release();
     if (!device_type(tensor->device()).has(CB_CAP_HOST_MEMORY)) return copied_array(tensor).release();
@@ -364,7 +377,8 @@ PyObject* tensor_array(PyObject* self, PyObject* arguments, PyObject* keywords) 
       if (equal) {
         return copy == Py_True ? Py_NewRef(same.get()) : array.release();
       }
-      check(copy != Py_False, PyExc_ValueError, "Unable to avoid copy while creating an array of another dtype as requested.");
+      check(copy != Py_False, PyExc_ValueError,
+            "Unable to avoid copy while creating an array of another dtype as requested.");
       return Py_NewRef(same.get());
     }
     if (copy == Py_True) return PyObject_CallMethod(array.get(), "copy", nullptr);

@@ -59,13 +59,14 @@ PyObject* map_storage(PyObject*, PyObject* arguments) {
     PyObject *owner, *device_argument;
     if (!PyArg_ParseTuple(arguments, "inOO:map_storage", &descriptor, &bytes, &owner, &device_argument)) return nullptr;
     const Device device = device_from_object(device_argument);
-    check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "map_storage(): the memory of device ", to_text(device),
-          " is not host memory, which is what a file can be mapped to");
+    check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "map_storage(): the memory of device ",
+          to_text(device), " is not host memory, which is what a file can be mapped to");
     check(bytes >= 0, PyExc_ValueError, "map_storage(): the number of bytes must not be negative, but is ", bytes);
     struct stat status;
     if (fstat(descriptor, &status) != 0) raise_system_error("map_storage");
     // Reading beyond the end of the file would kill the process with SIGBUS.
-    check(status.st_size >= bytes, PyExc_ValueError, "map_storage(): the file has ", status.st_size, " bytes, fewer than ", bytes);
+    check(status.st_size >= bytes, PyExc_ValueError, "map_storage(): the file has ", status.st_size,
+          " bytes, fewer than ", bytes);
     const FileKey file(status.st_dev, status.st_ino, static_cast<size_t>(bytes));
     if (const auto found = mapped_storages().find(file); found != mapped_storages().end()) {
       Storage* storage = found->second;
@@ -103,15 +104,16 @@ PyObject* map_range(PyObject*, PyObject* arguments) {
     int descriptor, shared;
     long long offset, bytes;
     PyObject* device_argument;
-    if (!PyArg_ParseTuple(arguments, "iLLpO:map_range", &descriptor, &offset, &bytes, &shared, &device_argument)) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "iLLpO:map_range", &descriptor, &offset, &bytes, &shared, &device_argument))
+      return nullptr;
     const Device device = device_from_object(device_argument);
-    check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "map_range(): the memory of device ", to_text(device),
-          " is not host memory, which is what a file can be mapped to");
+    check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "map_range(): the memory of device ",
+          to_text(device), " is not host memory, which is what a file can be mapped to");
     check(offset >= 0 && bytes > 0, PyExc_ValueError, "map_range(): cannot map ", bytes, " bytes at ", offset);
     struct stat status;
     if (fstat(descriptor, &status) != 0) raise_system_error("map_range");
-    check(offset <= status.st_size && bytes <= status.st_size - offset, PyExc_ValueError, "map_range(): ", bytes, " bytes at ",
-          offset, " reach beyond the end of the file, which has ", status.st_size);
+    check(offset <= status.st_size && bytes <= status.st_size - offset, PyExc_ValueError, "map_range(): ", bytes,
+          " bytes at ", offset, " reach beyond the end of the file, which has ", status.st_size);
     // A mapping must begin at a page boundary.
     const long long before = offset % sysconf(_SC_PAGESIZE);
     const auto length = static_cast<size_t>(before + bytes);
@@ -119,8 +121,8 @@ PyObject* map_range(PyObject*, PyObject* arguments) {
     void* start = mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, descriptor, offset - before);
     if (start == MAP_FAILED) raise_system_error("mmap");
     auto pages = std::make_unique<Pages>(Pages{start, length});
-    Storage* storage =
-        adopt_storage(device, static_cast<char*>(start) + before, static_cast<size_t>(bytes), release_pages, pages.release());
+    Storage* storage = adopt_storage(device, static_cast<char*>(start) + before, static_cast<size_t>(bytes),
+                                     release_pages, pages.release());
     PyObject* object = storage_object(storage);
     release(storage);  // the object holds its own reference
     return object;
@@ -138,8 +140,8 @@ PyObject* move_storage(PyObject*, PyObject* arguments) {
     check(mapping_of(target) != nullptr, PyExc_ValueError, "move_storage(): the target is not the mapping of a file");
     check(target->references == 1 && storage != target, PyExc_ValueError, "move_storage(): the target is in use");
     check(storage->bytes == target->bytes && storage->device == target->device, PyExc_ValueError,
-          "move_storage(): ", storage->bytes, " bytes on ", to_text(storage->device), " do not go to ", target->bytes, " bytes on ",
-          to_text(target->device));
+          "move_storage(): ", storage->bytes, " bytes on ", to_text(storage->device), " do not go to ", target->bytes,
+          " bytes on ", to_text(target->device));
     if (mapping_of(storage)) return Py_NewRef(Py_None);
     wait_for(storage->device);
     if (storage->bytes > 0) {
@@ -189,13 +191,16 @@ PyObject* mapped_owners(PyObject*, PyObject*) {
 
 PyMethodDef shared_memory_functions[] = {
     {"map_storage", map_storage, METH_VARARGS,
-     "map_storage(descriptor, nbytes, owner, device) -> Storage\n\nA storage on the memory of a file; it keeps `owner` alive. "
+     "map_storage(descriptor, nbytes, owner, device) -> Storage\n\nA storage on the memory of a file; it keeps `owner` "
+     "alive. "
      "Returns the existing storage if the same number of bytes of the file is already mapped."},
     {"map_range", map_range, METH_VARARGS,
-     "map_range(descriptor, offset, nbytes, shared, device) -> Storage\n\nA storage on a part of a file. If it is shared, "
+     "map_range(descriptor, offset, nbytes, shared, device) -> Storage\n\nA storage on a part of a file. If it is "
+     "shared, "
      "writing to it changes the file; otherwise writing copies the page first. No descriptor is kept open."},
     {"move_storage", move_storage, METH_VARARGS,
-     "move_storage(storage, target)\n\nMove the bytes of a storage to the memory of an otherwise unused one from map_storage()."},
+     "move_storage(storage, target)\n\nMove the bytes of a storage to the memory of an otherwise unused one from "
+     "map_storage()."},
     {"storage_owner", storage_owner, METH_O,
      "storage_owner(storage)\n\nThe owner given to map_storage(); None for other storages."},
     {"mapped_owners", mapped_owners, METH_NOARGS, "mapped_owners() -> list\n\nThe owners of all mapped files."},

@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "python/errors.hpp"
 #include "interop/interop.hpp"
+#include "python/errors.hpp"
 #include "tensor/tensor.hpp"
 
 namespace candelabra {
@@ -85,8 +85,10 @@ PyMethodDef storage_functions[] = {
 };
 
 PyMethodDef storage_methods[] = {
-    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
-    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
+    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS,
+     "The size in bytes."},
+    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS,
+     "The size in bytes."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        root_storage(&of(self))->is_address_known = true;
@@ -99,7 +101,8 @@ PyMethodDef storage_methods[] = {
 };
 
 PyGetSetDef storage_getset[] = {
-    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr, "The device of the memory.", nullptr},
+    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr,
+     "The device of the memory.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -111,8 +114,8 @@ PyType_Slot storage_slots[] = {
     {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
     {0, nullptr},
 };
-PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                            storage_slots};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, storage_slots};
 
 }  // namespace
 

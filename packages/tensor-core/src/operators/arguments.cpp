@@ -56,14 +56,16 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int i = find_parameter(schema, name);
     if (i >= 0) {
-      if (given.values[i]) mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
+      if (given.values[i])
+        mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
       given.values[i] = values[k];
     } else if (is_out(name) && !(op.tags & (tag_no_out | tag_view | tag_core)) && !op.returns_self) {
       if (values[k] != Py_None) given.out = values[k];
     } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {
       if (values[k] != Py_None) given.generator = values[k];
     } else {
-      mismatch(schema.name, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'; its schema: ", schema.text);
+      mismatch(schema.name, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(name),
+               "'; its schema: ", schema.text);
     }
   }
 }
@@ -85,8 +87,8 @@ const char* documented(const Parameter& parameter) {
     if (!written) throw PythonError();
     advice = text("; dtypes are attributes: candelabra.float32, not '", written, "'");
   }
-  mismatch(op.schema.name, "(): argument '", documented(op.schema.parameters[i]), "' (position ", i + 1, ") must be ", expected,
-           ", not ", Py_TYPE(got)->tp_name, advice);
+  mismatch(op.schema.name, "(): argument '", documented(op.schema.parameters[i]), "' (position ", i + 1, ") must be ",
+           expected, ", not ", Py_TYPE(got)->tp_name, advice);
 }
 
 int64_t parse_integer(const Operator& op, int i, PyObject* value) {
@@ -116,7 +118,8 @@ void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* val
   Argument& argument = call[i];
   argument.kind = ArgumentKind::Ints;
   // var(True) does not mean dimension 1.
-  if (PyBool_Check(value) && parameter.type == ParameterType::Ints) wrong_type(call.op, i, "int or a list of ints", value);
+  if (PyBool_Check(value) && parameter.type == ParameterType::Ints)
+    wrong_type(call.op, i, "int or a list of ints", value);
   if (is_integer(value)) {  // one number for a list: of its fixed length, or of one
     int count = std::max(parameter.fixed_length, 1);
     int64_t* integers = call.arena.make<int64_t>(count);
@@ -138,7 +141,8 @@ void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* val
     return parse_integers(call, i, parameter, fixed.get());
   }
   Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-  if (parameter.fixed_length > 1 && count == 1) return parse_integers(call, i, parameter, PySequence_Fast_GET_ITEM(value, 0));
+  if (parameter.fixed_length > 1 && count == 1)
+    return parse_integers(call, i, parameter, PySequence_Fast_GET_ITEM(value, 0));
   int64_t* integers = call.arena.make<int64_t>(static_cast<size_t>(count));
   for (Py_ssize_t k = 0; k < count; ++k) integers[k] = parse_integer(call.op, i, PySequence_Fast_GET_ITEM(value, k));
   argument.ints = integers;
@@ -180,8 +184,8 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
   Argument& argument = call[i];
   switch (parameter.type) {
     case ParameterType::Scalar:
-      // What index_fill() fills with is a tensor of a transformation, whose number is not all that there is to it: its fallback
-      // knows.
+      // What index_fill() fills with is a tensor of a transformation, whose number is not all that
+      // there is to it: its fallback knows.
       if (is_tensor(value) && is_wrapper(value) && call.op.schema.name.starts_with("index_fill")) {
         wrong_type(call.op, i, "Number", value);
       }
@@ -264,12 +268,15 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
   int filled = static_cast<int>(std::min<Py_ssize_t>(count, positional));
   for (int i = 0; i < filled; ++i) given.values[i] = arguments[i];
   for (int i = filled; i < parameters; ++i) given.values[i] = nullptr;
-  if (count > positional || (schema.variadic_first_list && count == positional && is_integer(arguments[positional - 1]))) {
+  if (count > positional ||
+      (schema.variadic_first_list && count == positional && is_integer(arguments[positional - 1]))) {
     int list = positional - 1;
     // Among several, a tensor without dimensions is a size as well.
-    if (!schema.variadic_first_list || !(is_integer(arguments[list]) || (count > positional && is_tensor(arguments[list])))) {
-      mismatch(schema.name, "() takes ", positional, positional == 1 ? " positional argument but " : " positional arguments but ",
-               count, " were given; its schema: ", schema.text);
+    if (!schema.variadic_first_list ||
+        !(is_integer(arguments[list]) || (count > positional && is_tensor(arguments[list])))) {
+      mismatch(schema.name, "() takes ", positional,
+               positional == 1 ? " positional argument but " : " positional arguments but ", count,
+               " were given; its schema: ", schema.text);
     }
     if (count > positional || !is_factory(schema)) {
       given.spread = owned(PyTuple_New(count - list));
@@ -288,7 +295,8 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
       given.values[i] = given.spread.get();
       continue;
     }
-    mismatch(schema.name, "() missing required argument '", documented(schema.parameters[i]), "'; its schema: ", schema.text);
+    mismatch(schema.name, "() missing required argument '", documented(schema.parameters[i]),
+             "'; its schema: ", schema.text);
   }
 }
 

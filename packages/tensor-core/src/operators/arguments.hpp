@@ -26,7 +26,9 @@ struct Given {
 
   // Replaces a list by a tuple, because an __index__ or another thread may change the list during
   // the call.
-  PyObject* freeze(PyObject* list) { return PyList_Check(list) ? frozen.emplace_back(owned(PyList_AsTuple(list))).get() : list; }
+  PyObject* freeze(PyObject* list) {
+    return PyList_Check(list) ? frozen.emplace_back(owned(PyList_AsTuple(list))).get() : list;
+  }
 };
 
 // Puts positional and keyword arguments into schema order and adds defaults. Throws SchemaMismatch.

@@ -56,12 +56,13 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
 PyObject* front_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *op, *function, *dimensions, *appended;
-    if (!PyArg_ParseTuple(arguments, "O!OO!O!:FastPath", operator_type, &op, &function, &PyTuple_Type, &dimensions, &PyTuple_Type,
-                          &appended)) {
+    if (!PyArg_ParseTuple(arguments, "O!OO!O!:FastPath", operator_type, &op, &function, &PyTuple_Type, &dimensions,
+                          &PyTuple_Type, &appended)) {
       return nullptr;
     }
     const Py_ssize_t count = PyTuple_GET_SIZE(dimensions);
-    check(count <= static_cast<Py_ssize_t>(std::size(FastPath{}.dimensions)), PyExc_ValueError, "FastPath(): too many dimensions");
+    check(count <= static_cast<Py_ssize_t>(std::size(FastPath{}.dimensions)), PyExc_ValueError,
+          "FastPath(): too many dimensions");
     check(PyTuple_GET_SIZE(appended) < max_arguments, PyExc_ValueError, "FastPath(): too many arguments");
     const Ref<> made = owned(type->tp_alloc(type, 0));
     FastPath& front = as_front(made.get());
@@ -138,7 +139,8 @@ PyGetSetDef front_attributes[] = {
 }  // namespace
 
 void FastPath::check(const Call& call) const {
-  if (call.arguments[0].is_tensor() && !is_for(*call.arguments[0].tensor)) mismatch(call.name(), "(): without a kernel");
+  if (call.arguments[0].is_tensor() && !is_for(*call.arguments[0].tensor))
+    mismatch(call.name(), "(): without a kernel");
   for (int i = 0; i < count; ++i) {
     if (!call.arguments[i].is_tensor() || !fits(i, *call.arguments[i].tensor)) {
       mismatch(call.name(), "(): argument ", i + 1, " is no tensor of ", dimensions[i], " dimensions");
@@ -158,12 +160,14 @@ bool init_front(PyObject* module) {
       {Py_tp_methods, front_methods},
       {Py_tp_members, front_members},
       {Py_tp_getset, front_attributes},
-      {Py_tp_doc, const_cast<char*>("FastPath(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
-                                    "that fit the operator go to it directly.")},
+      {Py_tp_doc,
+       const_cast<char*>("FastPath(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
+                         "that fit the operator go to it directly.")},
       {0, nullptr},
   };
-  PyType_Spec spec = {"candelabra.FastPath", sizeof(FastPath), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+  PyType_Spec spec = {
+      "candelabra.FastPath", sizeof(FastPath), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
   front_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return front_type && PyModule_AddObjectRef(module, "FastPath", reinterpret_cast<PyObject*>(front_type)) == 0;
 }

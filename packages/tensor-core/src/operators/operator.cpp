@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
+#include "device/random.hpp"
+#include "dispatch/dispatch_hook.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
-#include "dispatch/dispatch_hook.hpp"
-#include "device/random.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -40,7 +40,8 @@ void take_out(Call& call, PyObject* out) {
     check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
           results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(tensor)->tp_name);
     check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
-          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+          "requires grad.");
     call.outputs[k].given = as_tensor(tensor);
   };
   if (results == 1 && is_tensor(out)) return take(0, out);
@@ -74,7 +75,8 @@ Ref<> results_object(Call& call) {
 Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
   PyObject* function = op.composite;
-  check(function, PyExc_NotImplementedError, schema.name, "(): the operator has no decomposition, and no kernel on this device");
+  check(function, PyExc_NotImplementedError, schema.name,
+        "(): the operator has no decomposition, and no kernel on this device");
   PyObject* arguments[max_arguments + 1];
   size_t count = schema.parameters.size();
   std::copy_n(given.values, count, arguments);
@@ -83,11 +85,13 @@ Ref<> call_composite(Operator& op, Given& given) {
   if (keywords > 0) {
     names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
     for (size_t i = schema.positional_count; i < count; ++i) {
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i) - schema.positional_count, Py_NewRef(schema.parameters[i].interned));
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i) - schema.positional_count,
+                       Py_NewRef(schema.parameters[i].interned));
     }
     if (given.generator) {
       arguments[count] = given.generator;
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(keywords) - 1, owned(PyUnicode_FromString("generator")).release());
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(keywords) - 1,
+                       owned(PyUnicode_FromString("generator")).release());
     }
   }
   Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
@@ -121,10 +125,10 @@ Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given
 void refuse_inference_tensors(const Call& call) {
   for (int i = 0; i < call.argument_count; ++i) {
     const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
-    check(
-        !changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
-        "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor "
-        "before doing inplace update.");
+    check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
+          "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+          "normal tensor "
+          "before doing inplace update.");
   }
 }
 
@@ -153,7 +157,8 @@ void refuse_unrecorded_view(const Call& call, bool requires_grad) {
   const TensorObject& self = call.tensor(Operator::self_position);
   if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
   raise(PyExc_RuntimeError, call.name(),
-        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the view and the "
+        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the "
+        "view and the "
         "inplace "
         "operation either inside the no_grad block (if it is not to be tracked) or outside (if it is).");
 }
@@ -192,9 +197,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool recording = has_tape && record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
   if (recording) {
-    if (op.inplace_autograd_function) return call_autograd_function(op.inplace_autograd_function, reinterpret_cast<PyObject*>(&op), given, parameters);
+    if (op.inplace_autograd_function)
+      return call_autograd_function(op.inplace_autograd_function, reinterpret_cast<PyObject*>(&op), given, parameters);
     check(!given.out, PyExc_RuntimeError, op.schema.name,
-          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+          "requires grad.");
   }
   if (op.tags & tag_composite) {
     const Operator& base = op.functional ? *op.functional : op;
@@ -221,8 +228,10 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
         throw;
       }
       grad_mode.enabled = true;
-      const bool handed_through = std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
-      return handed_through ? call_composite(op, given) : call_autograd_function(op.autograd_function, result.get(), given, parameters);
+      const bool handed_through =
+          std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
+      return handed_through ? call_composite(op, given)
+                            : call_autograd_function(op.autograd_function, result.get(), given, parameters);
     }
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
@@ -235,7 +244,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
-  if (recording && op.autograd_function) return call_autograd_function(op.autograd_function, result.get(), given, parameters);
+  if (recording && op.autograd_function)
+    return call_autograd_function(op.autograd_function, result.get(), given, parameters);
   return result;
 }
 
@@ -284,7 +294,8 @@ PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t 
     const size_t parameters = op.schema.parameters.size();
     PyObject* const all = count == expected_count ? arguments[all_position] : nullptr;
     check(all && PyTuple_Check(all) && static_cast<size_t>(PyTuple_GET_SIZE(all)) == parameters, PyExc_TypeError,
-          "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ", op.schema.name);
+          "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ",
+          op.schema.name);
     PyObject* values[max_arguments + 2];
     for (size_t i = 0; i < parameters; ++i) values[i] = PyTuple_GET_ITEM(all, static_cast<Py_ssize_t>(i));
     const size_t positional = op.schema.positional_count;
@@ -381,7 +392,8 @@ int set_recorder(PyObject* self, PyObject* value, void* closure) {
 int set_composite(PyObject* self, PyObject* value, void* closure) {
   if (set_slot<&Operator::composite>(self, value, closure) < 0) return -1;
   Operator& op = *reinterpret_cast<Operator*>(self);
-  if (op.schema.custom) op.tags = op.composite ? op.tags | tag_composite : op.tags & ~static_cast<uint32_t>(tag_composite);
+  if (op.schema.custom)
+    op.tags = op.composite ? op.tags | tag_composite : op.tags & ~static_cast<uint32_t>(tag_composite);
   return 0;
 }
 
@@ -395,33 +407,41 @@ PyObject* related(Operator* other) {
 }
 
 PyGetSetDef operator_attributes[] = {
-    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+    {"name",
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
      nullptr, "The operator's name.", nullptr},
-    {"__name__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+    {"__name__",
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
      nullptr, nullptr, nullptr},
     {"__qualname__",
-     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); }, nullptr,
-     nullptr, nullptr},
-    {"schema", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.text.c_str()); },
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, nullptr, nullptr},
+    {"schema",
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.text.c_str()); },
      nullptr, "The text it was declared with.", nullptr},
-    {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); }, nullptr,
-     "The tags it was declared with.", nullptr},
+    {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); },
+     nullptr, "The tags it was declared with.", nullptr},
     {"parameters", parameters, nullptr, "The names of its parameters, in order.", nullptr},
-    {"elementwise", [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
+    {"elementwise",
+     [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
      "Whether an element of the result depends on the same element of the inputs only.", nullptr},
     {"result_count",
-     [](PyObject* self, void*) { return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size()); },
+     [](PyObject* self, void*) {
+       return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size());
+     },
      nullptr, "How many tensors it returns.", nullptr},
     {"inplace", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->inplace); }, nullptr,
      "The in-place variant, or None.", nullptr},
-    {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); }, nullptr,
-     "Of an in-place variant: the operator it belongs to; else None.", nullptr},
+    {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); },
+     nullptr, "Of an in-place variant: the operator it belongs to; else None.", nullptr},
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
-    {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
+    {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>,
+     "Called where the arguments do not fit the schema.", nullptr},
+    {"autograd_function", get_slot<&Operator::autograd_function>, set_recorder,
+     "autograd_function(result, *arguments) -> result", nullptr},
+    {"inplace_autograd_function", get_slot<&Operator::inplace_autograd_function>,
+     set_slot<&Operator::inplace_autograd_function>, "inplace_autograd_function(operator, *arguments) -> result",
      nullptr},
-    {"autograd_function", get_slot<&Operator::autograd_function>, set_recorder, "autograd_function(result, *arguments) -> result", nullptr},
-    {"inplace_autograd_function", get_slot<&Operator::inplace_autograd_function>, set_slot<&Operator::inplace_autograd_function>,
-     "inplace_autograd_function(operator, *arguments) -> result", nullptr},
     {"implementation", get_slot<&Operator::implementation>, set_slot<&Operator::implementation>,
      "Of a custom operator: implementation(device, *arguments) -> result", nullptr},
     {"allocator", get_slot<&Operator::allocator>, set_slot<&Operator::allocator>,
@@ -444,8 +464,8 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
 PyMethodDef operator_methods[] = {
     {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
      "Call without recording on the tape."},
-    {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)), METH_FASTCALL | METH_KEYWORDS,
-     "Call without counting the change of a tensor that nobody else has seen yet."},
+    {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)),
+     METH_FASTCALL | METH_KEYWORDS, "Call without counting the change of a tensor that nobody else has seen yet."},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
      "again(arguments, out, generator)\n\nCall with the arguments that an dispatch hook was given."},
     {"check", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_check)), METH_FASTCALL,
@@ -479,8 +499,8 @@ PyObject* make_result_type(const Schema& schema) {
   return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
 }
 
-Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise, const shapes::ElementwiseTraits* traits,
-                        PyObject* doc) {
+Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise,
+                        const shapes::ElementwiseTraits* traits, PyObject* doc) {
   Operator* op = PyObject_New(Operator, operator_type);
   if (!op) throw PythonError();
   op->vectorcall = operator_vectorcall;
@@ -524,7 +544,8 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
     PyObject* doc;
     if (!PyArg_ParseTuple(arguments, "ssIO:declare_operator", &text, &rule, &tags, &doc)) return nullptr;
     Schema schema = parse_schema(text);
-    check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments, " parameters");
+    check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments,
+          " parameters");
     check(!find_operator(schema.name), PyExc_ValueError, "the operator ", schema.name, " is declared already");
     ShapeRule shape = find_shape_rule(rule);
     check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
@@ -558,7 +579,8 @@ PyObject* forget_operator(PyObject*, PyObject* name) {
 }
 
 PyMethodDef operator_functions[] = {
-    {"forget_operator", forget_operator, METH_O, "forget_operator(name)\n\nTake a custom operator out of the registry."},
+    {"forget_operator", forget_operator, METH_O,
+     "forget_operator(name)\n\nTake a custom operator out of the registry."},
     {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -592,9 +614,10 @@ bool init_operator(PyObject* module) {
       {Py_tp_members, operator_members},
       {0, nullptr},
   };
-  PyType_Spec spec = {
-      "candelabra.Operator", sizeof(Operator), 0,
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec = {"candelabra.Operator", sizeof(Operator), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
   operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return operator_type && PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)) == 0 &&
          PyModule_AddFunctions(module, operator_functions) == 0;

@@ -38,7 +38,8 @@ struct Operator {
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
-  // the autograd function, set by candelabra.autograd and called after the kernel: autograd_function(result,
+  // the autograd function, set by candelabra.autograd and called after the kernel:
+  // autograd_function(result,
   // *arguments) -> result
   PyObject* autograd_function;
   // the autograd function of in-place operators, called instead of the kernel:
@@ -64,7 +65,9 @@ struct Operator {
   // Operators with `returns_self` change and return this argument.
   static constexpr int self_position = 0;
 
-  const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
+  const std::array<Kernel, max_device_types>& kernel_table() const {
+    return functional ? functional->kernels : kernels;
+  }
 };
 
 extern PyTypeObject* operator_type;
@@ -79,7 +82,7 @@ struct FastPath;
 // Options of a call.
 struct Manner {
   bool record = true;
-  bool counted = true;           // whether to bump the version of modified arguments
+  bool counted = true;              // whether to bump the version of modified arguments
   const FastPath* front = nullptr;  // the fast path that made the call, if any
 };
 // Calls an operator like a call from Python. New reference. Throws SchemaMismatch (arguments.hpp)

@@ -29,7 +29,8 @@ void check_given(const char* operator_name, PyObject* out, PyObject* result) {
   TensorObject *to = as_tensor(out), *from = as_tensor(result);
   check_out_dtype(operator_name, from->dtype, to->dtype);
   check(!grad_mode.enabled || !(requires_grad(to) || requires_grad(from)), PyExc_RuntimeError, operator_name,
-        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ void check_out_memory(const char* operator_name, OutMemory rule, const TensorObj
   const bool alike = input.sizes == out.sizes ? input.strides == out.strides : input.contiguous && out.contiguous;
   const bool same = input.data() == out.data() && input.dtype == out.dtype && input.numel == out.numel && alike;
   check(same ? rule == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, operator_name,
-        "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+        "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+        "memory location. "
         "Please clone() the tensor before performing the operation.");
 }
 
@@ -136,8 +138,8 @@ PyObject* declare_out_rule(PyObject*, PyObject* arguments) {
     for (std::string_view rest = words; !rest.empty();) {
       const std::string_view word = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      check(word == "exact" || word == "whole" || word == "apart", PyExc_ValueError, name, ": no out= rule is called ", word,
-            "; there are exact, whole and apart");
+      check(word == "exact" || word == "whole" || word == "apart", PyExc_ValueError, name, ": no out= rule is called ",
+            word, "; there are exact, whole and apart");
       OutRules& rules = out_rules();
       (word == "exact" ? rules.exact : word == "whole" ? rules.whole : rules.apart).insert(name);
     }
@@ -151,7 +153,8 @@ PyMethodDef out_functions[] = {
     {"give_to_outs", give_to_outs_function, METH_VARARGS,
      "give_to_outs(name, outs, results)\n\nThe same for several results; all are checked before the first is written."},
     {"declare_out_rule", declare_out_rule, METH_VARARGS,
-     "declare_out_rule(name, rule)\n\nAdd rules for the out= of an operator: any of the words exact, whole, apart, separated by "
+     "declare_out_rule(name, rule)\n\nAdd rules for the out= of an operator: any of the words exact, whole, apart, "
+     "separated by "
      "spaces."},
     {nullptr, nullptr, 0, nullptr},
 };

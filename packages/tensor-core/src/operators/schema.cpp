@@ -91,7 +91,8 @@ class Parser {
   std::string identifier() {
     skip_spaces();
     size_t start = at_;
-    while (at_ < source_.size() && (std::isalnum(static_cast<unsigned char>(source_[at_])) || source_[at_] == '_')) ++at_;
+    while (at_ < source_.size() && (std::isalnum(static_cast<unsigned char>(source_[at_])) || source_[at_] == '_'))
+      ++at_;
     if (at_ == start) fail("a name");
     return source_.substr(start, at_ - start);
   }
@@ -143,7 +144,8 @@ class Parser {
       at_ = source_.find(source_[at_], at_ + 1);
       if (at_ == std::string::npos) fail("a closing quote");
       ++at_;
-      return owned(PyUnicode_FromStringAndSize(source_.data() + start + 1, static_cast<Py_ssize_t>(at_ - start - 2))).release();
+      return owned(PyUnicode_FromStringAndSize(source_.data() + start + 1, static_cast<Py_ssize_t>(at_ - start - 2)))
+          .release();
     }
     if (accept('(')) {
       expect(')');
@@ -247,8 +249,8 @@ class Parser {
   // tensor.
   static void set_variadic_first_list(Schema& schema) {
     if (schema.positional_count == 2 && schema.parameters[0].type == ParameterType::Tensor) {
-      schema.variadic_first_list = schema.parameters[1].type == ParameterType::Ints && schema.parameters[1].fixed_length == 0 &&
-                                   !schema.parameters[1].optional;
+      schema.variadic_first_list = schema.parameters[1].type == ParameterType::Ints &&
+                                   schema.parameters[1].fixed_length == 0 && !schema.parameters[1].optional;
     } else if (schema.positional_count == 1) {
       schema.variadic_first_list = schema.parameters[0].type == ParameterType::Ints;
     }

@@ -45,7 +45,8 @@ PyObject* warn_function(PyObject*, PyObject* message) {
 }
 
 PyMethodDef warning_functions[] = {
-    {"warn", warn_function, METH_O, "warn(message)\n\nIssue a UserWarning at the line of the program that called Candelabra."},
+    {"warn", warn_function, METH_O,
+     "warn(message)\n\nIssue a UserWarning at the line of the program that called Candelabra."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -61,7 +62,8 @@ bool init_errors(PyObject* module) {
     slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
     return slot && PyModule_AddObjectRef(module, name, slot) == 0;
   };
-  return add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError, out_of_memory_error) &&
+  return add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError,
+             out_of_memory_error) &&
          add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error) &&
          add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
              backend_error) &&

@@ -2,12 +2,12 @@
 #include <Python.h>
 
 #include "device/collectives.hpp"
-#include "operators/fast_path.hpp"
-#include "interop/interop.hpp"
-#include "dispatch/dispatch_hook.hpp"
-#include "operators/operator.hpp"
 #include "device/random.hpp"
 #include "device/streams.hpp"
+#include "dispatch/dispatch_hook.hpp"
+#include "interop/interop.hpp"
+#include "operators/fast_path.hpp"
+#include "operators/operator.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace {
@@ -74,20 +74,27 @@ PyMethodDef dtype_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "candelabra._C", "Candelabra's tensor core.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "candelabra._C",
+                          "Candelabra's tensor core.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 bool populate(PyObject* module) {
   init_tensor_methods();
-  if (!init_errors(module) || !init_dtype(module) || !init_device(module) || !init_storage(module) || !init_size(module) ||
-      !init_memory_format(module) || !init_tensor(module) || !init_operator(module) || !init_front(module) ||
-      !init_grad_switch(module) || !init_out_arguments(module) || !init_random(module)) {
+  if (!init_errors(module) || !init_dtype(module) || !init_device(module) || !init_storage(module) ||
+      !init_size(module) || !init_memory_format(module) || !init_tensor(module) || !init_operator(module) ||
+      !init_front(module) || !init_grad_switch(module) || !init_out_arguments(module) || !init_random(module)) {
     return false;
   }
   for (PyMethodDef* functions :
-       {dtype_functions, grad_functions, gradient_functions, tape_functions, data_functions, numpy_functions, dlpack_functions,
-        random_functions, interposing_functions, shared_memory_functions, accelerator_functions, accelerator_memory_functions,
-        accelerator_graph_functions, collective_functions}) {
+       {dtype_functions, grad_functions, gradient_functions, tape_functions, data_functions, numpy_functions,
+        dlpack_functions, random_functions, interposing_functions, shared_memory_functions, accelerator_functions,
+        accelerator_memory_functions, accelerator_graph_functions, collective_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }
   return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&

@@ -136,10 +136,10 @@ void check_factor(const Call& call, const char* factor_name, const cb_scalar& fa
   if (factor.kind == CB_SCALAR_INT || is_complex(dtype)) return;
   check(factor.kind != CB_SCALAR_BOOL || dtype == Dtype::Bool, PyExc_RuntimeError, "Boolean ", factor_name,
         " only supported for Boolean results.");
-  check(factor.kind != CB_SCALAR_FLOAT || is_floating(dtype), PyExc_RuntimeError, "For integral input tensors, argument ",
-        factor_name, " must not be a floating point number.");
-  check(factor.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError, base_name(call), "(): For non-complex input tensors, argument ",
-        factor_name, " must not be a complex number.");
+  check(factor.kind != CB_SCALAR_FLOAT || is_floating(dtype), PyExc_RuntimeError,
+        "For integral input tensors, argument ", factor_name, " must not be a floating point number.");
+  check(factor.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError, base_name(call),
+        "(): For non-complex input tensors, argument ", factor_name, " must not be a complex number.");
 }
 
 uint64_t dim_set(std::span<const int64_t> dims, int ndim) {
@@ -184,7 +184,8 @@ Output& combine(Call& call, std::span<const int> operands, Dtype result) {
   Output& output = call.add_output(result, std::move(sizes));
   for (int i : operands) {
     const Argument& argument = call[i];
-    if (argument.is_tensor() ? !same && !(argument.tensor->sizes == output.sizes) : argument.kind == ArgumentKind::Number) {
+    if (argument.is_tensor() ? !same && !(argument.tensor->sizes == output.sizes)
+                             : argument.kind == ArgumentKind::Number) {
       call.broadcast(i, output.sizes);
     }
   }
@@ -219,15 +220,15 @@ void expand_list(Call& call, int i, int spatial, const char* list_name, const ch
   const auto values = call.ints(i);
   if (static_cast<int>(values.size()) == spatial) return;
   check(values.size() == 1, PyExc_RuntimeError, base_name(call), "(): expected ", list_name,
-        " to be a single integer value or a list of ", spatial, " values to match the ", what, " dimensions, but got ", list_name,
-        "=", shown(values));
+        " to be a single integer value or a list of ", spatial, " values to match the ", what, " dimensions, but got ",
+        list_name, "=", shown(values));
   call.set_ints(i, Dims(spatial, values[0]));
 }
 
 void check_magnitude(const Call& call, std::span<const int64_t> values, const char* list_name) {
   for (int64_t value : values) {
-    check(value <= INT32_MAX && value >= INT32_MIN, PyExc_RuntimeError, base_name(call), "(): ", list_name, "=", shown(values),
-          " is out of range");
+    check(value <= INT32_MAX && value >= INT32_MIN, PyExc_RuntimeError, base_name(call), "(): ", list_name, "=",
+          shown(values), " is out of range");
   }
 }
 

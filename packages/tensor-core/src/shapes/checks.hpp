@@ -54,7 +54,8 @@ inline uint64_t scalar_inserted_dims(const TensorObject& tensor) {
 // Whether this batch of images or volumes is channels-last; results then are, too.
 inline bool is_channels_last_batch(const TensorObject& tensor) {
   if (tensor.contiguous) return false;
-  return tensor.ndim() == 4 ? is_channels_last(tensor) : tensor.ndim() == 5 && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
+  return tensor.ndim() == 4 ? is_channels_last(tensor)
+                            : tensor.ndim() == 5 && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
 }
 // Makes an argument contiguous, in channels-last or row-major order.
 void make_layout(Call& call, int i, bool channels_last);

@@ -1,8 +1,8 @@
 // Copies between tensors, dtypes and devices.
-#include "operators/arguments.hpp"
-#include "interop/interop.hpp"
-#include "device/streams.hpp"
 #include "candelabra/positions.hpp"
+#include "device/streams.hpp"
+#include "interop/interop.hpp"
+#include "operators/arguments.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -61,7 +61,8 @@ void copy_(Call& call) {
 void clone(Call& call) {
   namespace at = positions::clone;
   call.result =
-      Ref<>(candelabra::clone(&call.tensor(at::self), format_or(call, at::memory_format, MemoryFormat::Preserve)).release_object());
+      Ref<>(candelabra::clone(&call.tensor(at::self), format_or(call, at::memory_format, MemoryFormat::Preserve))
+                .release_object());
 }
 
 // The result is self where its dtype stays. Other forms of the call, and other devices, are left to
@@ -117,7 +118,8 @@ void contiguous(Call& call) {
     call.result = Ref<>::borrow(as_object(self));
     return;
   }
-  check(format != MemoryFormat::Preserve, PyExc_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
+  check(format != MemoryFormat::Preserve, PyExc_RuntimeError,
+        "preserve memory format is unsupported by the contiguous operator");
   call.result = Ref<>(candelabra::clone(self, format).release_object());
 }
 

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "operators/arguments.hpp"
-#include "tensor/tensor_type.hpp"
 #include "candelabra/positions.hpp"
 #include "candelabra/triangle.hpp"
+#include "operators/arguments.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
+#include "tensor/tensor_type.hpp"
 
 namespace candelabra::shapes {
 
@@ -17,8 +17,8 @@ void check_sizes(std::span<const int64_t> sizes) {
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, "Trying to create tensor with negative dimension ", size, ": ", shown(sizes));
   }
-  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
-        sizes.size());
+  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims,
+        " dimensions, not ", sizes.size());
 }
 
 bool is_integer(const cb_scalar& scalar) {
@@ -31,8 +31,8 @@ std::string number_text(const cb_scalar& scalar) {
 
 // The count of the numbers start, start + step, ... before end.
 int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scalar& step) {
-  check(start.kind != CB_SCALAR_COMPLEX && end.kind != CB_SCALAR_COMPLEX && step.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError,
-        "arange(): complex numbers have no order");
+  check(start.kind != CB_SCALAR_COMPLEX && end.kind != CB_SCALAR_COMPLEX && step.kind != CB_SCALAR_COMPLEX,
+        PyExc_RuntimeError, "arange(): complex numbers have no order");
   check(step.re != 0, PyExc_RuntimeError, "step must be nonzero");
   // The texts of numbers are made only where the check fails.
   if (!std::isfinite(start.re) || !std::isfinite(end.re)) [[unlikely]]
@@ -63,13 +63,15 @@ void empty(Call& call) {
   const std::span<const int64_t> sizes = call.ints(at::size);
   check_sizes(sizes);
   const Dtype dtype = call.dtype_or(at::dtype, default_dtype());
-  const MemoryFormat format =
-      call[at::memory_format].kind == ArgumentKind::MemoryFormat ? call[at::memory_format].memory_format : MemoryFormat::Contiguous;
+  const MemoryFormat format = call[at::memory_format].kind == ArgumentKind::MemoryFormat
+                                  ? call[at::memory_format].memory_format
+                                  : MemoryFormat::Contiguous;
   const bool channels_last = format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
   check_rank_of_format(format, sizes);
-  call.result = Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
-                                     : candelabra::empty(sizes, dtype, call.device))
-                          .release_object());
+  call.result =
+      Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
+                           : candelabra::empty(sizes, dtype, call.device))
+                .release_object());
 }
 
 namespace {
@@ -79,8 +81,8 @@ bool fills_unset_memory = false;
 
 // The value that marks memory as not set: NaN, or the largest integer.
 cb_scalar unset_marker(Dtype dtype) {
-  static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX,  INT64_MAX,  0,        0,
-                                                   0, 0,         0,        0,         UINT16_MAX, UINT32_MAX, INT64_MAX};
+  static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX,  INT32_MAX,  INT64_MAX, 0, 0, 0,
+                                                   0, 0,         0,        UINT16_MAX, UINT32_MAX, INT64_MAX};
   cb_scalar value{};
   value.kind = is_integral(dtype) ? CB_SCALAR_INT : CB_SCALAR_FLOAT;
   value.i = largest[static_cast<int>(dtype)];
@@ -230,8 +232,8 @@ void empty_strided(Call& call) {
     check(stride <= max_stride, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
           " and strides=", shown(strides));
   }
-  call.result =
-      Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(at::dtype, default_dtype()), call.device).release_object());
+  call.result = Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(at::dtype, default_dtype()), call.device)
+                          .release_object());
 }
 
 // One number alone is the end.
@@ -253,7 +255,8 @@ void arange(Call& call) {
     mismatch("arange(): whole numbers of others are for the function behind the operator");
   }
   for (int i : {at::start, at::end, at::step}) {
-    check(!(call[i].scalar.flags & CB_SCALAR_UNSIGNED) || (i != at::step && (dtype == Dtype::UInt64 || !is_integral(dtype))),
+    check(!(call[i].scalar.flags & CB_SCALAR_UNSIGNED) ||
+              (i != at::step && (dtype == Dtype::UInt64 || !is_integral(dtype))),
           PyExc_RuntimeError, "value cannot be converted to type ", cpp_type_name(dtype), " without overflow");
   }
   call.add_output(dtype, Dims{range_length(start, end, step)});
@@ -271,11 +274,12 @@ void linspace(Call& call) {
 void tril_triu_indices(Call& call) {
   namespace at = positions::tril_triu_indices;
   const int64_t rows = call.integer(at::rows), columns = call.integer(at::columns);
-  check(rows >= 0 && columns >= 0, PyExc_RuntimeError, "row and col must be non-negative, got ", rows, " and ", columns);
+  check(rows >= 0 && columns >= 0, PyExc_RuntimeError, "row and col must be non-negative, got ", rows, " and ",
+        columns);
   int64_t elements;
   constexpr int64_t most = INT64_MAX / 4;
-  check(!__builtin_mul_overflow(rows, columns, &elements) && std::max({rows, columns, elements}) <= most, PyExc_RuntimeError,
-        "invalid size, possible overflow? row and col are ", rows, " and ", columns);
+  check(!__builtin_mul_overflow(rows, columns, &elements) && std::max({rows, columns, elements}) <= most,
+        PyExc_RuntimeError, "invalid size, possible overflow? row and col are ", rows, " and ", columns);
   const Dtype dtype = call[at::dtype].dtype;
   check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, base_name(call),
         "(): dtype must be int32 or int64, but got ", info(dtype).name);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "operators/operator.hpp"
 #include "memory/storage.hpp"
+#include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -51,8 +51,8 @@ bool any_tensor(const Call& call, Visit visit) {
 void check_devices(const Call& call) {
   any_tensor(call, [&](const TensorObject& tensor, int i) {
     check(tensor.device() == call.device, PyExc_RuntimeError, call.name(),
-          "(): Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device), " and ",
-          to_text(tensor.device()), " (argument '", call.op.schema.parameters[static_cast<size_t>(i)].name,
+          "(): Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device),
+          " and ", to_text(tensor.device()), " (argument '", call.op.schema.parameters[static_cast<size_t>(i)].name,
           "'); move one with .to(device)");
     return false;
   });
@@ -66,7 +66,8 @@ bool overlap(const Storage& a, const Storage& b) {
 }
 
 bool belongs_to_arguments(const Call& call, const TensorObject& tensor) {
-  return any_tensor(call, [&](const TensorObject& argument, int) { return overlap(*argument.storage, *tensor.storage); });
+  return any_tensor(call,
+                    [&](const TensorObject& argument, int) { return overlap(*argument.storage, *tensor.storage); });
 }
 
 // Checks that a kernel in Python kept to its schema: it mutates only the named arguments (by their
@@ -96,7 +97,8 @@ class SchemaChecker {
   void check_results(PyObject* result) {
     if (is_tensor(result)) return check_result(*as_tensor(result));
     if (!PyTuple_Check(result) && !PyList_Check(result)) return;
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(result); ++k) check_results(PySequence_Fast_GET_ITEM(result, k));
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(result); ++k)
+      check_results(PySequence_Fast_GET_ITEM(result, k));
   }
 
  private:
@@ -107,12 +109,16 @@ class SchemaChecker {
   };
 
   void check_result(const TensorObject& result) {
-    const bool repeated = std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
-    check(!repeated && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
-          "(): The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
-          "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
-          "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
-          "return x.clone()) or refactor the custom operator to not return y.");
+    const bool repeated =
+        std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
+    check(
+        !repeated && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
+        "(): The output of this custom operator (1) must not also be an input to this custom operator and (2) may not "
+        "alias any "
+        "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
+        "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) "
+        "(e.g. "
+        "return x.clone()) or refactor the custom operator to not return y.");
     results_.push_back(result.storage);
   }
 
@@ -130,11 +136,11 @@ void take_result(Call& call, PyObject* allocated, size_t position) {
     call.add_output(dtype_from_object(allocated), {});
     return;
   }
-  check(is_tensor(allocated), PyExc_TypeError, call.name(), "(): what describes the results gave ", Py_TYPE(allocated)->tp_name,
-        " for result ", position, ", not Tensor");
+  check(is_tensor(allocated), PyExc_TypeError, call.name(), "(): what describes the results gave ",
+        Py_TYPE(allocated)->tp_name, " for result ", position, ", not Tensor");
   TensorObject* tensor = as_tensor(allocated);
-  check(tensor->device() == call.device, PyExc_RuntimeError, call.name(), "(): the kernel runs on ", to_text(call.device),
-        ", but the memory for result ", position, " is on ", to_text(tensor->device()));
+  check(tensor->device() == call.device, PyExc_RuntimeError, call.name(), "(): the kernel runs on ",
+        to_text(call.device), ", but the memory for result ", position, " is on ", to_text(tensor->device()));
   check(!belongs_to_arguments(call, *tensor), PyExc_RuntimeError, call.name(), "(): result ", position,
         " must not share memory with an argument: the function that describes the results is to make new tensors");
   Output& output = call.add_output(tensor->dtype, tensor->sizes);
@@ -144,16 +150,18 @@ void take_result(Call& call, PyObject* allocated, size_t position) {
 void allocate_results(Call& call) {
   const size_t expected = call.op.schema.result_names.size();
   if (expected == 0) return;
-  check(expected <= max_outputs, PyExc_NotImplementedError, call.name(), "(): a compiled kernel has no more than ", max_outputs,
-        " results, not ", expected);
+  check(expected <= max_outputs, PyExc_NotImplementedError, call.name(), "(): a compiled kernel has no more than ",
+        max_outputs, " results, not ", expected);
   check(call.op.allocator, PyExc_RuntimeError, call.name(),
         "(): nothing says which shape the results have; register_fake() takes a function that makes them");
   const Ref<> results = call_with(call.op.allocator, nullptr, call);
   if (expected == 1 && !PyTuple_Check(results.get())) return take_result(call, results.get(), 0);
-  check(PyTuple_Check(results.get()) && static_cast<size_t>(PyTuple_GET_SIZE(results.get())) == expected, PyExc_TypeError,
-        call.name(), "(): what describes the results must give ", expected, " of them, not ",
-        PyTuple_Check(results.get()) ? text(PyTuple_GET_SIZE(results.get())) : std::string(Py_TYPE(results.get())->tp_name));
-  for (size_t k = 0; k < expected; ++k) take_result(call, PyTuple_GET_ITEM(results.get(), static_cast<Py_ssize_t>(k)), k);
+  check(PyTuple_Check(results.get()) && static_cast<size_t>(PyTuple_GET_SIZE(results.get())) == expected,
+        PyExc_TypeError, call.name(), "(): what describes the results must give ", expected, " of them, not ",
+        PyTuple_Check(results.get()) ? text(PyTuple_GET_SIZE(results.get()))
+                                     : std::string(Py_TYPE(results.get())->tp_name));
+  for (size_t k = 0; k < expected; ++k)
+    take_result(call, PyTuple_GET_ITEM(results.get(), static_cast<Py_ssize_t>(k)), k);
 }
 
 // Positions of the arguments that are tensors, or numbers in a tensor's place.

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "operators/operator.hpp"
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -48,9 +48,11 @@ constexpr Refusal complex_extremum{&PyExc_RuntimeError, true, " not implemented 
 constexpr Refusal complex_infinity{&PyExc_RuntimeError, true, " does not support complex inputs."};
 constexpr Refusal complex_rounding{&PyExc_NotImplementedError, true, " is not supported for complex inputs"};
 constexpr Refusal complex_relu{&PyExc_NotImplementedError, false, "relu is not supported for complex types"};
-constexpr Refusal complex_heaviside{&PyExc_RuntimeError, false, "heaviside is not yet implemented for complex tensors."};
-constexpr Refusal complex_sign{&PyExc_NotImplementedError, false,
-                               "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead."};
+constexpr Refusal complex_heaviside{&PyExc_RuntimeError, false,
+                                    "heaviside is not yet implemented for complex tensors."};
+constexpr Refusal complex_sign{
+    &PyExc_NotImplementedError, false,
+    "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead."};
 constexpr Refusal complex_signbit{&PyExc_NotImplementedError, false, "signbit is not implemented for complex tensors."};
 constexpr Refusal bool_relu{&PyExc_RuntimeError, false, "Boolean inputs not supported for relu"};
 constexpr Refusal bool_negation{
@@ -189,11 +191,12 @@ void check_alpha(Call& call, Dtype dtype) {
   namespace at = positions::add;
   if (is_special(call, Special::RefusesBools)) {
     const bool first = is_bool(call[at::self]), second = is_bool(call[at::other]);
-    check(
-        !(first && second), PyExc_RuntimeError,
-        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    check(!(first && second), PyExc_RuntimeError,
+          "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+          "operator instead.");
     check(!(first || second), PyExc_RuntimeError,
-          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+          "the `~` or "
           "`logical_not()` operator instead.");
   }
   check_factor(call, "alpha", call[at::alpha].scalar, dtype);
@@ -201,8 +204,8 @@ void check_alpha(Call& call, Dtype dtype) {
 
 // Raised at once, as in PyTorch: not_implemented() would check the shapes first.
 void check_comparison(Call& call, Dtype dtype) {
-  check(!is_special(call, Special::RefusesComplex), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '",
-        info(dtype).type_name, "'");
+  check(!is_special(call, Special::RefusesComplex), PyExc_NotImplementedError, '"', base_name(call),
+        "\" not implemented for '", info(dtype).type_name, "'");
 }
 
 void check_condition(const Argument& condition) {
@@ -264,11 +267,11 @@ void unary_bool(Call& call) {
 void complex(Call& call) {
   namespace at = positions::complex;
   const Dtype first = call.tensor(at::real).dtype, second = call.tensor(at::imag).dtype;
-  check(is_floating(first) && is_floating(second) && first != Dtype::BFloat16 && second != Dtype::BFloat16, PyExc_RuntimeError,
-        "Expected both inputs to be Half, Float or Double tensors but got ", info(first).type_name, " and ",
-        info(second).type_name);
-  check(first == second, PyExc_RuntimeError, "Expected object of scalar type ", info(first).type_name, " but got scalar type ",
-        info(second).type_name, " for second argument");
+  check(is_floating(first) && is_floating(second) && first != Dtype::BFloat16 && second != Dtype::BFloat16,
+        PyExc_RuntimeError, "Expected both inputs to be Half, Float or Double tensors but got ", info(first).type_name,
+        " and ", info(second).type_name);
+  check(first == second, PyExc_RuntimeError, "Expected object of scalar type ", info(first).type_name,
+        " but got scalar type ", info(second).type_name, " for second argument");
   if (first == Dtype::Float16) not_implemented(call, first);  // no complex dtype has this precision
   combine(call, {at::real, at::imag}, complex_of(first));
 }
@@ -288,8 +291,8 @@ void binary(Call& call) {
 void binary_alpha(Call& call) {
   namespace at = positions::add;
   if (const TensorObject* like = fast_pair(call)) [[likely]] {
-    const bool is_plain = is_floating(like->dtype) && call[at::alpha].scalar.kind == CB_SCALAR_INT && !is_bool(call[at::self]) &&
-                          !is_bool(call[at::other]);
+    const bool is_plain = is_floating(like->dtype) && call[at::alpha].scalar.kind == CB_SCALAR_INT &&
+                          !is_bool(call[at::self]) && !is_bool(call[at::other]);
     if (!is_plain) check_alpha(call, like->dtype);
     call.add_output(like->dtype, like->sizes);
     return;

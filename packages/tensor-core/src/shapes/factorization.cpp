@@ -20,7 +20,8 @@ void check_lapack_dtype(const Call& call, int i) {
   if (is_floating(dtype) || is_complex(dtype)) {
     check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16,
           title == "linalg.inv" ? PyExc_RuntimeError : PyExc_NotImplementedError, title,
-          ": Low precision dtypes not supported. Got ", info(dtype).type_name, "; convert with .to(candelabra.float32)");
+          ": Low precision dtypes not supported. Got ", info(dtype).type_name,
+          "; convert with .to(candelabra.float32)");
     return;
   }
   bool no_kernel = false;
@@ -121,8 +122,8 @@ void qr(Call& call) {
   check_lapack_dtype(call, at::A);
   const TensorObject& self = call.tensor(at::A);
   const std::string_view mode = call[at::mode].string;
-  check(mode == "reduced" || mode == "complete" || mode == "r", PyExc_RuntimeError, "qr received unrecognized mode '", mode,
-        "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  check(mode == "reduced" || mode == "complete" || mode == "r", PyExc_RuntimeError, "qr received unrecognized mode '",
+        mode, "' but expected one of 'reduced' (default), 'r', or 'complete'");
   const int64_t m = self.sizes[self.ndim() - 2], n = self.sizes[self.ndim() - 1], k = std::min(m, n);
   call.add_output(self.dtype, mode == "r" ? Dims{0} : joined(batch_of(self), {m, mode == "complete" ? m : k}));
   call.add_output(self.dtype, joined(batch_of(self), {mode == "complete" ? m : k, n}));
@@ -136,19 +137,21 @@ void householder_product(Call& call) {
   const TensorObject &self = call.tensor(at::input), &tau = call.tensor(at::tau);
   const int64_t m = self.sizes[self.ndim() - 2], n = self.sizes[self.ndim() - 1];
   check(m >= n, PyExc_RuntimeError,
-        "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], but the shape is ",
+        "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], but the "
+        "shape is ",
         shown(self.sizes));
   check(tau.ndim() == self.ndim() - 1, PyExc_RuntimeError,
-        "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+        "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal "
+        "to ",
         tau.ndim(), " and input.ndim is equal to ", self.ndim());
   check(n >= tau.sizes[tau.ndim() - 1], PyExc_RuntimeError,
-        "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1], but got ", n, " and ",
-        tau.sizes[tau.ndim() - 1]);
+        "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1], but got ", n,
+        " and ", tau.sizes[tau.ndim() - 1]);
   check(batch_of(self) == batch_of(tau, 1), PyExc_RuntimeError,
         "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got ",
         shown(batch_of(tau, 1)));
-  check(self.dtype == tau.dtype, PyExc_RuntimeError, "torch.linalg.householder_product: tau dtype ", info(tau.dtype).type_name,
-        " does not match input dtype ", info(self.dtype).type_name);
+  check(self.dtype == tau.dtype, PyExc_RuntimeError, "torch.linalg.householder_product: tau dtype ",
+        info(tau.dtype).type_name, " does not match input dtype ", info(self.dtype).type_name);
   check_lapack_dtype(call, at::input);
   call.add_output(self.dtype, self.sizes);
 }

@@ -19,14 +19,16 @@ int64_t size_at(const TensorObject& tensor, int dim) {
 void check_index(Call& call, int i) {
   const Dtype dtype = call.tensor(i).dtype;
   check(call.tensor(i).numel == 0 || dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.name(),
-        "(): Expected dtype int32/int64 for index, but got ", info(dtype).type_name, "; convert it with .to(candelabra.int64)");
+        "(): Expected dtype int32/int64 for index, but got ", info(dtype).type_name,
+        "; convert it with .to(candelabra.int64)");
   call.convert(i, Dtype::Int64);
 }
 
 void check_long_index(const Call& call, int i, PyObject* error) {
   const Dtype dtype = call.tensor(i).dtype;
-  check(dtype == Dtype::Int64, error, call.name(), "(): Expected dtype int64 for index: Expected a long tensor for index, but got ",
-        info(dtype).type_name, "; convert it with .to(candelabra.int64)");
+  check(dtype == Dtype::Int64, error, call.name(),
+        "(): Expected dtype int64 for index: Expected a long tensor for index, but got ", info(dtype).type_name,
+        "; convert it with .to(candelabra.int64)");
 }
 
 // Makes the kernel see an empty argument with `ndim` dimensions, whatever number it has.
@@ -52,9 +54,9 @@ void gather(Call& call) {
           "gather(): Index tensor must have the same number of dimensions as input tensor, but index has shape ",
           shown(index.sizes), " and input ", shown(self.sizes));
     for (int d = 0; d < ndim; ++d) {
-      check(d == dim || size_at(index, d) <= size_at(self, d), PyExc_RuntimeError, "gather(): Size does not match at dimension ", d,
-            " expected index ", shown(index.sizes), " to be no larger than self ", shown(self.sizes), " apart from dimension ",
-            dim);
+      check(d == dim || size_at(index, d) <= size_at(self, d), PyExc_RuntimeError,
+            "gather(): Size does not match at dimension ", d, " expected index ", shown(index.sizes),
+            " to be no larger than self ", shown(self.sizes), " apart from dimension ", dim);
     }
   }
   call.add_output(self.dtype, index.sizes).inserted = scalar_inserted_dims(index);
@@ -86,18 +88,19 @@ void scatter(Call& call) {
     return;
   }
   check(at_least_one(index.ndim()) == ndim, PyExc_RuntimeError, base_name(call),
-        "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ", shown(index.sizes),
-        " and self ", shown(self.sizes));
+        "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ",
+        shown(index.sizes), " and self ", shown(self.sizes));
   if (src && at_least_one(src->ndim()) != ndim) {
     raise(PyExc_RuntimeError, base_name(call),
-          "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ", shown(index.sizes),
-          " and src ", shown(src->sizes));
+          "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ",
+          shown(index.sizes), " and src ", shown(src->sizes));
   }
   for (int d = 0; d < ndim; ++d) {
-    const bool fits = (d == dim || size_at(index, d) <= size_at(self, d)) && (!src || size_at(index, d) <= size_at(*src, d));
+    const bool fits =
+        (d == dim || size_at(index, d) <= size_at(self, d)) && (!src || size_at(index, d) <= size_at(*src, d));
     if (!fits) {
-      raise(PyExc_RuntimeError, base_name(call), "(): Expected index ", shown(index.sizes), " to be no larger than self ",
-            shown(self.sizes), " apart from dimension ", dim,
+      raise(PyExc_RuntimeError, base_name(call), "(): Expected index ", shown(index.sizes),
+            " to be no larger than self ", shown(self.sizes), " apart from dimension ", dim,
             src ? " and to be no larger size than src " + to_text(src->sizes) : std::string());
     }
   }
@@ -119,8 +122,8 @@ void index_select(Call& call) {
         shown(index.sizes));
   Dims sizes = self.sizes;
   if (self.ndim() == 0) {
-    check(index.numel == 1, PyExc_RuntimeError, "index_select(): Index to scalar can have only 1 value, got ", index.numel,
-          " value(s)");
+    check(index.numel == 1, PyExc_RuntimeError, "index_select(): Index to scalar can have only 1 value, got ",
+          index.numel, " value(s)");
   } else {
     sizes[dim] = index.numel;
   }
@@ -146,10 +149,11 @@ void index_add(Call& call) {
   check(self.dtype == source.dtype, PyExc_RuntimeError, name, "self (", info(self.dtype).type_name, ") and source (",
         info(source.dtype).type_name, ") must have the same scalar type");
   check(at_least_one(source.ndim()) == at_least_one(self.ndim()), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
-        "When source and destination are not scalars, their dimensionality must match. Source dimensionality (", source.ndim(),
-        "), destination dimensionality (", self.ndim(), ")");
-  check(index.numel == size_at(source, dim), copies ? PyExc_IndexError : PyExc_RuntimeError, name, "Number of indices (",
-        index.numel, ") should be equal to source.size(dim): (", size_at(source, dim), "), for dim: ", dim);
+        "When source and destination are not scalars, their dimensionality must match. Source dimensionality (",
+        source.ndim(), "), destination dimensionality (", self.ndim(), ")");
+  check(index.numel == size_at(source, dim), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
+        "Number of indices (", index.numel, ") should be equal to source.size(dim): (", size_at(source, dim),
+        "), for dim: ", dim);
   for (int d = 0; d < self.ndim(); ++d) {
     check(d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d], PyExc_RuntimeError, name,
           "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
@@ -189,7 +193,8 @@ void embedding(Call& call) {
   namespace at = positions::embedding;
   const TensorObject& weight = call.tensor(at::weight);
   const Dtype dtype = call.tensor(at::indices).dtype;
-  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding(): 'weight' must be 2-D, but got shape ", shown(weight.sizes));
+  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding(): 'weight' must be 2-D, but got shape ",
+        shown(weight.sizes));
   check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError,
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
         info(dtype).type_name, " instead (while checking arguments for embedding)");
@@ -205,11 +210,12 @@ void embedding_backward(Call& call) {
   check_index(call, at::indices);
   const TensorObject& indices = call.tensor(at::indices);
   const int ndim = indices.ndim();
-  const bool matches = grad.ndim() == ndim + 1 && std::equal(indices.sizes.begin(), indices.sizes.end(), grad.sizes.begin());
+  const bool matches =
+      grad.ndim() == ndim + 1 && std::equal(indices.sizes.begin(), indices.sizes.end(), grad.sizes.begin());
   check(matches, PyExc_RuntimeError, "embedding_backward(): grad of shape ", shown(grad.sizes),
         " does not belong to indices of shape ", shown(indices.sizes));
-  check(call.integer(at::num_weights) >= 0, PyExc_RuntimeError, "embedding_backward(): num_weights must not be negative, but got ",
-        call.integer(at::num_weights));
+  check(call.integer(at::num_weights) >= 0, PyExc_RuntimeError,
+        "embedding_backward(): num_weights must not be negative, but got ", call.integer(at::num_weights));
   call.add_output(grad.dtype, Dims{call.integer(at::num_weights), grad.sizes[ndim]});
 }
 
@@ -233,8 +239,9 @@ void check_bag_indices(Call& call, int i, const char* name) {
   const TensorObject& indices = call.tensor(i);
   check(indices.ndim() == 1, PyExc_RuntimeError, "embedding_bag: expected ", name, " of one dimension, but got shape ",
         shown(indices.sizes));
-  check(indices.dtype == Dtype::Int64 || indices.dtype == Dtype::Int32, PyExc_RuntimeError, "Expected tensor for argument '", name,
-        "' to have one of the following scalar types: Long, Int; but got ", info(indices.dtype).type_name, " instead");
+  check(indices.dtype == Dtype::Int64 || indices.dtype == Dtype::Int32, PyExc_RuntimeError,
+        "Expected tensor for argument '", name, "' to have one of the following scalar types: Long, Int; but got ",
+        info(indices.dtype).type_name, " instead");
   call.convert(i, Dtype::Int64);
   call.make_contiguous(i);
 }
@@ -249,7 +256,8 @@ void check_bag_mode(std::string_view mode) {
 void embedding_bag(Call& call) {
   namespace at = positions::embedding_bag;
   const TensorObject& weight = call.tensor(at::weight);
-  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding_bag: 'weight' must be 2-D, but got shape ", shown(weight.sizes));
+  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding_bag: 'weight' must be 2-D, but got shape ",
+        shown(weight.sizes));
   if (!is_floating(weight.dtype)) not_implemented(call, weight.dtype);
   check_bag_indices(call, at::indices, "indices");
   check_bag_indices(call, at::offsets, "offsets");
@@ -275,8 +283,8 @@ void embedding_bag(Call& call) {
 void embedding_bag_backward(Call& call) {
   namespace at = positions::embedding_bag_backward;
   const TensorObject& grad = call.tensor(at::grad);
-  check(grad.ndim() == 2, PyExc_RuntimeError, "_embedding_bag_backward(): expected grad of two dimensions, but got shape ",
-        shown(grad.sizes));
+  check(grad.ndim() == 2, PyExc_RuntimeError,
+        "_embedding_bag_backward(): expected grad of two dimensions, but got shape ", shown(grad.sizes));
   if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   check_bag_mode(call[at::mode].string);
   check_bag_indices(call, at::indices, "indices");
@@ -289,7 +297,8 @@ void embedding_bag_backward(Call& call) {
   check(call.tensor(at::offset2bag).sizes == call.tensor(at::indices).sizes &&
             call.tensor(at::bag_size).sizes[0] == grad.sizes[0] &&
             (!max || (max_indices.sizes == grad.sizes && max_indices.dtype == Dtype::Int64)),
-        PyExc_RuntimeError, "_embedding_bag_backward(): what the forward pass gave does not belong to a gradient of shape ",
+        PyExc_RuntimeError,
+        "_embedding_bag_backward(): what the forward pass gave does not belong to a gradient of shape ",
         shown(grad.sizes));
   if (max) call.make_contiguous(at::max_indices);
   if (call[at::per_sample_weights].given()) {

@@ -1,10 +1,10 @@
 // Advanced indexing; reading and writing through a mask.
-#include "tensor/layout_order.hpp"
-#include "operators/operator.hpp"
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/indexing_overlapping.hpp"
 #include "shapes/shapes.hpp"
+#include "tensor/layout_order.hpp"
 
 namespace candelabra::shapes {
 
@@ -16,13 +16,15 @@ TensorObject* on_device(Call& call, TensorObject* tensor) {
 
 // Appends one int64 index for each dimension of the mask: the coordinates of its true elements.
 // `next` counts the dimensions of self that have an entry already.
-void append_mask(Call& call, const TensorObject& self, TensorObject* mask, int position, TensorObject** expanded, int& next) {
+void append_mask(Call& call, const TensorObject& self, TensorObject* mask, int position, TensorObject** expanded,
+                 int& next) {
   const int count = mask->ndim();
   check(count > 0, PyExc_IndexError, call.name(), "(): the mask at position ", position,
         " has no dimensions; index self.unsqueeze(0) with mask.unsqueeze(0) instead");
   for (int d = 0; d < count; ++d) {
-    check(mask->sizes[d] == self.sizes[next + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", d,
-          " does not match the shape of the indexed tensor ", shown(self.sizes), " at index ", next + d);
+    check(mask->sizes[d] == self.sizes[next + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes),
+          " at index ", d, " does not match the shape of the indexed tensor ", shown(self.sizes), " at index ",
+          next + d);
   }
   static Operator* nonzero_operator = find_operator("nonzero");
   Ref<> found = call_operator(*nonzero_operator, {as_object(mask)});
@@ -54,7 +56,8 @@ Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
             for (int e = 0; e < count; ++e) {
               if (expanded[e]) shapes += (shapes.empty() ? "" : ", ") + to_text(expanded[e]->sizes);
             }
-            raise(PyExc_IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+            raise(PyExc_IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+                  shapes);
           }
           if (size == 1) size = (*part)[k];
         }
@@ -67,7 +70,8 @@ Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
     if (!index || index->sizes == shape) continue;
     Dims strides(shape.size(), 0);
     const int added = shape.size() - index->ndim();
-    for (int k = 0; k < index->ndim(); ++k) strides[added + k] = index->sizes[k] == shape[added + k] ? index->strides[k] : 0;
+    for (int k = 0; k < index->ndim(); ++k)
+      strides[added + k] = index->sizes[k] == shape[added + k] ? index->strides[k] : 0;
     expanded[d] = call.keep(make_view(index, shape, std::move(strides), index->offset));
   }
   return shape;
@@ -98,8 +102,8 @@ IndexedShape normalize_indices(Call& call) {
   for (int i = 0; i < list.count; ++i) {
     TensorObject* entry = list.tensors[i];
     const bool is_mask = entry && (entry->dtype == Dtype::Bool || entry->dtype == Dtype::UInt8);
-    check(next + (is_mask ? entry->ndim() : 1) <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim,
-          " (got ", list.count, ")");
+    check(next + (is_mask ? entry->ndim() : 1) <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ",
+          ndim, " (got ", list.count, ")");
     if (!entry) {
       ++next;
       continue;
@@ -144,8 +148,9 @@ IndexedShape normalize_indices(Call& call) {
 
 void check_mask(const TensorObject& mask, const char* operator_name) {
   const Dtype dtype = mask.dtype;
-  check(dtype == Dtype::Bool, PyExc_RuntimeError, operator_name, " only supports boolean masks, but got mask with dtype ",
-        info(dtype).type_name, "; convert it with .to(candelabra.bool)");
+  check(dtype == Dtype::Bool, PyExc_RuntimeError, operator_name,
+        " only supports boolean masks, but got mask with dtype ", info(dtype).type_name,
+        "; convert it with .to(candelabra.bool)");
 }
 
 }  // namespace
@@ -169,8 +174,9 @@ void index_put(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const Dims indexed = normalize_indices(call).sizes;
   const TensorObject& values = call.tensor(at::values);
-  check(values.dtype == self.dtype, PyExc_RuntimeError, "Index put requires the source and destination dtypes match, got ",
-        info(self.dtype).type_name, " for the destination and ", info(values.dtype).type_name, " for the source.");
+  check(values.dtype == self.dtype, PyExc_RuntimeError,
+        "Index put requires the source and destination dtypes match, got ", info(self.dtype).type_name,
+        " for the destination and ", info(values.dtype).type_name, " for the source.");
   // Leading dimensions of size 1 are dropped, as in an assignment.
   int skipped = 0;
   while (values.ndim() - skipped > indexed.size() && values.sizes[skipped] == 1) ++skipped;
@@ -196,7 +202,8 @@ void masked_fill(Call& call) {
   const Argument& value = call[at::value];
   if (value.is_tensor()) {
     check(value.tensor->ndim() == 0, PyExc_RuntimeError,
-          "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.tensor->ndim(), " dimension(s).");
+          "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.tensor->ndim(),
+          " dimension(s).");
     check(!is_complex(value.tensor->dtype) || is_complex(self.dtype), PyExc_RuntimeError,
           "masked_fill_: value cannot be converted to type ", cpp_type_name(self.dtype), " without overflow");
   } else {
@@ -211,16 +218,17 @@ void masked_scatter(Call& call) {
   namespace at = positions::masked_scatter;
   check_mask(call.tensor(at::mask), "masked_scatter_");
   const TensorObject &self = call.tensor(at::self), &source = call.tensor(at::source);
-  check(self.dtype == source.dtype, PyExc_RuntimeError, "masked_scatter: expected self and source to have same dtypes but got ",
-        info(self.dtype).type_name, " and ", info(source.dtype).type_name);
+  check(self.dtype == source.dtype, PyExc_RuntimeError,
+        "masked_scatter: expected self and source to have same dtypes but got ", info(self.dtype).type_name, " and ",
+        info(source.dtype).type_name);
   combine(call, {at::self, at::mask}, self.dtype).strides.reset();
   call.make_contiguous(at::source);  // the kernel reads its elements in row-major order
 }
 
 void masked_select(Call& call) {
   namespace at = positions::masked_select;
-  check(call.tensor(at::mask).dtype == Dtype::Bool, PyExc_RuntimeError, "masked_select: expected BoolTensor for mask, but got ",
-        info(call.tensor(at::mask).dtype).type_name);
+  check(call.tensor(at::mask).dtype == Dtype::Bool, PyExc_RuntimeError,
+        "masked_select: expected BoolTensor for mask, but got ", info(call.tensor(at::mask).dtype).type_name);
   const Dims sizes = broadcast_sizes(call.name(), call.tensor(at::self).sizes, call.tensor(at::mask).sizes);
   for (int i : {at::self, at::mask}) {
     if (!(call.tensor(i).sizes == sizes)) call.broadcast(i, sizes);
@@ -230,7 +238,8 @@ void masked_select(Call& call) {
 
 void nonzero(Call& call) {
   namespace at = positions::nonzero;
-  call.add_output(Dtype::Int64, Dims{0, call.tensor(at::self).ndim()});  // the kernel sets the row count
+  // The kernel sets the row count
+  call.add_output(Dtype::Int64, Dims{0, call.tensor(at::self).ndim()});
 }
 
 }  // namespace candelabra::shapes

@@ -51,23 +51,26 @@ bool write_overlapping(Call& call, const char* select, std::initializer_list<int
   TensorObject& self = call.tensor(Operator::self_position);
   if (!call.in_place || !may_overlap_itself(self) || !(call.outputs[0].sizes == self.sizes)) return false;
   warn(text("Use of ", call.name(),
-            " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies to "
+            " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
+            "applies to "
             "advanced indexing e.g. tensor[mask] = scalar"));
   const NoGrad no_grad;
   const int64_t span = span_of(self);
   const TensorRef offsets = element_offsets(self, span);
   PyObject* const source = as_object(offsets.get());
   PyObject* const first = call[*selectors.begin()].object;
-  const Ref<> selected = selectors.size() == 1 ? call_by_name(select, {source, first})
-                                               : call_by_name(select, {source, first, call[*(selectors.end() - 1)].object});
+  const Ref<> selected = selectors.size() == 1
+                             ? call_by_name(select, {source, first})
+                             : call_by_name(select, {source, first, call[*(selectors.end() - 1)].object});
   const Ref<> indices = owned(PyList_New(1));
   PyList_SET_ITEM(indices.get(), 0, Py_NewRef(selected.get()));
   const TensorRef flat = make_view(&self, Dims{span}, Dims{1}, self.offset);
   const Argument& given = call[value];
-  const TensorRef values =
-      given.is_tensor() ? convert_dtype(given.tensor, self.dtype) : number_tensor(given.scalar, self.dtype, self.device());
+  const TensorRef values = given.is_tensor() ? convert_dtype(given.tensor, self.dtype)
+                                             : number_tensor(given.scalar, self.dtype, self.device());
   const bool accumulate = call.argument_count > value + 1 && call.boolean(value + 1);
-  call_by_name("index_put_", {as_object(flat.get()), indices.get(), as_object(values.get()), accumulate ? Py_True : Py_False});
+  call_by_name("index_put_",
+               {as_object(flat.get()), indices.get(), as_object(values.get()), accumulate ? Py_True : Py_False});
   --self.storage->version;  // the caller counts this one change
   call.result = Ref<>::borrow(as_object(&self));
   return true;

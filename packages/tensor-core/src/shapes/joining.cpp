@@ -33,7 +33,8 @@ bool is_legacy_empty(const TensorObject& tensor) {
 // Whether a batch of images is in channels-last order, with gaps or without: a part of such a batch
 // has gaps, and parts are joined in that order.
 bool orders_channels_last(const TensorObject& tensor) {
-  if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0) return is_channels_last_batch(tensor);
+  if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0)
+    return is_channels_last_batch(tensor);
   int64_t least = 0;
   for (int dim : {1, 3, 2, 0}) {
     if (tensor.strides[dim] < least) return false;
@@ -81,12 +82,12 @@ void cat(Call& call) {
     TensorObject* tensor = list.tensors[i];
     if (is_legacy_empty(*tensor)) continue;
     if (tensor != first) {
-      check(tensor->ndim() == ndim, PyExc_RuntimeError, "cat(): Tensors must have same number of dimensions: got ", ndim, " and ",
-            tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
+      check(tensor->ndim() == ndim, PyExc_RuntimeError, "cat(): Tensors must have same number of dimensions: got ",
+            ndim, " and ", tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
       for (int d = 0; d < ndim; ++d) {
         check(d == dim || tensor->sizes[d] == first->sizes[d], PyExc_RuntimeError,
-              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d], " but got size ",
-              tensor->sizes[d], " for tensor number ", i, " in the list.");
+              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
+              " but got size ", tensor->sizes[d], " for tensor number ", i, " in the list.");
       }
     }
     if (kept > 0) {
@@ -105,8 +106,8 @@ void stack(Call& call) {
   check(list.count > 0, PyExc_RuntimeError, "stack expects a non-empty TensorList");
   const Dims& sizes = list.tensors[0]->sizes;
   for (int i = 1; i < list.count; ++i) {
-    check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ", shown(sizes),
-          " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
+    check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ",
+          shown(sizes), " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
   }
   Dims result = sizes;
   const int dim = call.dim(at::dim, sizes.size() + 1);
@@ -139,8 +140,8 @@ void flip(Call& call) {
 void triangle(Call& call) {
   namespace at = positions::tril;
   const TensorObject& self = call.tensor(at::self);
-  check(self.ndim() >= 2, PyExc_RuntimeError, base_name(call), ": input tensor must have at least 2 dimensions, but got shape ",
-        shown(self.sizes));
+  check(self.ndim() >= 2, PyExc_RuntimeError, base_name(call),
+        ": input tensor must have at least 2 dimensions, but got shape ", shown(self.sizes));
   call.add_output(self.dtype, self.sizes);
 }
 
@@ -153,7 +154,8 @@ void add_rearranged(Call& call, const TensorObject& self, Dims sizes) {
 
 int64_t product(const Call& call, int64_t a, int64_t b) {
   int64_t result;
-  check(!__builtin_mul_overflow(a, b, &result), PyExc_RuntimeError, base_name(call), "(): the size of the result overflows");
+  check(!__builtin_mul_overflow(a, b, &result), PyExc_RuntimeError, base_name(call),
+        "(): the size of the result overflows");
   return result;
 }
 
@@ -165,14 +167,14 @@ void pixel_shuffle(Call& call) {
   Dims sizes = self.sizes;
   const int ndim = self.ndim();
   const int64_t factor = call.integer(at::upscale_factor);
-  check(ndim >= 3, PyExc_RuntimeError, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", ndim,
-        " dimension(s)");
+  check(ndim >= 3, PyExc_RuntimeError, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ",
+        ndim, " dimension(s)");
   check(factor > 0, PyExc_RuntimeError, "pixel_shuffle expects a positive upscale_factor, but got ", factor);
   const int64_t square = product(call, factor, factor), channels = sizes[ndim - 3];
-  check(
-      channels % square == 0, PyExc_RuntimeError,
-      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
-      channels, " is not divisible by ", square);
+  check(channels % square == 0, PyExc_RuntimeError,
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+        "input.size(-3)=",
+        channels, " is not divisible by ", square);
   sizes[ndim - 3] = channels / square;
   for (int d : {ndim - 2, ndim - 1}) sizes[d] = product(call, sizes[d], factor);
   add_rearranged(call, self, std::move(sizes));
@@ -184,8 +186,8 @@ void pixel_unshuffle(Call& call) {
   Dims sizes = self.sizes;
   const int ndim = self.ndim();
   const int64_t factor = call.integer(at::downscale_factor);
-  check(ndim >= 3, PyExc_RuntimeError, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", ndim,
-        " dimension(s)");
+  check(ndim >= 3, PyExc_RuntimeError,
+        "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", ndim, " dimension(s)");
   check(factor > 0, PyExc_RuntimeError, "pixel_unshuffle expects a positive downscale_factor, but got ", factor);
   for (int back : {2, 1}) {
     int64_t& size = sizes[ndim - back];
@@ -204,7 +206,8 @@ void channel_shuffle(Call& call) {
   const int64_t groups = call.integer(at::groups);
   check(sizes.size() >= 3, PyExc_RuntimeError, "channel_shuffle expects input with > 2 dims, but got input with sizes ",
         shown(sizes));
-  check(groups > 0, PyExc_RuntimeError, "Number of groups to divide channels in must be positive. Value of groups:", groups);
+  check(groups > 0, PyExc_RuntimeError,
+        "Number of groups to divide channels in must be positive. Value of groups:", groups);
   check(sizes[1] % groups == 0, PyExc_RuntimeError, "Number of channels must be divisible by groups. Got ", sizes[1],
         " channels and ", groups, " groups.");
   add_rearranged(call, self, sizes);

@@ -9,23 +9,27 @@ namespace {
 
 void check_dtypes(const Call& call, int first, int second) {
   const Dtype a = call.tensor(first).dtype, b = call.tensor(second).dtype;
-  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a),
-        " != ", cpp_type_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
+  check(a == b, PyExc_RuntimeError, base_name(call),
+        "(): expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a), " != ", cpp_type_name(b),
+        "; convert one of them, for instance with .to(candelabra.", name(a), ")");
 }
 
 void check_product(const Call& call, const TensorObject& a, const TensorObject& b) {
-  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call), "(): mat1 and mat2 shapes cannot be multiplied (",
-        a.sizes[0], "x", a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
+  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call),
+        "(): mat1 and mat2 shapes cannot be multiplied (", a.sizes[0], "x", a.sizes[1], " and ", b.sizes[0], "x",
+        b.sizes[1], ")");
 }
 
 // Returns the sizes of the product of two batches of matrices.
 Dims check_batches(const Call& call, int first, int second) {
   const TensorObject &a = call.tensor(first), &b = call.tensor(second);
-  check(a.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch1 must be a 3D tensor, but got shape ", shown(a.sizes));
-  check(b.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch2 must be a 3D tensor, but got shape ", shown(b.sizes));
+  check(a.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch1 must be a 3D tensor, but got shape ",
+        shown(a.sizes));
+  check(b.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch2 must be a 3D tensor, but got shape ",
+        shown(b.sizes));
   check(a.sizes[0] == b.sizes[0] && a.sizes[2] == b.sizes[1], PyExc_RuntimeError, base_name(call),
-        "(): Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ", a.sizes[2], "] but got: [",
-        b.sizes[0], ", ", b.sizes[1], "].");
+        "(): Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ", a.sizes[2],
+        "] but got: [", b.sizes[0], ", ", b.sizes[1], "].");
   check_dtypes(call, first, second);
   return {a.sizes[0], a.sizes[1], b.sizes[2]};
 }
@@ -35,8 +39,8 @@ void add_product_output(Call& call, Dims sizes) {
   namespace at = positions::addmm;
   const Dtype dtype = call.tensor(at::self).dtype, other = call.tensor(at::mat2).dtype;
   check(dtype == other, PyExc_RuntimeError, base_name(call), "(): self and mat2 must have the same dtype, but got ",
-        info(dtype).type_name, " and ", info(other).type_name, "; convert one of them, for instance with .to(candelabra.",
-        name(other), ")");
+        info(dtype).type_name, " and ", info(other).type_name,
+        "; convert one of them, for instance with .to(candelabra.", name(other), ")");
   // Factors are truncated for integer dtypes, as PyTorch does here, but not in addr.
   for (int i : {at::beta, at::alpha}) check_number_fits(call[i].scalar, dtype, false);
   if (!(call.tensor(at::self).sizes == sizes)) call.broadcast(at::self, sizes);
@@ -75,13 +79,14 @@ void mv(Call& call) {
 void dot(Call& call) {
   namespace at = positions::dot;
   const TensorObject &a = call.tensor(at::self), &b = call.tensor(at::tensor);
-  check(a.ndim() == 1 && b.ndim() == 1, PyExc_RuntimeError, "dot(): 1D tensors expected, but got ", a.ndim(), "D and ", b.ndim(),
-        "D tensors");
+  check(a.ndim() == 1 && b.ndim() == 1, PyExc_RuntimeError, "dot(): 1D tensors expected, but got ", a.ndim(), "D and ",
+        b.ndim(), "D tensors");
   check(a.dtype == b.dtype, PyExc_RuntimeError, "dot : expected both vectors to have same dtype, but found ",
-        info(a.dtype).type_name, " and ", info(b.dtype).type_name, "; convert one of them, for instance with .to(candelabra.",
-        name(a.dtype), ")");
-  check(a.numel == b.numel, PyExc_RuntimeError, "dot(): inconsistent tensor size, expected tensor ", shown(a.sizes), " and src ",
-        shown(b.sizes), " to have the same number of elements, but got ", a.numel, " and ", b.numel, " elements respectively");
+        info(a.dtype).type_name, " and ", info(b.dtype).type_name,
+        "; convert one of them, for instance with .to(candelabra.", name(a.dtype), ")");
+  check(a.numel == b.numel, PyExc_RuntimeError, "dot(): inconsistent tensor size, expected tensor ", shown(a.sizes),
+        " and src ", shown(b.sizes), " to have the same number of elements, but got ", a.numel, " and ", b.numel,
+        " elements respectively");
   call.add_output(a.dtype, Dims{});
 }
 
@@ -99,7 +104,8 @@ void addmm(Call& call) {
 void addmm_activation(Call& call) {
   namespace at = positions::addmm_activation;
   const Dtype dtype = call.tensor(at::self).dtype;
-  if (is_complex(dtype) || dtype == Dtype::Bool || (call.boolean(at::use_gelu) && is_integral(dtype))) not_implemented(call, dtype);
+  if (is_complex(dtype) || dtype == Dtype::Bool || (call.boolean(at::use_gelu) && is_integral(dtype)))
+    not_implemented(call, dtype);
   addmm(call);
 }
 
@@ -113,17 +119,17 @@ void linear(Call& call) {
   const TensorObject &input = call.tensor(at::input), &weight = call.tensor(at::weight);
   const Argument& bias = call[at::bias];
   check(input.ndim() >= 1 && weight.ndim() >= 1 && weight.ndim() <= 2, PyExc_RuntimeError,
-        "linear(): both arguments to linear need to be at least 1D, and weight at most 2D, but they are ", input.ndim(), "D and ",
-        weight.ndim(), "D");
+        "linear(): both arguments to linear need to be at least 1D, and weight at most 2D, but they are ", input.ndim(),
+        "D and ", weight.ndim(), "D");
   check_dtypes(call, at::input, at::weight);
   const int last = input.ndim() - 1;
   const int64_t features = weight.sizes[weight.ndim() - 1], outputs = weight.ndim() == 2 ? weight.sizes[0] : 1;
   if (input.sizes[last] != features) {
     int64_t rows = 1;
     for (int d = 0; d < last; ++d) rows *= input.sizes[d];
-    raise(PyExc_RuntimeError, "linear(): mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last], " and ",
-          features, "x", outputs, "): input has shape ", shown(input.sizes), " and weight ", shown(weight.sizes),
-          ", so the last size of input has to be ", features);
+    raise(PyExc_RuntimeError, "linear(): mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last],
+          " and ", features, "x", outputs, "): input has shape ", shown(input.sizes), " and weight ",
+          shown(weight.sizes), ", so the last size of input has to be ", features);
   }
   Dims sizes = input.sizes;
   uint64_t inserted = 0;
@@ -139,8 +145,9 @@ void linear(Call& call) {
     call.set_descriptor(at::input, Dims{1, features}, Dims{0, input.strides[0]});
   }
   if (bias.given()) {
-    check(bias.tensor->dtype == input.dtype, PyExc_RuntimeError, "linear(): self and mat2 must have the same dtype, but got ",
-          info(bias.tensor->dtype).type_name, " (bias) and ", info(input.dtype).type_name, " (input)");
+    check(bias.tensor->dtype == input.dtype, PyExc_RuntimeError,
+          "linear(): self and mat2 must have the same dtype, but got ", info(bias.tensor->dtype).type_name,
+          " (bias) and ", info(input.dtype).type_name, " (input)");
     if (bias.tensor->ndim() != 1 || bias.tensor->sizes[0] != outputs) call.broadcast(at::bias, Dims{outputs});
   }
   call.add_output(input.dtype, std::move(sizes)).inserted = inserted;
@@ -157,8 +164,8 @@ Dims check_rows(Call& call, int x1_argument, int x2_argument) {
         info(x1.dtype).type_name, " and ", info(x2.dtype).type_name);
   bool fits = ndim >= 2 && x2.ndim() == ndim && x1.sizes[ndim - 1] == x2.sizes[ndim - 1];
   for (int d = 0; fits && d < ndim - 2; ++d) fits = x1.sizes[d] == x2.sizes[d];
-  check(fits, PyExc_RuntimeError, base_name(call), "(): expected shapes (..., P, M) and (..., R, M), but got ", shown(x1.sizes),
-        " and ", shown(x2.sizes));
+  check(fits, PyExc_RuntimeError, base_name(call), "(): expected shapes (..., P, M) and (..., R, M), but got ",
+        shown(x1.sizes), " and ", shown(x2.sizes));
   Dims sizes = x1.sizes;
   sizes[ndim - 1] = x2.sizes[ndim - 2];
   call.make_contiguous(x1_argument);

@@ -18,7 +18,8 @@ void check_parameters(const Call& call) {
   }
   if (name == "random_range_") {
     const int64_t low = call.integer(positions::random_range::low), high = call.integer(positions::random_range::high);
-    check(low < high, PyExc_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+    check(low < high, PyExc_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=", low,
+          " >= to=", high);
     if (is_complex(self.dtype)) not_implemented(call, self.dtype);
     return;
   }
@@ -31,7 +32,8 @@ void check_parameters(const Call& call) {
   if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
   if (name == "uniform_") {
     const double from = real(positions::uniform::from), to = real(positions::uniform::to);
-    check(from <= to, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+    check(from <= to, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", from,
+          " > to=", to);
   } else if (name == "normal_") {
     const double deviation = real(positions::normal::std);
     check(deviation >= 0, PyExc_RuntimeError, "normal_(): normal expects std >= 0.0, but found std ", deviation);
@@ -58,8 +60,9 @@ void randperm(Call& call) {
   check(!is_complex(dtype) && dtype != Dtype::Bool, PyExc_NotImplementedError, "\"randperm\" not implemented for '",
         info(dtype).type_name, "'");
   // Every number up to n - 1 must be exact in the dtype.
-  static constexpr int64_t limits[dtype_count] = {
-      0, 255, 127, 32767, INT32_MAX, INT64_MAX, 2048, 256, 1 << 24, int64_t{1} << 53, 0, 0, 65535, UINT32_MAX, INT64_MAX};
+  static constexpr int64_t limits[dtype_count] = {0,         255,  127,   32767,      INT32_MAX,
+                                                  INT64_MAX, 2048, 256,   1 << 24,    int64_t{1} << 53,
+                                                  0,         0,    65535, UINT32_MAX, INT64_MAX};
   check(n - 1 <= limits[static_cast<int>(dtype)], PyExc_RuntimeError, "randperm(): n is too large for result type ",
         info(dtype).type_name, ", got ", n);
   call.set_dtype(at::dtype, dtype);

@@ -106,7 +106,8 @@ void mean(Call& call) {
   namespace at = positions::mean;
   const bool is_given = call[at::dtype].given();
   const Dtype dtype = call.dtype_or(at::dtype, call.tensor(at::self).dtype);
-  check(!is_integral(dtype), PyExc_RuntimeError, "mean(): could not infer output dtype. ", is_given ? "Optional" : "Input",
+  check(!is_integral(dtype), PyExc_RuntimeError, "mean(): could not infer output dtype. ",
+        is_given ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", info(dtype).type_name);
   call.convert(at::self, dtype);
   call.set_dtype(at::dtype, dtype);
@@ -128,7 +129,8 @@ void extremum(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const uint64_t set = reduced_dims(call, at::dim, self.ndim());
   check(self.numel != 0 || call[at::dim].count != 0, PyExc_RuntimeError, base_name(call),
-        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
   check_not_empty(call, set);
   if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   reduce(call, at::dim, set, call.boolean(at::keepdim), self.dtype);
@@ -168,7 +170,8 @@ void arg_extremum(Call& call) {
     unsqueeze_scalar(call, at::self);
     return;
   }
-  check(self.numel != 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim to be specified for input.numel() == 0.");
+  check(self.numel != 0, PyExc_IndexError, base_name(call),
+        "(): Expected reduction dim to be specified for input.numel() == 0.");
   // Over all elements: the kernel sees self flattened, with leading dimensions of size 1 where the
   // result keeps its dimensions.
   call.make_contiguous(at::self);
@@ -194,7 +197,8 @@ void reduce_bool(Call& call) {
   check(!given || given->dtype == Dtype::Bool || given->dtype == Dtype::UInt8, PyExc_RuntimeError, base_name(call),
         "(): only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
   const Dtype dtype = given ? given->dtype : call.tensor(at::self).dtype == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
-  reduce(call, at::dim, reduced_dims(call, at::dim, call.tensor(at::self).ndim(), true), call.boolean(at::keepdim), dtype);
+  reduce(call, at::dim, reduced_dims(call, at::dim, call.tensor(at::self).ndim(), true), call.boolean(at::keepdim),
+         dtype);
 }
 
 // var, std: the same positions.
@@ -224,16 +228,17 @@ void variance(Call& call) {
 void vector_norm(Call& call) {
   namespace at = positions::linalg_vector_norm;
   const Dtype own = call.tensor(at::self).dtype;
-  check(!is_integral(own), PyExc_RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-        info(own).type_name);
+  check(!is_integral(own), PyExc_RuntimeError,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", info(own).type_name);
   const Dtype dtype = call.dtype_or(at::dtype, own);
-  check(!is_integral(dtype), PyExc_RuntimeError, "linalg.vector_norm: dtype should be floating point or complex, but got ",
-        info(dtype).type_name);
+  check(!is_integral(dtype), PyExc_RuntimeError,
+        "linalg.vector_norm: dtype should be floating point or complex, but got ", info(dtype).type_name);
   check(is_complex(own) == is_complex(dtype), PyExc_RuntimeError, "linalg.vector_norm: dtype should be ",
         is_complex(own) ? "complex for complex inputs" : "floating point for floating point inputs", ", but got ",
         info(dtype).type_name);
-  check(can_cast(own, dtype) && promote(own, dtype) == dtype, PyExc_RuntimeError, "linalg.vector_norm: the dtype of the input (",
-        info(own).type_name, ") should be convertible without narrowing to the specified dtype (", info(dtype).type_name, ")");
+  check(can_cast(own, dtype) && promote(own, dtype) == dtype, PyExc_RuntimeError,
+        "linalg.vector_norm: the dtype of the input (", info(own).type_name,
+        ") should be convertible without narrowing to the specified dtype (", info(dtype).type_name, ")");
   call.convert(at::self, dtype);
   call.set_dtype(at::dtype, dtype);
 
@@ -245,11 +250,13 @@ void vector_norm(Call& call) {
   const uint64_t set = reduced_dims(call, at::dim, self.ndim());
   const bool has_identity = order.re >= 0 && !std::isinf(order.re);
   if (!has_identity && self.numel == 0) {
-    check(call[at::dim].given() && call[at::dim].count != 0, PyExc_RuntimeError, "linalg.vector_norm cannot compute the ", order.re,
+    check(call[at::dim].given() && call[at::dim].count != 0, PyExc_RuntimeError,
+          "linalg.vector_norm cannot compute the ", order.re,
           " norm on an empty tensor because the operation does not have an identity");
     for (int d = 0; d < self.ndim(); ++d) {
-      check(!(set >> d & 1) || self.sizes[d] != 0, PyExc_RuntimeError, "linalg.vector_norm cannot compute the ", order.re,
-            " norm on the dimension ", d, " because this dimension is empty and the operation does not have an identity");
+      check(!(set >> d & 1) || self.sizes[d] != 0, PyExc_RuntimeError, "linalg.vector_norm cannot compute the ",
+            order.re, " norm on the dimension ", d,
+            " because this dimension is empty and the operation does not have an identity");
     }
   }
   reduce(call, at::dim, set, call.boolean(at::keepdim), real_of(dtype));

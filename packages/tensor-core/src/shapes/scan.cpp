@@ -29,7 +29,8 @@ void logcumsumexp(Call& call) {
   unsqueeze_scalar(call, at::self);
 }
 
-// _cummax_cummin, _lu_pivots_to_permutation: self and dim at the same positions. The results are indices.
+// _cummax_cummin, _lu_pivots_to_permutation: self and dim at the same positions. The results are
+// indices.
 void cummax_cummin(Call& call) {
   namespace at = positions::cummax_cummin;
   const TensorObject& self = call.tensor(at::self);

@@ -12,8 +12,8 @@ void check_equation(const Call& call, int a_argument, int b_argument, bool left)
   const TensorObject &a = call.tensor(a_argument), &b = call.tensor(b_argument);
   const int64_t n = a.sizes[a.ndim() - 1], rows = b.sizes[b.ndim() - (left ? 2 : 1)];
   check(n == rows, PyExc_RuntimeError, linalg_title(call), ": Incompatible shapes of A and B for the equation ",
-        left ? "AX = B" : "XA = B", " (", a.sizes[a.ndim() - 2], "x", n, " and ", b.sizes[b.ndim() - 2], "x", b.sizes[b.ndim() - 1],
-        ")");
+        left ? "AX = B" : "XA = B", " (", a.sizes[a.ndim() - 2], "x", n, " and ", b.sizes[b.ndim() - 2], "x",
+        b.sizes[b.ndim() - 1], ")");
 }
 
 // Broadcasts the batches of A and B to one. Returns the sizes of B with that batch.
@@ -69,8 +69,8 @@ void factored_solve(Call& call) {
   check_lapack_dtype(call, at::LU);
   check_same_dtype(call, at::LU, at::B, "the factor", "B");
   const TensorObject &factor = call.tensor(at::LU), &pivots = call.tensor(at::pivots);
-  check(pivots.dtype == Dtype::Int32, PyExc_RuntimeError, linalg_title(call), ": Expected pivots to be of dtype int32, but got ",
-        name(pivots.dtype));
+  check(pivots.dtype == Dtype::Int32, PyExc_RuntimeError, linalg_title(call),
+        ": Expected pivots to be of dtype int32, but got ", name(pivots.dtype));
   check(pivots.sizes == batch_of(factor, 1), PyExc_RuntimeError, linalg_title(call), ": Expected pivots of shape ",
         shown(batch_of(factor, 1)), ", one for each row of each matrix, but got ", shown(pivots.sizes));
   check_equation(call, at::LU, at::B, true);
@@ -84,8 +84,10 @@ void factored_solve(Call& call) {
 void cholesky_solve(Call& call) {
   namespace at = positions::cholesky_solve;
   const int b_ndim = call.tensor(at::self).ndim(), u_ndim = call.tensor(at::input2).ndim();
-  check(b_ndim >= 2, PyExc_RuntimeError, "b should have at least 2 dimensions, but has ", b_ndim, " dimensions instead");
-  check(u_ndim >= 2, PyExc_RuntimeError, "u should have at least 2 dimensions, but has ", u_ndim, " dimensions instead");
+  check(b_ndim >= 2, PyExc_RuntimeError, "b should have at least 2 dimensions, but has ", b_ndim,
+        " dimensions instead");
+  check(u_ndim >= 2, PyExc_RuntimeError, "u should have at least 2 dimensions, but has ", u_ndim,
+        " dimensions instead");
   check_square(call, at::input2, "input2");
   check_lapack_dtype(call, at::self);
   check_same_dtype(call, at::self, at::input2, "input", "input2");
@@ -101,8 +103,8 @@ void lstsq(Call& call) {
   check_same_dtype(call, at::A, at::B, "input", "other");
   const TensorObject &a = call.tensor(at::A), &b = call.tensor(at::B);
   const int64_t m = a.sizes[a.ndim() - 2], n = a.sizes[a.ndim() - 1];
-  check(m == b.sizes[b.ndim() - 2], PyExc_RuntimeError, "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but got ",
-        m, " and ", b.sizes[b.ndim() - 2]);
+  check(m == b.sizes[b.ndim() - 2], PyExc_RuntimeError,
+        "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but got ", m, " and ", b.sizes[b.ndim() - 2]);
   const Dims batch = broadcast_batches(call, at::A, at::B);
   const int64_t columns = b.sizes[b.ndim() - 1];
   broadcast_batch(call, at::A, batch);

@@ -38,8 +38,8 @@ void topk(Call& call) {
         "topk(): topk does not support bool dtypes; convert with .to(candelabra.uint8)");
   const int dim = call.dim(at::dim, self.ndim());
   const int64_t k = call.integer(at::k), count = self.ndim() == 0 ? 1 : self.sizes[dim];
-  check(k >= 0 && k <= count, PyExc_RuntimeError, "topk(): selected index k out of range: k is ", k, ", and dimension ", dim,
-        " of shape ", shown(self.sizes), " has ", count, " elements");
+  check(k >= 0 && k <= count, PyExc_RuntimeError, "topk(): selected index k out of range: k is ", k, ", and dimension ",
+        dim, " of shape ", shown(self.sizes), " has ", count, " elements");
   Dims sizes = self.sizes;
   if (self.ndim() == 0) {
     call.set_int(at::k, 1);  // k may be 0, but a result without dimensions has one element
@@ -53,13 +53,15 @@ void topk(Call& call) {
 void kthvalue_index(Call& call) {
   namespace at = positions::kthvalue_index;
   const TensorObject& self = call.tensor(at::self);
-  check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"median\" not implemented for '", info(self.dtype).type_name, "'");
+  check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"median\" not implemented for '",
+        info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, base_name(call), "(): expected a tensor of at least one dimension");
   const int dim = call.dim(at::dim, self.ndim());
   const std::string_view among = call[at::among].string;
   check(among == "all" || among == "median" || among == "nanmedian", PyExc_ValueError, base_name(call),
         "(): among must be all, median or nanmedian, but got ", among);
-  check(self.sizes[dim] > 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim ", dim, " to have non-zero size.");
+  check(self.sizes[dim] > 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim ", dim,
+        " to have non-zero size.");
   const int64_t rank = call.integer(at::rank);
   check(among != "all" || (rank >= 0 && rank < self.sizes[dim]), PyExc_RuntimeError, base_name(call), "(): rank ", rank,
         " out of range for dimension ", dim, " of size ", self.sizes[dim]);
@@ -72,7 +74,8 @@ void kthvalue_index(Call& call) {
 void mode_index(Call& call) {
   namespace at = positions::mode_index;
   const TensorObject& self = call.tensor(at::self);
-  check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"mode\" not implemented for '", info(self.dtype).type_name, "'");
+  check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"mode\" not implemented for '",
+        info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, "mode(): expected a tensor of at least one dimension");
   const int dim = call.dim(at::dim, self.ndim());
   check(self.sizes[dim] > 0, PyExc_IndexError, "mode(): Expected reduction dim ", dim, " to have non-zero size.");
@@ -85,12 +88,13 @@ void mode_index(Call& call) {
 void histc(Call& call) {
   namespace at = positions::histc;
   const Dtype dtype = call.tensor(at::self).dtype;
-  check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name,
-        "'");
+  check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '",
+        info(dtype).type_name, "'");
   const int64_t bins = call.integer(at::bins);
   check(bins > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", bins);
   const double low = call[at::low].f, high = call[at::high].f;
-  check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high, "] is not finite");
+  check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high,
+        "] is not finite");
   for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0}, dtype, true);
   check(low < high, PyExc_RuntimeError, "max must be larger than min");
   call.add_output(dtype, Dims{bins});
@@ -105,19 +109,20 @@ void searchsorted(Call& call) {
   const auto rows = [](const TensorObject& tensor) {
     return std::span<const int64_t>(tensor.sizes).first(static_cast<size_t>(std::max(tensor.ndim() - 1, 0)));
   };
-  const bool fits = sequence.ndim() == 1 ||
-                    (sequence.ndim() == values.ndim() && sequence.ndim() != 0 && std::ranges::equal(rows(sequence), rows(values)));
+  const bool fits = sequence.ndim() == 1 || (sequence.ndim() == values.ndim() && sequence.ndim() != 0 &&
+                                             std::ranges::equal(rows(sequence), rows(values)));
   check(fits, PyExc_RuntimeError,
-        "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+        "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+        "input value "
         "tensor must match, but we got boundaries tensor ",
         shown(sequence.sizes), " and input value tensor ", shown(values.sizes));
   if (call[at::sorter].given()) {
     const TensorObject& sorter = call.tensor(at::sorter);
     check(sorter.sizes == sequence.sizes, PyExc_RuntimeError,
-          "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ", shown(sequence.sizes),
-          " and got sorter tensor ", shown(sorter.sizes));
-    check(sorter.dtype == Dtype::Int64, PyExc_RuntimeError, "searchsorted(): sorter must be a tensor of long dtype but got dtype ",
-          info(sorter.dtype).name);
+          "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
+          shown(sequence.sizes), " and got sorter tensor ", shown(sorter.sizes));
+    check(sorter.dtype == Dtype::Int64, PyExc_RuntimeError,
+          "searchsorted(): sorter must be a tensor of long dtype but got dtype ", info(sorter.dtype).name);
     call.make_contiguous(at::sorter);
   }
   const Dims sizes = values.sizes;

@@ -20,7 +20,8 @@ void eigh(Call& call) {
   check_lapack_dtype(call, at::A);
   const TensorObject& self = call.tensor(at::A);
   const std::string_view triangle = call[at::UPLO].string;
-  check(triangle == "L" || triangle == "U", PyExc_RuntimeError, "Expected UPLO argument to be 'L' or 'U', but got ", triangle);
+  check(triangle == "L" || triangle == "U", PyExc_RuntimeError, "Expected UPLO argument to be 'L' or 'U', but got ",
+        triangle);
   call.add_output(real_of(self.dtype), batch_of(self, 1));
   call.add_output(self.dtype, eigenvector_sizes(self, call.boolean(at::compute_v)));
   call.add_output(Dtype::Int32, batch_of(self));

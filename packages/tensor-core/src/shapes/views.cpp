@@ -1,8 +1,8 @@
 // Views: sizes, strides and offset on the same memory.
 #include <numeric>
 
-#include "operators/arguments.hpp"
 #include "candelabra/positions.hpp"
+#include "operators/arguments.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -14,7 +14,8 @@ struct Geometry {
   Dims sizes, strides;
   int64_t offset;
   explicit Geometry(const TensorObject& tensor) : sizes(tensor.sizes), strides(tensor.strides), offset(tensor.offset) {}
-  Geometry(Dims sizes, Dims strides, int64_t offset) : sizes(std::move(sizes)), strides(std::move(strides)), offset(offset) {}
+  Geometry(Dims sizes, Dims strides, int64_t offset)
+      : sizes(std::move(sizes)), strides(std::move(strides)), offset(offset) {}
 };
 
 // Every view operator takes self first.
@@ -63,7 +64,8 @@ std::optional<Dims> viewable_strides(const TensorObject& self, const Dims& sizes
   for (int from = self.ndim() - 1; from >= 0;) {
     const int64_t innermost = self.strides[from];
     int64_t run = self.sizes[from];
-    for (--from; from >= 0 && (self.sizes[from] == 1 || self.strides[from] == run * innermost); --from) run *= self.sizes[from];
+    for (--from; from >= 0 && (self.sizes[from] == 1 || self.strides[from] == run * innermost); --from)
+      run *= self.sizes[from];
     int64_t split = 1;
     for (; to >= 0 && (split < run || sizes[to] == 1); --to) {
       strides[to] = split * innermost;
@@ -85,10 +87,12 @@ void view(Call& call) {
   namespace at = positions::view;
   const TensorObject& self = call.tensor(at::self);
   Dims sizes = infer_sizes(call.ints(at::size), self.numel);
-  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", sizes.size());
+  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
+        sizes.size());
   std::optional<Dims> strides = viewable_strides(self, sizes);
   check(strides.has_value(), PyExc_RuntimeError,
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous "
         "subspaces). Use .reshape(...) instead.");
   view_result(call, {std::move(sizes), std::move(*strides), self.offset});
 }
@@ -98,7 +102,8 @@ void reshape(Call& call) {
   namespace at = positions::reshape;
   TensorObject& self = call.tensor(at::self);
   Dims sizes = infer_sizes(call.ints(at::shape), self.numel);
-  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", sizes.size());
+  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
+        sizes.size());
   if (std::optional<Dims> strides = viewable_strides(self, sizes)) {
     call.result = Ref<>(make_view(&self, std::move(sizes), std::move(*strides), self.offset).release_object());
     return;
@@ -117,17 +122,19 @@ void split(Call& call) {
   check(size >= 0, PyExc_RuntimeError, "split expects split_size be non-negative, but got split_size=", size);
   const int dim = call.dim(at::dim, self.ndim());
   const int64_t length = self.sizes[dim];
-  check(size > 0 || length == 0, PyExc_RuntimeError, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
-        length);
+  check(size > 0 || length == 0, PyExc_RuntimeError,
+        "split_size can only be 0 if dimension size is 0, but got dimension size of ", length);
   // A length within split_size gives one part; so does an empty dimension.
   const int64_t count = size >= length ? 1 : (length - 1) / size + 1;
-  check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count, " parts are too many; their views would not fit in memory");
+  check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count,
+        " parts are too many; their views would not fit in memory");
   Ref<> parts = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
   for (int64_t i = 0; i < count; ++i) {
     Dims sizes = self.sizes;
     sizes[dim] = std::min(size, length - i * size);
-    PyTuple_SET_ITEM(parts.get(), static_cast<Py_ssize_t>(i),
-                     make_view(&self, std::move(sizes), self.strides, self.offset + i * size * self.strides[dim]).release_object());
+    PyTuple_SET_ITEM(
+        parts.get(), static_cast<Py_ssize_t>(i),
+        make_view(&self, std::move(sizes), self.strides, self.offset + i * size * self.strides[dim]).release_object());
   }
   call.result = std::move(parts);
 }
@@ -138,12 +145,14 @@ void view_dtype(Call& call) {
   const Dtype dtype = call[at::dtype].dtype;
   Geometry geometry(self);
   const int64_t from = itemsize(self.dtype), to = itemsize(dtype);
-  const auto names = [&] { return text(info(self.dtype).type_name, " as ", info(dtype).type_name, " (different element sizes)"); };
+  const auto names = [&] {
+    return text(info(self.dtype).type_name, " as ", info(dtype).type_name, " (different element sizes)");
+  };
   if (from != to) {
     check(self.ndim() > 0, PyExc_RuntimeError, "self.dim() cannot be 0 to view ", names());
     const int last = self.ndim() - 1;
-    check(self.strides[last] == 1 || self.sizes[last] == 1, PyExc_RuntimeError, "self.stride(-1) must be 1 to view ", names(),
-          ", but got ", self.strides[last]);
+    check(self.strides[last] == 1 || self.sizes[last] == 1, PyExc_RuntimeError, "self.stride(-1) must be 1 to view ",
+          names(), ", but got ", self.strides[last]);
     if (from > to) {
       const int64_t ratio = from / to;
       geometry.sizes[last] *= ratio;
@@ -151,16 +160,16 @@ void view_dtype(Call& call) {
       geometry.offset *= ratio;
     } else {
       const int64_t ratio = to / from;
-      check(self.sizes[last] % ratio == 0, PyExc_RuntimeError, "self.size(-1) must be divisible by ", ratio, " to view ", names(),
-            ", but got ", self.sizes[last]);
-      check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio, " to view ",
-            names(), ", but got ", self.offset);
+      check(self.sizes[last] % ratio == 0, PyExc_RuntimeError, "self.size(-1) must be divisible by ", ratio,
+            " to view ", names(), ", but got ", self.sizes[last]);
+      check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio,
+            " to view ", names(), ", but got ", self.offset);
       check(self.numel == 0 || !device_type(self.device()).has(CB_CAP_HOST_MEMORY) || is_aligned(self.data(), dtype),
             PyExc_RuntimeError, "the memory of self is not aligned to elements of the dtype to view ", names(),
             "; clone() it first");
       for (int i = 0; i < last; ++i) {
-        check(self.strides[i] % ratio == 0, PyExc_RuntimeError, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
-              names(), ", but got ", self.strides[i]);
+        check(self.strides[i] % ratio == 0, PyExc_RuntimeError, "self.stride(", i, ") must be divisible by ", ratio,
+              " to view ", names(), ", but got ", self.strides[i]);
         geometry.strides[i] /= ratio;
       }
       geometry.sizes[last] /= ratio;
@@ -176,10 +185,10 @@ void as_strided(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const std::span<const int64_t> sizes = call.ints(at::size), strides = call.ints(at::stride);
   const int64_t offset = call[at::storage_offset].given() ? call.integer(at::storage_offset) : self.offset;
-  check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", shown(strides), " and ",
-        shown(sizes));
-  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
-        sizes.size());
+  check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", shown(strides),
+        " and ", shown(sizes));
+  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims,
+        " dimensions, not ", sizes.size());
   check(offset >= 0, PyExc_RuntimeError, "Tensor: invalid storage offset ", offset);
   int64_t reach = 0;
   bool is_empty = false, overflow = false;
@@ -200,9 +209,9 @@ void as_strided(Call& call) {
     check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
           " and strides=", shown(strides));
   }
-  check(static_cast<uint64_t>(needed) <= self.storage->bytes, PyExc_RuntimeError, "setStorage: sizes ", shown(sizes), ", strides ",
-        shown(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype), " requiring a storage size of ",
-        needed, " are out of bounds for storage of size ", self.storage->bytes);
+  check(static_cast<uint64_t>(needed) <= self.storage->bytes, PyExc_RuntimeError, "setStorage: sizes ", shown(sizes),
+        ", strides ", shown(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype),
+        " requiring a storage size of ", needed, " are out of bounds for storage of size ", self.storage->bytes);
   view_result(call, {Dims(sizes), Dims(strides), is_empty ? std::min(offset, self.offset) : offset});
 }
 
@@ -223,16 +232,16 @@ void expand(Call& call) {
             "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
       geometry.sizes[i] = self.sizes[i - added];
     }
-    check(geometry.sizes[i] >= 0, PyExc_RuntimeError, "expand(): invalid size ", geometry.sizes[i], " at dimension ", i, " of ",
-          shown(requested));
+    check(geometry.sizes[i] >= 0, PyExc_RuntimeError, "expand(): invalid size ", geometry.sizes[i], " at dimension ", i,
+          " of ", shown(requested));
     if (leading) {
       geometry.strides[i] = 0;
       continue;
     }
     const int64_t size = self.sizes[i - added];
-    check(size == geometry.sizes[i] || size == 1, PyExc_RuntimeError, "The expanded size of the tensor (", geometry.sizes[i],
-          ") must match the existing size (", size, ") at non-singleton dimension ", i, ".  Target sizes: ", shown(requested),
-          ".  Tensor sizes: ", shown(self.sizes));
+    check(size == geometry.sizes[i] || size == 1, PyExc_RuntimeError, "The expanded size of the tensor (",
+          geometry.sizes[i], ") must match the existing size (", size, ") at non-singleton dimension ", i,
+          ".  Target sizes: ", shown(requested), ".  Tensor sizes: ", shown(self.sizes));
     geometry.strides[i] = size == geometry.sizes[i] ? self.strides[i - added] : 0;
   }
   view_result(call, std::move(geometry));
@@ -244,7 +253,8 @@ void permute(Call& call) {
   const std::span<const int64_t> dims = call.ints(at::dims);
   const int ndim = self.ndim();
   check(static_cast<int>(dims.size()) == ndim, PyExc_RuntimeError,
-        "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
+        "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of "
+        "dimensions i.e. "
         "input.dim() = ",
         ndim, " is not equal to len(dims) = ", dims.size());
   Geometry geometry(self);
@@ -274,7 +284,8 @@ void transpose(Call& call) {
 void t(Call& call) {
   namespace at = positions::t;
   const TensorObject& self = call.tensor(at::self);
-  check(self.ndim() <= 2, PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is ", self.ndim(), "D");
+  check(self.ndim() <= 2, PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is ", self.ndim(),
+        "D");
   Geometry geometry(self);
   if (self.ndim() == 2) {
     std::swap(geometry.sizes[0], geometry.sizes[1]);
@@ -320,8 +331,8 @@ void select(Call& call) {
   const int dim = wrap_dim(call.integer(at::dim), self.ndim());
   int64_t index = call.integer(at::index);
   const int64_t size = self.sizes[dim];
-  check(index >= -size && index < size, PyExc_IndexError, "select(): index ", index, " out of range for tensor of size ",
-        shown(self.sizes), " at dimension ", dim);
+  check(index >= -size && index < size, PyExc_IndexError, "select(): index ", index,
+        " out of range for tensor of size ", shown(self.sizes), " at dimension ", dim);
   if (index < 0) index += size;
   Geometry geometry(self);
   geometry.offset += index * self.strides[dim];
@@ -336,14 +347,17 @@ void slice(Call& call) {
   const int dim = wrap_dim(call.integer(at::dim), self.ndim());
   const int64_t size = self.sizes[dim], step = call.integer(at::step);
   check(step > 0, PyExc_RuntimeError, "slice step must be positive");
-  const auto clamped = [size](int64_t position) { return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size); };
+  const auto clamped = [size](int64_t position) {
+    return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size);
+  };
   const int64_t start = call[at::start].given() ? clamped(call.integer(at::start)) : 0;
   const int64_t end = std::max(start, call[at::end].given() ? clamped(call.integer(at::end)) : size);
   Geometry geometry(self);
   geometry.offset += start * self.strides[dim];
   geometry.sizes[dim] = (end - start) / step + ((end - start) % step != 0);
   // The product overflows only where at most one element is left along dim: its stride is not used.
-  if (__builtin_mul_overflow(self.strides[dim], step, &geometry.strides[dim])) geometry.strides[dim] = self.strides[dim];
+  if (__builtin_mul_overflow(self.strides[dim], step, &geometry.strides[dim]))
+    geometry.strides[dim] = self.strides[dim];
   view_result(call, std::move(geometry));
 }
 
@@ -360,11 +374,11 @@ void narrow(Call& call) {
   int64_t start = call.integer(at::start);
   const int64_t length = call.integer(at::length), size = self.sizes[dim];
   check(length >= 0, PyExc_RuntimeError, "narrow(): length must be non-negative.");
-  check(start >= -size && start <= size, PyExc_IndexError, "start out of range (expected to be in range of [", -size, ", ", size,
-        "], but got ", start, ")");
+  check(start >= -size && start <= size, PyExc_IndexError, "start out of range (expected to be in range of [", -size,
+        ", ", size, "], but got ", start, ")");
   if (start < 0) start += size;
-  check(length <= size - start, PyExc_RuntimeError, "start (", start, ") + length (", length, ") exceeds dimension size (", size,
-        ").");
+  check(length <= size - start, PyExc_RuntimeError, "start (", start, ") + length (", length,
+        ") exceeds dimension size (", size, ").");
   Geometry geometry(self);
   geometry.offset += start * self.strides[dim];
   geometry.sizes[dim] = length;
@@ -375,7 +389,8 @@ void diagonal(Call& call) {
   namespace at = positions::diagonal;
   const TensorObject& self = call.tensor(at::self);
   const int64_t shift = call.integer(at::offset);
-  const int rows = wrap_dim(call.integer(at::dim1), self.ndim()), columns = wrap_dim(call.integer(at::dim2), self.ndim());
+  const int rows = wrap_dim(call.integer(at::dim1), self.ndim()),
+            columns = wrap_dim(call.integer(at::dim2), self.ndim());
   check(rows != columns, PyExc_RuntimeError, "diagonal dimensions cannot be identical ", call.integer(at::dim1), ", ",
         call.integer(at::dim2));
   const int64_t row_count = self.sizes[rows], column_count = self.sizes[columns];
@@ -402,7 +417,8 @@ void unfold(Call& call) {
   const int64_t size = call.integer(at::size), step = call.integer(at::step);
   const int64_t length = self.ndim() == 0 ? 1 : self.sizes[dim];
   check(size >= 0, PyExc_RuntimeError, "size is ", size, " but must be >= 0");
-  check(size <= length, PyExc_RuntimeError, "maximum size for tensor at dimension ", dim, " is ", length, " but size is ", size);
+  check(size <= length, PyExc_RuntimeError, "maximum size for tensor at dimension ", dim, " is ", length,
+        " but size is ", size);
   check(step > 0, PyExc_RuntimeError, "step is ", step, " but must be > 0");
   check(self.ndim() < max_dims, PyExc_RuntimeError, "unfold(): a tensor has at most ", max_dims, " dimensions");
   Geometry geometry(self);
@@ -420,8 +436,9 @@ void movedim(Call& call) {
   namespace at = positions::movedim;
   const TensorObject& self = call.tensor(at::self);
   const std::span<const int64_t> source = call.ints(at::source), destination = call.ints(at::destination);
-  check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (",
-        shown(source), " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
+  check(source.size() == destination.size(), PyExc_RuntimeError,
+        "movedim: Invalid source or destination dims: source (", shown(source),
+        " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
   const int ndim = self.ndim();
   int from[max_dims];
   std::fill_n(from, ndim, -1);
@@ -469,10 +486,10 @@ void unflatten(Call& call) {
   }
   const int64_t length = self.sizes[dim];
   fits = fits && (inferred < 0 ? known == length : known != 0 && length % known == 0);
-  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(requested), " don't multiply up to the size of dim ", dim,
-        " (", length, ") in the input tensor");
-  check(self.ndim() - 1 + static_cast<int>(requested.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ",
-        max_dims, " dimensions");
+  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(requested),
+        " don't multiply up to the size of dim ", dim, " (", length, ") in the input tensor");
+  check(self.ndim() - 1 + static_cast<int>(requested.size()) <= max_dims, PyExc_RuntimeError,
+        "unflatten: a tensor has at most ", max_dims, " dimensions");
   Geometry geometry(self);
   remove(geometry, dim);
   int64_t stride = self.strides[dim];
@@ -493,7 +510,8 @@ void alias(Call& call) {
 void view_as_real(Call& call) {
   namespace at = positions::view_as_real;
   const TensorObject& self = call.tensor(at::self);
-  check(is_complex(self.dtype), PyExc_RuntimeError, "view_as_real is only supported for complex tensors, not ", name(self.dtype));
+  check(is_complex(self.dtype), PyExc_RuntimeError, "view_as_real is only supported for complex tensors, not ",
+        name(self.dtype));
   check(self.ndim() < max_dims, PyExc_RuntimeError, "view_as_real: a tensor has at most ", max_dims, " dimensions");
   Geometry geometry(self);
   for (int64_t& stride : geometry.strides) stride *= 2;

@@ -51,7 +51,8 @@ PyObject* switch_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   static const char* const names[] = {"function", nullptr};
   PyObject* function = Py_None;
   const bool given = PyTuple_GET_SIZE(arguments) > 0 || (keywords && PyDict_GET_SIZE(keywords) > 0);
-  if (given && !PyArg_ParseTupleAndKeywords(arguments, keywords, "|O", const_cast<char**>(names), &function)) return nullptr;
+  if (given && !PyArg_ParseTupleAndKeywords(arguments, keywords, "|O", const_cast<char**>(names), &function))
+    return nullptr;
   if (function != Py_None) return PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "_decorate", "O", function);
   PyObject* made = type->tp_alloc(type, 0);
   if (made) new (&as_switch(made).previous) ModeStack();

@@ -17,9 +17,9 @@ PyObject* table_of(PyObject* instance_dict, PyObject* name) {
   return table && PyDict_Check(table) ? table : nullptr;
 }
 
-// clear_gradients(module, named_modules): forgets the gradients of the parameters of a module and of all below it. A module that is
-// met twice, on any way, is walked once. Where one has another function of that name, which says what is below it, nothing is done
-// and False returned.
+// clear_gradients(module, named_modules): forgets the gradients of the parameters of a module and
+// of all below it. A module that is met twice, on any way, is walked once. Where one has another
+// function of that name, which says what is below it, nothing is done and False returned.
 PyObject* clear_gradients(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     check(count == 2, PyExc_TypeError, "clear_gradients(module, named_modules)");
@@ -67,7 +67,8 @@ PyObject* clear_gradients(PyObject*, PyObject* const* arguments, Py_ssize_t coun
 
 PyMethodDef gradient_functions[] = {
     {"clear_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(clear_gradients)), METH_FASTCALL,
-     "clear_gradients(module, named_modules)\n\nForget the gradients of the parameters of a module and of all below it; False "
+     "clear_gradients(module, named_modules)\n\nForget the gradients of the parameters of a module and of all below "
+     "it; False "
      "where "
      "one of them has another function named_modules."},
     {nullptr, nullptr, 0, nullptr},

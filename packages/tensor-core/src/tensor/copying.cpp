@@ -3,10 +3,10 @@
 #include <cstring>
 #include <vector>
 
+#include "device/streams.hpp"
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
-#include "device/streams.hpp"
 
 namespace candelabra {
 
@@ -119,7 +119,8 @@ bool copy_bytes_to_peer(Device to, void* destination, Device from, const void* s
   return true;
 }
 
-void copy_bytes_between(Device to, void* destination, Device from, const void* source, size_t bytes, bool non_blocking) {
+void copy_bytes_between(Device to, void* destination, Device from, const void* source, size_t bytes,
+                        bool non_blocking) {
   const bool from_host = device_type(from).has(CB_CAP_HOST_MEMORY), to_host = device_type(to).has(CB_CAP_HOST_MEMORY);
   if (from_host) {
     wait_for(from);
@@ -248,8 +249,10 @@ TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
   const DeviceType& from = device_type(block->device());
   TensorRef result;
   // A copy to the host is asynchronous only if it goes to pinned memory.
-  if (non_blocking && bytes && device == host_device() && accelerator_of(from).copy_to_host_async && has_pinned_memory(from))
-    result = make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
+  if (non_blocking && bytes && device == host_device() && accelerator_of(from).copy_to_host_async &&
+      has_pinned_memory(from))
+    result =
+        make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
   else
     result = empty_strided(block->sizes, preserved_strides(*block.get()), block->dtype, device);
   if (bytes) copy_bytes_between(device, result->data(), block->device(), block->data(), bytes, non_blocking);

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "memory/host_block.hpp"
-#include "interop/interop.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "interop/interop.hpp"
+#include "memory/host_block.hpp"
 #include "shapes/shapes.hpp"
 
 namespace candelabra {
@@ -60,7 +60,8 @@ bool is_text(PyObject* object) {
   return PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object);
 }
 bool is_sequence(PyObject* object) {
-  return PyList_Check(object) || PyTuple_Check(object) || (PySequence_Check(object) && !is_text(object) && !PyDict_Check(object));
+  return PyList_Check(object) || PyTuple_Check(object) ||
+         (PySequence_Check(object) && !is_text(object) && !PyDict_Check(object));
 }
 
 // Reads nested sequences in one pass and stores each number as it is read.
@@ -113,7 +114,8 @@ class Reader {
         return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
       case Kind::Int:
         if (unsigned_ && integers_[i] < 0) {
-          return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i], static_cast<double>(static_cast<uint64_t>(integers_[i])), 0};
+          return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i],
+                  static_cast<double>(static_cast<uint64_t>(integers_[i])), 0};
         }
         return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
       case Kind::Float:
@@ -146,8 +148,11 @@ class Reader {
     const Kind old = std::exchange(kind_, kind);
     resize(count);
     const auto old_value = [&](size_t i) {
-      if (old == Kind::Int && unsigned_ && integers[i] < 0) return static_cast<double>(static_cast<uint64_t>(integers[i]));
-      return old == Kind::Bool ? static_cast<double>(booleans[i]) : old == Kind::Int ? static_cast<double>(integers[i]) : floats[i];
+      if (old == Kind::Int && unsigned_ && integers[i] < 0)
+        return static_cast<double>(static_cast<uint64_t>(integers[i]));
+      return old == Kind::Bool  ? static_cast<double>(booleans[i])
+             : old == Kind::Int ? static_cast<double>(integers[i])
+                                : floats[i];
     };
     for (size_t i = 0; i < position_; ++i) {
       if (kind == Kind::Int) {
@@ -187,8 +192,8 @@ class Reader {
   }
 
   void check_length(int64_t length, int dim) const {
-    check(length == sizes_[dim], PyExc_ValueError, "expected sequence of length ", sizes_[dim], " at dim ", dim, " (got ", length,
-          ")");
+    check(length == sizes_[dim], PyExc_ValueError, "expected sequence of length ", sizes_[dim], " at dim ", dim,
+          " (got ", length, ")");
   }
 
   // A tensor with a dimension of size 0 has no elements, but the sequences must still have
@@ -208,8 +213,8 @@ class Reader {
     if (is_tensor(data)) return read_block(block_of_tensor(as_tensor(data)), dim);
     if (is_numpy_array(data)) return read_block(block_of_array(data), dim);
     if (dim == sizes_.size()) return read_number(data);
-    check(is_sequence(data), PyExc_TypeError, "not a sequence: expected one of length ", sizes_[dim], " at dim ", dim, ", got '",
-          Py_TYPE(data)->tp_name, "'");
+    check(is_sequence(data), PyExc_TypeError, "not a sequence: expected one of length ", sizes_[dim], " at dim ", dim,
+          ", got '", Py_TYPE(data)->tp_name, "'");
     const Ref<> items = owned(PySequence_Fast(data, "not a sequence"));
     check_length(PySequence_Fast_GET_SIZE(items.get()), dim);
     const bool innermost = dim + 1 == sizes_.size();
@@ -256,7 +261,8 @@ class Reader {
 
   void read_block(const HostBlock& block, int dim) {
     check(dim + block.sizes.size() == sizes_.size(), PyExc_ValueError,
-          "only one element tensors can be converted to Python scalars: the entries of the sequence have different numbers of "
+          "only one element tensors can be converted to Python scalars: the entries of the sequence have different "
+          "numbers of "
           "dimensions");
     for (int i = 0; i < block.sizes.size(); ++i) check_length(block.sizes[i], dim + i);
     for_each_element(block, [&](const char* element) { add(load_scalar(block.dtype, element), block.dtype); });
@@ -285,7 +291,8 @@ class Reader {
         integers_[i] = whole ? value.i : truncated(value);
         break;
       case Kind::Float:
-        check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
+        check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ",
+              wanted_name());
         floats_[i] = value.re;
         return;
       case Kind::Complex:
@@ -300,14 +307,15 @@ class Reader {
   const char* wanted_name() const { return wanted_ ? name(*wanted_) : "inferred"; }
 
   int64_t truncated(const cb_scalar& value) {
-    check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
+    check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ",
+          wanted_name());
     check(!std::isnan(value.re), PyExc_ValueError, "cannot convert float NaN to integer");
     if (wanted_ == Dtype::UInt64 && value.re >= 0x1p63 && value.re < 0x1p64) {
       unsigned_ = true;
       return static_cast<int64_t>(static_cast<uint64_t>(value.re));
     }
-    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(),
-          " without overflow");
+    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ",
+          wanted_name(), " without overflow");
     return static_cast<int64_t>(value.re);
   }
 
@@ -528,8 +536,10 @@ static PyObject* fill_unset_memory(PyObject*, PyObject* fills) {
 PyMethodDef data_functions[] = {
     {"fill_unset_memory", fill_unset_memory, METH_O,
      "fill_unset_memory(fills)\n\nSet whether empty() fills the memory that it returns."},
-    {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)), METH_FASTCALL,
-     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor from a number, nested sequences, an array or "
+    {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)),
+     METH_FASTCALL,
+     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor from a number, nested sequences, an "
+     "array or "
      "a tensor."},
     {"tolist", tolist_function, METH_O, "tolist(tensor)\n\nNested lists of Python numbers."},
     {nullptr, nullptr, 0, nullptr},

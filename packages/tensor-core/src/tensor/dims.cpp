@@ -56,8 +56,8 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
 
 Dims channels_last_strides(std::span<const int64_t> sizes) {
   const int rank = static_cast<int>(sizes.size());
-  check(rank == 4 || rank == 5, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ",
-        shown(sizes));
+  check(rank == 4 || rank == 5, PyExc_RuntimeError,
+        "required rank 4 tensor to use channels_last format, but got shape ", shown(sizes));
   Dims strides(rank, 1);
   int64_t step = next_stride(1, sizes[1]);
   for (int i = rank - 1; i >= 0; --i) {
@@ -74,7 +74,8 @@ int wrap_dim(int64_t dim, int ndim, bool wrap_zero) {
     ndim = 1;
   }
   if (dim < -ndim || dim >= ndim) [[unlikely]] {
-    raise(PyExc_IndexError, "Dimension out of range (expected to be in range of [", -ndim, ", ", ndim - 1, "], but got ", dim, ")");
+    raise(PyExc_IndexError, "Dimension out of range (expected to be in range of [", -ndim, ", ", ndim - 1,
+          "], but got ", dim, ")");
   }
   return static_cast<int>(dim < 0 ? dim + ndim : dim);
 }
@@ -88,8 +89,8 @@ Dims broadcast_sizes(const char* operator_name, std::span<const int64_t> a, std:
     const int64_t a_size = a_dim < 0 ? 1 : a[a_dim], b_size = b_dim < 0 ? 1 : b[b_dim];
     if (a_size != b_size && a_size != 1 && b_size != 1) [[unlikely]] {
       raise(PyExc_RuntimeError, operator_name, "(): shapes ", to_text(a), " and ", to_text(b),
-            " cannot be broadcast together. The size of tensor a (", a_size, ") must match the size of tensor b (", b_size,
-            ") at non-singleton dimension ", i);
+            " cannot be broadcast together. The size of tensor a (", a_size, ") must match the size of tensor b (",
+            b_size, ") at non-singleton dimension ", i);
     }
     sizes[i] = a_size == 1 ? b_size : a_size;
   }

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "interop/interop.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 
@@ -106,7 +106,8 @@ class BasicView {
     } else if (count == 2) {
       result = call_operator(op, {tensor, arguments[0].get(), arguments[1].get()});
     } else {
-      result = call_operator(op, {tensor, arguments[0].get(), arguments[1].get(), arguments[2].get(), arguments[3].get()});
+      result =
+          call_operator(op, {tensor, arguments[0].get(), arguments[1].get(), arguments[2].get(), arguments[3].get()});
     }
     current_ = TensorRef(as_tensor(result.release()));
   }
@@ -151,8 +152,8 @@ int64_t index_of(const cb_scalar& number) {
 }
 
 void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
-  check(is_integral(tensor->dtype), PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors, not ",
-        name(tensor->dtype));
+  check(is_integral(tensor->dtype), PyExc_IndexError,
+        "tensors used as indices must be long, int, byte or bool tensors, not ", name(tensor->dtype));
   if (tensor->ndim() == 0 && !seen_by_interposer(tensor.get())) {
     item.part = is_mask(*tensor.get()) ? Part::Bool : Part::Int;
     item.index = index_of(candelabra::item(tensor.get()));
@@ -171,7 +172,8 @@ void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
 }
 
 [[noreturn]] void invalid_index(PyObject* object) {
-  raise(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or bool tensors are valid indices (got ",
+  raise(PyExc_IndexError,
+        "only integers, slices (`:`), ellipsis (`...`), None and long or bool tensors are valid indices (got ",
         Py_TYPE(object)->tp_name, ")");
 }
 
@@ -287,8 +289,8 @@ TensorRef bool_index(bool truth, Device device) {
 }
 
 int64_t checked_index(int64_t index, int64_t size, int dim) {
-  check(index >= -size && index < size, PyExc_IndexError, "index ", index, " is out of bounds for dimension ", dim, " with size ",
-        size);
+  check(index >= -size && index < size, PyExc_IndexError, "index ", index, " is out of bounds for dimension ", dim,
+        " with size ", size);
   return index < 0 ? index + size : index;
 }
 
@@ -353,8 +355,8 @@ Ref<> get(TensorObject* self, PyObject* key) {
     if (self->ndim() == 0) index_of_scalar();
     const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
     const std::span<const int64_t> sizes = self->sizes, strides = self->strides;
-    return Ref<>(
-        make_view(self, Dims(sizes.subspan(1)), Dims(strides.subspan(1)), self->offset + index * strides[0]).release_object());
+    return Ref<>(make_view(self, Dims(sizes.subspan(1)), Dims(strides.subspan(1)), self->offset + index * strides[0])
+                     .release_object());
   }
   BasicView view(self, recording);
   Advanced advanced;
@@ -391,8 +393,8 @@ void check_expands(const TensorObject& value, const TensorObject& destination) {
         ") must be greater or equal to the number of dimensions in the tensor (", value.ndim(), ")");
   for (int i = 0; i < value.ndim(); ++i) {
     const int64_t wanted = destination.sizes[added + i];
-    check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (", wanted,
-          ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i,
+    check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (",
+          wanted, ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i,
           ".  Target sizes: ", shown(destination.sizes), ".  Tensor sizes: ", shown(value.sizes));
   }
 }
@@ -401,9 +403,10 @@ void check_expands(const TensorObject& value, const TensorObject& destination) {
 TensorRef value_tensor(TensorObject* self, PyObject* value) {
   if (is_tensor(value)) return TensorRef::borrow(as_tensor(value));
   if (is_number(value)) return {};
-  const bool data = is_numpy_array(value) || (PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value));
-  check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.", info(self->dtype).type_name,
-        "Tensor");
+  const bool data =
+      is_numpy_array(value) || (PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value));
+  check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.",
+        info(self->dtype).type_name, "Tensor");
   return tensor_from_data(value, self->dtype, self->device());
 }
 
@@ -452,8 +455,9 @@ TensorRef mask_for(const TensorObject& destination, TensorObject* mask, int posi
   }
   Dims sizes = mask->sizes, strides = mask->strides;
   for (int i = 0; i < mask->ndim(); ++i) {
-    check(sizes[i] == destination.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ",
-          i, " does not match the shape of the indexed tensor ", shown(destination.sizes), " at index ", position + i);
+    check(sizes[i] == destination.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes),
+          " at index ", i, " does not match the shape of the indexed tensor ", shown(destination.sizes), " at index ",
+          position + i);
   }
   for (int i = position + mask->ndim(); i < destination.ndim(); ++i) {
     sizes.push_back(1);
@@ -468,7 +472,8 @@ void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef v
     if (advanced.given == 1 && last->dtype == Dtype::Bool) {
       static Operator& op = named_operator("masked_fill_");
       const TensorRef mask = mask_for(*destination.get(), last, advanced.last_position);
-      if (is_half(destination->dtype)) value = number_tensor(scalar_from_object(number), destination->dtype, destination->device());
+      if (is_half(destination->dtype))
+        value = number_tensor(scalar_from_object(number), destination->dtype, destination->device());
       call_operator(op, {as_object(destination.get()), as_object(mask.get()), value ? as_object(value.get()) : number});
       return;
     }
@@ -484,10 +489,10 @@ void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef v
 }
 
 void set(TensorObject* self, PyObject* key, PyObject* given) {
-  check(
-      !self->inference || grad_mode.inference, PyExc_RuntimeError,
-      "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before "
-      "doing inplace update.");
+  check(!self->inference || grad_mode.inference, PyExc_RuntimeError,
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+        "tensor before "
+        "doing inplace update.");
   TensorRef value = value_tensor(self, given);
   const bool recording_view = uses_operators(self);
   const bool recording = recording_view || (value && uses_operators(value.get()));

@@ -54,15 +54,16 @@ bool is_memory_format_object(PyObject* object) {
 }
 
 MemoryFormat memory_format_from_object(PyObject* object) {
-  check(is_memory_format_object(object), PyExc_TypeError, "expected a candelabra.memory_format, not ", Py_TYPE(object)->tp_name);
+  check(is_memory_format_object(object), PyExc_TypeError, "expected a candelabra.memory_format, not ",
+        Py_TYPE(object)->tp_name);
   return reinterpret_cast<MemoryFormatObject*>(object)->value;
 }
 
 void check_rank_of_format(MemoryFormat format, std::span<const int64_t> sizes) {
   if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return;
   const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  check(sizes.size() == rank, PyExc_RuntimeError, "required rank ", rank, " tensor to use ", format_names[static_cast<int>(format)],
-        " format, but got shape ", shown(sizes));
+  check(sizes.size() == rank, PyExc_RuntimeError, "required rank ", rank, " tensor to use ",
+        format_names[static_cast<int>(format)], " format, but got shape ", shown(sizes));
 }
 
 bool init_memory_format(PyObject* module) {

@@ -196,7 +196,8 @@ bool init_size(PyObject* module) {
   size_type.tp_as_number = &size_number;
   size_type.tp_as_sequence = &size_sequence;
   size_type.tp_as_mapping = &size_mapping;
-  return PyType_Ready(&size_type) == 0 && PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(&size_type)) == 0;
+  return PyType_Ready(&size_type) == 0 &&
+         PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(&size_type)) == 0;
 }
 
 }  // namespace candelabra

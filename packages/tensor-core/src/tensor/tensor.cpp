@@ -2,8 +2,8 @@
 #include "tensor/tensor.hpp"
 
 #include "dispatch/call.hpp"
-#include "tensor/indexing.hpp"
 #include "interop/interop.hpp"
+#include "tensor/indexing.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -27,7 +27,8 @@ void construct(TensorObject* tensor) {
   tensor->unrecorded_view = false;
   tensor->output_number = 0;
   tensor->history = 0;
-  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = tensor->shape = nullptr;
+  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = tensor->shape =
+      nullptr;
 }
 
 // The garbage collector does not track a new tensor. track() is called once it refers to other
@@ -106,14 +107,17 @@ PyObject* set_fill_unset(PyObject*, PyObject* value) {
 }
 
 PyMethodDef tensor_functions[] = {
-    {"set_fill_unset", set_fill_unset, METH_O, "Set whether Tensor(sizes) calls the legacy constructor, which fills the memory."},
+    {"set_fill_unset", set_fill_unset, METH_O,
+     "Set whether Tensor(sizes) calls the legacy constructor, which fills the memory."},
     {"set_legacy_constructor", set_legacy_constructor, METH_O,
-     "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a tensor."},
+     "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
+     "tensor."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 bool is_usual(PyObject* first) {
-  return is_tensor(first) || PyLong_CheckExact(first) || PyList_Check(first) || PyTuple_Check(first) || is_size_object(first);
+  return is_tensor(first) || PyLong_CheckExact(first) || PyList_Check(first) || PyTuple_Check(first) ||
+         is_size_object(first);
 }
 
 // Tensor(), Tensor(2, 3), Tensor([1., 2.]), Tensor(tensor): PyTorch's legacy constructor, which
@@ -252,8 +256,10 @@ TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t>
       break;
     }
     int64_t reach;
-    check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(elements, reach, &elements),
-          PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes), " and strides=", shown(strides));
+    check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+              !__builtin_add_overflow(elements, reach, &elements),
+          PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
+          " and strides=", shown(strides));
   }
   int64_t bytes;
   check(!__builtin_mul_overflow(elements, int64_t{itemsize(dtype)}, &bytes), PyExc_RuntimeError,
@@ -330,8 +336,8 @@ bool init_tensor(PyObject* module) {
       {Py_tp_doc, const_cast<char*>("A multi-dimensional array of elements of one dtype on one device.")},
       {0, nullptr},
   };
-  PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                      slots};
+  PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0 &&
          PyModule_AddFunctions(module, tensor_functions) == 0;

@@ -5,10 +5,10 @@
 
 #include <utility>
 
-#include "tensor/dims.hpp"
 #include "dtype/dtype.hpp"
-#include "python/errors.hpp"
 #include "memory/storage.hpp"
+#include "python/errors.hpp"
+#include "tensor/dims.hpp"
 
 namespace candelabra {
 
@@ -25,12 +25,13 @@ struct TensorObject {
   bool inference;         // made in inference mode: never part of a tape
   bool unrecorded_view;   // made of its base while recording was off: not to be changed in place while it is on
   int32_t output_number;  // which result of grad_fn this is
-  uint32_t history;       // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
-  PyObject* grad;         // these may be null
-  PyObject* grad_fn;      // the tape entry that made this tensor
-  PyObject* base;         // the tensor this is a view of, itself not a view
-  PyObject* hooks;        // owned by candelabra.autograd
-  PyObject* shape;        // the Size that was last made of `sizes`; right only where it says the same
+  uint32_t
+      history;  // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
+  PyObject* grad;     // these may be null
+  PyObject* grad_fn;  // the tape entry that made this tensor
+  PyObject* base;     // the tensor this is a view of, itself not a view
+  PyObject* hooks;    // owned by candelabra.autograd
+  PyObject* shape;    // the Size that was last made of `sizes`; right only where it says the same
   PyObject* dict;
   PyObject* weakrefs;
 
@@ -130,26 +131,32 @@ void check_rank_of_format(MemoryFormat format,
 bool init_memory_format(PyObject* module);
 
 // New tensors. All throw.
-TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides, int64_t offset);  // takes over one reference
-TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device);                      // contiguous
+TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides,
+                      int64_t offset);                                        // takes over one reference
+TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device);  // contiguous
 TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
-// Strides like those of `like` where it is dense and without overlap (memory format "preserve"), else contiguous.
+// Strides like those of `like` where it is dense and without overlap (memory format "preserve"),
+// else contiguous.
 Dims preserved_strides(const TensorObject& like);
 // A view: same storage; base is set to self's base, or to self.
 TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset);
 // Same memory and version counter, no base, no tape.
 TensorRef make_alias(TensorObject* self);
 
-void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset);  // keeps numel and contiguous
+// Keeps numel and contiguous
+void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset);
 bool is_channels_last(const TensorObject& tensor);
 // Whether the elements lie in the order of this format; a size of 1 has any stride.
 bool is_in_format(const TensorObject& tensor, MemoryFormat format);
 bool is_dense_and_non_overlapping(const TensorObject& tensor);
-bool may_overlap_itself(const TensorObject& tensor);                     // two indices may mean one element
-bool share_memory_partly(const TensorObject& a, const TensorObject& b);  // overlap, but not the same view
+// Two indices may mean one element
+bool may_overlap_itself(const TensorObject& tensor);
+// Overlap, but not the same view
+bool share_memory_partly(const TensorObject& a, const TensorObject& b);
 
-// The history of a view follows from its base's. Where that has changed (an in-place operation on the base or another view was
-// recorded), candelabra.autograd works the view's out anew; throws what it raises.
+// The history of a view follows from its base's. Where that has changed (an in-place operation on
+// the base or another view was recorded), candelabra.autograd works the view's out anew; throws
+// what it raises.
 void update_history(TensorObject* view);
 inline void follow_base(TensorObject* tensor) {
   if (tensor->base && as_tensor(tensor->base)->history != tensor->history) [[unlikely]]

@@ -30,7 +30,8 @@ void set_requires_grad(TensorObject* self, bool value) {
   check(!value || is_differentiable(self->dtype), PyExc_RuntimeError,
         "only Tensors of floating point and complex dtype can require gradients, not ", name(self->dtype));
   check(value || self->is_leaf(), PyExc_RuntimeError,
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "subgraph that "
         "doesn't "
         "require differentiation use var_no_grad = var.detach().");
   check(!value || !self->inference || grad_mode.inference, PyExc_RuntimeError,
@@ -59,10 +60,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
           Py_TYPE(value)->tp_name);
     TensorObject* grad = as_tensor(value);
     check(value != self, PyExc_RuntimeError, "can't assign Variable as its own grad");
-    check(grad->sizes == tensor->sizes, PyExc_RuntimeError, "assigned grad has data of a different size: ", to_text(grad->sizes),
-          " instead of ", to_text(tensor->sizes));
-    check(grad->dtype == tensor->dtype, PyExc_RuntimeError, "assigned grad has data of a different type: ", name(grad->dtype),
-          " instead of ", name(tensor->dtype));
+    check(grad->sizes == tensor->sizes, PyExc_RuntimeError,
+          "assigned grad has data of a different size: ", to_text(grad->sizes), " instead of ", to_text(tensor->sizes));
+    check(grad->dtype == tensor->dtype, PyExc_RuntimeError,
+          "assigned grad has data of a different type: ", name(grad->dtype), " instead of ", name(tensor->dtype));
     check(grad->device() == tensor->device(), PyExc_RuntimeError,
           "assigned grad has data located on a different device: ", to_text(grad->device()), " instead of ",
           to_text(tensor->device()));
@@ -88,7 +89,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     TensorObject* tensor = as_tensor(self);
     TensorObject* data = as_tensor(value);
     check(!tensor->requires_grad || is_differentiable(data->dtype), PyExc_RuntimeError,
-          "data set to a tensor that requires gradients must be floating point or complex dtype, not ", name(data->dtype));
+          "data set to a tensor that requires gradients must be floating point or complex dtype, not ",
+          name(data->dtype));
     Storage* old = std::exchange(tensor->storage, retain(data->storage));
     tensor->dtype = data->dtype;
     set_geometry(*tensor, data->sizes, data->strides, data->offset);
@@ -159,10 +161,11 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t 
     check(total <= 1, PyExc_TypeError, "requires_grad_() takes at most one argument, requires_grad");
     bool value = true;
     if (total == 1) {
-      check(count == 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "requires_grad") == 0, PyExc_TypeError,
-            "requires_grad_() got an unexpected keyword argument: it takes requires_grad");
+      check(count == 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "requires_grad") == 0,
+            PyExc_TypeError, "requires_grad_() got an unexpected keyword argument: it takes requires_grad");
       check(PyBool_Check(arguments[0]), PyExc_TypeError,
-            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ", Py_TYPE(arguments[0])->tp_name);
+            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+            Py_TYPE(arguments[0])->tp_name);
       value = arguments[0] == Py_True;
     }
     set_requires_grad(as_tensor(self), value);
@@ -216,8 +219,8 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
   });
 }
 
-// Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of the node and the number of the
-// result.
+// Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of
+// the node and the number of the result.
 PyObject* get_edge(PyObject* self, void*) {
   return tensor_edge(self);
 }
@@ -227,11 +230,14 @@ PyObject* get_grad(PyObject* self, void*) {
   if (!tensor->grad && tensor->grad_fn && tensor->requires_grad && !tensor->retains_grad) [[unlikely]] {
     const bool failed = guarded<>(true, [] {
       warn(
-          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+          "populated "
           "during "
-          "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on "
+          "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+          ".retain_grad() on "
           "the "
-          "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
+          "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+          "instead.");
       return false;
     });
     if (failed) return nullptr;
@@ -243,10 +249,11 @@ PyObject* get_version(PyObject* self, void*) {
   TensorObject* tensor = as_tensor(self);
   if (!tensor->inference) [[likely]]
     return PyLong_FromUnsignedLong(tensor->storage->version);
-  PyErr_SetString(
-      PyExc_RuntimeError,
-      "Inference tensors do not track version counter, and cannot be saved for backward. To work around this, you can make a clone "
-      "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of `candelabra.inference_mode()`.");
+  PyErr_SetString(PyExc_RuntimeError,
+                  "Inference tensors do not track version counter, and cannot be saved for backward. To work around "
+                  "this, you can make a clone "
+                  "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of "
+                  "`candelabra.inference_mode()`.");
   return nullptr;
 }
 
@@ -275,8 +282,10 @@ bool same_layout(const TensorObject& grad, const TensorObject& leaf) {
 PyObject* is_exclusive(PyObject* self, PyObject* other) {
   if (!is_tensor(other)) Py_RETURN_FALSE;
   TensorObject *grad = as_tensor(self), *leaf = as_tensor(other);
-  // Nobody else sees the memory: neither another tensor, nor somebody who holds the base of this view.
-  bool alone = grad->storage->references == 1 || (grad->storage->references == 2 && grad->base && Py_REFCNT(grad->base) == 1);
+  // Nobody else sees the memory: neither another tensor, nor somebody who holds the base of this
+  // view.
+  bool alone =
+      grad->storage->references == 1 || (grad->storage->references == 2 && grad->base && Py_REFCNT(grad->base) == 1);
   return PyBool_FromLong(alone && !grad->requires_grad && Py_TYPE(self) == tensor_type && grad->dtype == leaf->dtype &&
                          grad->sizes == leaf->sizes && grad->device() == leaf->device() && same_layout(*grad, *leaf));
 }
@@ -296,18 +305,20 @@ PyMethodDef own_methods[] = {
      "size(dim=None)\n\nThe sizes, or the size of one dimension."},
     {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(stride)), METH_FASTCALL | METH_KEYWORDS,
      "stride(dim=None)\n\nThe strides in elements, or the stride of one dimension."},
-    {"is_contiguous", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(is_contiguous)), METH_FASTCALL | METH_KEYWORDS,
+    {"is_contiguous", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(is_contiguous)),
+     METH_FASTCALL | METH_KEYWORDS,
      "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements lie in order and without gaps."},
-    {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_)), METH_FASTCALL | METH_KEYWORDS,
+    {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_)),
+     METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_(requires_grad=True)\n\nSet whether operations on this tensor are recorded; returns the tensor."},
-    {"storage_offset", [](PyObject* self, PyObject*) { return PyLong_FromLongLong(as_tensor(self)->offset); }, METH_NOARGS,
-     "Position of the first element in the storage, in elements."},
+    {"storage_offset", [](PyObject* self, PyObject*) { return PyLong_FromLongLong(as_tensor(self)->offset); },
+     METH_NOARGS, "Position of the first element in the storage, in elements."},
     {"numel", [](PyObject* self, PyObject*) { return PyLong_FromLongLong(as_tensor(self)->numel); }, METH_NOARGS,
      "The number of elements."},
     {"dim", [](PyObject* self, PyObject*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, METH_NOARGS,
      "The number of dimensions."},
-    {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, METH_NOARGS,
-     "Bytes of one element."},
+    {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); },
+     METH_NOARGS, "Bytes of one element."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
@@ -317,28 +328,33 @@ PyMethodDef own_methods[] = {
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
      "The storage that this tensor views."},
-    {"is_floating_point", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(as_tensor(self)->dtype)); },
-     METH_NOARGS, "Whether the dtype is a real floating-point one."},
-    {"is_complex", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(as_tensor(self)->dtype)); }, METH_NOARGS,
-     "Whether the dtype is complex."},
-    {"is_signed", [](PyObject* self, PyObject*) { return PyBool_FromLong(info(as_tensor(self)->dtype).is_signed); }, METH_NOARGS,
-     "Whether values may be negative."},
+    {"is_floating_point",
+     [](PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(as_tensor(self)->dtype)); }, METH_NOARGS,
+     "Whether the dtype is a real floating-point one."},
+    {"is_complex", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(as_tensor(self)->dtype)); },
+     METH_NOARGS, "Whether the dtype is complex."},
+    {"is_signed", [](PyObject* self, PyObject*) { return PyBool_FromLong(info(as_tensor(self)->dtype).is_signed); },
+     METH_NOARGS, "Whether values may be negative."},
     {"is_inference", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->inference); }, METH_NOARGS,
      "Whether the tensor was made in inference mode."},
-    {"_is_view", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->base != nullptr); }, METH_NOARGS,
-     "Whether the tensor is a view of another."},
+    {"_is_view", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->base != nullptr); },
+     METH_NOARGS, "Whether the tensor is a view of another."},
     {"_set_history", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_history)), METH_FASTCALL,
      "_set_history(node, output_number=0)\n\nFor the tape: this tensor is a result of that node."},
     {"_clear_history", clear_history, METH_NOARGS, "For the tape: this tensor is a leaf that requires no grad."},
     {"_is_like", is_like, METH_O, "_is_like(other)\n\nWhether other is a tensor of the same sizes, dtype and device."},
     {"_is_exclusive", is_exclusive, METH_O,
-     "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else sees its "
+     "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else "
+     "sees its "
      "memory, and it is "
      "laid out like leaf."},
     {"_detached",
-     [](PyObject* self, PyObject*) { return guarded<>(failure, [&] { return make_alias(as_tensor(self)).release_object(); }); },
+     [](PyObject* self, PyObject*) {
+       return guarded<>(failure, [&] { return make_alias(as_tensor(self)).release_object(); });
+     },
      METH_NOARGS, "For the tape: the same memory and version counter, without a place on the tape."},
-    {"_bump_history", bump_history, METH_NOARGS, "For the tape: views of this tensor have to work out their history anew."},
+    {"_bump_history", bump_history, METH_NOARGS,
+     "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
      METH_FASTCALL | METH_STATIC,
@@ -406,12 +422,15 @@ PyMethodDef grad_functions[] = {
     {"set_grad_enabled", set_grad_enabled, METH_O, "Turn recording on this thread on or off; returns what it was."},
     {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.enabled); }, METH_NOARGS,
      "Whether operations on this thread are recorded."},
-    {"set_inference_mode", set_inference_mode, METH_O, "Turn inference mode of this thread on or off; returns what it was."},
-    {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); }, METH_NOARGS,
-     "Whether inference mode is on in this thread."},
-    {"set_view_history", set_view_history, METH_O, "Set the function that gives a view the history that follows from its base's."},
+    {"set_inference_mode", set_inference_mode, METH_O,
+     "Turn inference mode of this thread on or off; returns what it was."},
+    {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); },
+     METH_NOARGS, "Whether inference mode is on in this thread."},
+    {"set_view_history", set_view_history, METH_O,
+     "Set the function that gives a view the history that follows from its base's."},
     {"set_autograd_loader", set_autograd_loader, METH_O,
-     "Set the function called before a tensor requires grad, by any number of threads at once, until it has returned True."},
+     "Set the function called before a tensor requires grad, by any number of threads at once, until it has returned "
+     "True."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -430,17 +449,20 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef tensor_attributes[] = {
-    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); }, nullptr,
-     "The sizes of the dimensions.", nullptr},
+    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); },
+     nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},
-    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr, "Where the memory is.",
-     nullptr},
-    {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr, "The number of dimensions.",
-     nullptr},
+    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
+     "Where the memory is.", nullptr},
+    {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
+     "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
      "Bytes of one element.", nullptr},
-    {"nbytes", [](PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->numel * itemsize(as_tensor(self)->dtype)); },
+    {"nbytes",
+     [](PyObject* self, void*) {
+       return PyLong_FromLongLong(as_tensor(self)->numel * itemsize(as_tensor(self)->dtype));
+     },
      nullptr, "Bytes of all elements.", nullptr},
     {"requires_grad",
      [](PyObject* self, void*) {
@@ -449,26 +471,29 @@ PyGetSetDef tensor_attributes[] = {
      set_requires_grad_attribute, "Whether operations on this tensor are recorded for gradients.", nullptr},
     {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
     {"_edge", get_edge, nullptr, "For the tape: where the gradient of this tensor goes.", nullptr},
-    {"grad_fn", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); },
+    {"grad_fn",
+     [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); },
      nullptr, "The tape entry that made this tensor; None for a leaf.", nullptr},
     {"is_leaf",
-     [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->is_leaf()); }); },
+     [](PyObject* self, void*) {
+       return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->is_leaf()); });
+     },
      nullptr, "Whether no recorded operation made this tensor.", nullptr},
     {"output_nr",
      [](PyObject* self, void*) {
        return after_following(self, [](TensorObject* it) { return PyLong_FromLong(it->output_number); });
      },
      nullptr, "Which result of grad_fn this is.", nullptr},
-    {"retains_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->retains_grad); }, set_retains_grad,
-     "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
+    {"retains_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->retains_grad); },
+     set_retains_grad, "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
     {"data", get_data, set_data, "The same memory, apart from the tape.", nullptr},
     {"_version", get_version, nullptr, "How often the memory was changed in place.", nullptr},
     {"_grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, nullptr,
      "grad, without the warning where the tensor is no leaf.", nullptr},
     {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr,
      "The tensor this is a view of, or None.", nullptr},
-    {"_hooks", [](PyObject* self, void*) { return none_or(as_tensor(self)->hooks); }, set_hooks, "Belongs to candelabra.autograd.",
-     nullptr},
+    {"_hooks", [](PyObject* self, void*) { return none_or(as_tensor(self)->hooks); }, set_hooks,
+     "Belongs to candelabra.autograd.", nullptr},
     {"__dict__", get_dict, set_dict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -63,7 +63,8 @@ std::array<Operator*, SlotCount> operators{};
 Operator* operator_of(Slot slot) {
   if (!operators[slot]) [[unlikely]] {
     operators[slot] = find_operator(names[slot]);
-    if (!operators[slot]) PyErr_Format(PyExc_RuntimeError, "the operator %s is not declared: import candelabra first", names[slot]);
+    if (!operators[slot])
+      PyErr_Format(PyExc_RuntimeError, "the operator %s is not declared: import candelabra first", names[slot]);
   }
   return operators[slot];
 }
@@ -187,7 +188,8 @@ PyObject* absolute(PyObject* a) {
 }
 PyObject* invert(PyObject* a) {
   if (!is_integral(as_tensor(a)->dtype)) {
-    PyErr_Format(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on %s",
+    PyErr_Format(PyExc_TypeError,
+                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on %s",
                  name(as_tensor(a)->dtype));
     return nullptr;
   }

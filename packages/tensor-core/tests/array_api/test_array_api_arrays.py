@@ -1,4 +1,6 @@
-"""The array object of the standard: indexing, attributes, conversions, exchange, and the namespace with its signatures."""
+"""The array object of the standard: indexing, attributes, conversions, exchange, and the namespace
+with its signatures.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +249,13 @@ def test_dlpack() -> None:
     x = xp.arange(4)
     assert np.from_dlpack(x).tolist() == [0, 1, 2, 3]
     assert x.__dlpack_device__()[0] == 1
-    for options in ({}, {"stream": None}, {"max_version": (1, 0)}, {"dl_device": (1, 0), "copy": False}, {"copy": True}):
+    for options in (
+        {},
+        {"stream": None},
+        {"max_version": (1, 0)},
+        {"dl_device": (1, 0), "copy": False},
+        {"copy": True},
+    ):
         assert "dltensor" in repr(x.__dlpack__(**options))
     shared = xp.from_dlpack(x)
     shared[0] = 7
@@ -313,7 +321,9 @@ def test_integer_arrays_as_indices(data: st.DataObject, dtype: str) -> None:
 @given(st.data())
 def test_masks(data: st.DataObject) -> None:
     x = data.draw(numpy_arrays("int64", SHAPES))
-    shape = tuple(size if keep else 0 for size, keep in zip(x.shape, data.draw(st.tuples(*[st.booleans()] * x.ndim)), strict=True))
+    shape = tuple(
+        size if keep else 0 for size, keep in zip(x.shape, data.draw(st.tuples(*[st.booleans()] * x.ndim)), strict=True)
+    )
     shape = data.draw(st.sampled_from([x.shape, shape, (), x.shape[:1]]))
     mask = data.draw(hnp.arrays(bool, shape))
     check(xp.asarray(x)[xp.asarray(mask)], x[mask])
@@ -346,7 +356,16 @@ def test_negative_steps_with_arrays() -> None:
 
 def test_indexing_errors() -> None:
     x = xp.ones((2, 3))
-    for key in (2, (0, 3), -3, (0, 0, 0), (slice(None, None, -1), 0, 0), xp.asarray([5]), xp.ones((3,), dtype=xp.bool), (..., ...)):
+    for key in (
+        2,
+        (0, 3),
+        -3,
+        (0, 0, 0),
+        (slice(None, None, -1), 0, 0),
+        xp.asarray([5]),
+        xp.ones((3,), dtype=xp.bool),
+        (..., ...),
+    ):
         with pytest.raises(IndexError):
             x[key]
         with pytest.raises(IndexError):

@@ -1,4 +1,6 @@
-"""Elementwise functions and operators of the array API standard: promotion, values against NumPy, and the special cases."""
+"""Elementwise functions and operators of the array API standard: promotion, values against NumPy,
+and the special cases.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,19 @@ import pytest
 
 pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
 
-from array_api_arrays import ALL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, REAL_FLOATING, check, numpy_arrays, pairs_of, to_numpy
+from array_api_arrays import (
+    ALL,
+    COMPLEX,
+    FLOATING,
+    INTEGRAL,
+    NUMERIC,
+    REAL,
+    REAL_FLOATING,
+    check,
+    numpy_arrays,
+    pairs_of,
+    to_numpy,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +53,18 @@ BINARY: dict[str, tuple[str, ...]] = {
     "logical_xor": ("bool",), "maximum": REAL, "minimum": REAL, "multiply": NUMERIC, "nextafter": REAL_FLOATING, "not_equal": ALL,
     "pow": NUMERIC, "remainder": REAL, "subtract": NUMERIC,
 }  # fmt: skip
-BOOLEAN = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "signbit"}
+BOOLEAN = {
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "signbit",
+}
 OPERATORS: dict[str, Any] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "pow": operator.pow, "bitwise_and": operator.and_,
@@ -82,7 +107,8 @@ def test_unary(name: str, dtype: str) -> None:
                 wanted = np.asarray(reference(x))
         tolerance = {"float32": 1e-5, "complex64": 1e-4, "float64": 1e-13, "complex128": 1e-12}.get(dtype, 0)
         if dtype in COMPLEX:
-            # Complex numbers with parts that are infinite, NaN or of extreme size: see test_complex_special_values.
+            # Complex numbers with parts that are infinite, NaN or of extreme size: see
+            # test_complex_special_values.
             tame = np.isfinite(x) & (np.maximum(abs(x.real), abs(x.imag)) < 50) & (np.abs(x) > 1e-3)
             got, wanted = got[xp.asarray(tame)], wanted[tame]
         assert str(got.dtype).rpartition(".")[2] == str(wanted.dtype)
@@ -90,7 +116,9 @@ def test_unary(name: str, dtype: str) -> None:
             check(got, wanted, rtol=tolerance, atol=1e-37 if dtype in FLOATING else 0)
         else:
             small = abs(x) < 1e4
-            check(got[xp.asarray(small)], wanted[small], rtol=tolerance * 100, atol=1e-6 if dtype == "float32" else 1e-12)
+            check(
+                got[xp.asarray(small)], wanted[small], rtol=tolerance * 100, atol=1e-6 if dtype == "float32" else 1e-12
+            )
 
     run()
 
@@ -112,7 +140,9 @@ def test_binary_promotes_and_computes(name: str, first: str, second: str) -> Non
             x2 = np.asarray(np.abs(x2) % 4, second)
         with np.errstate(all="ignore"):
             wanted = np.asarray(getattr(np, name)(x1.astype(wanted_dtype), x2.astype(wanted_dtype)))
-        tolerance = {"float32": 2e-5, "complex64": 1e-4, "float64": 1e-13, "complex128": 1e-12}.get(str(wanted_dtype), 0)
+        tolerance = {"float32": 2e-5, "complex64": 1e-4, "float64": 1e-13, "complex128": 1e-12}.get(
+            str(wanted_dtype), 0
+        )
         for got in (
             getattr(xp, name)(xp.asarray(x1), xp.asarray(x2)),
             getattr(xp, name)(candelabra.tensor(x1), candelabra.tensor(x2)),
@@ -285,7 +315,9 @@ def test_special_cases_of_two_operands(name: str, dtype: str) -> None:
                 if name != "nextafter" or dtype == "float64":
                     assert same_zero_and_nan(got, wanted), f"{name}({a}, {b}) = {got} ({how}), not {wanted}"
             elif name != "nextafter" or dtype == "float64":
-                assert got == pytest.approx(wanted, rel=1e-6 if dtype == "float32" else 1e-14), f"{name}({a}, {b}) ({how})"
+                assert got == pytest.approx(wanted, rel=1e-6 if dtype == "float32" else 1e-14), (
+                    f"{name}({a}, {b}) ({how})"
+                )
 
 
 @pytest.mark.parametrize("dtype", REAL_FLOATING)
@@ -342,7 +374,9 @@ COMPLEX_FUNCTIONS: dict[str, Any] = {
 
 
 def zero_and_nan_of_c17(name: str, z: complex) -> bool:
-    """Where C17, and the standard, say more than the C99 that cmath follows: tanh and acosh of 0 + NaN i, and tan's rotation of it."""
+    """Where C17, and the standard, say more than the C99 that cmath follows: tanh and acosh of 0 +
+    NaN i, and tan's rotation of it.
+    """
     if name == "tan":
         return math.isnan(z.real) and z.imag == 0
     return name in ("tanh", "acosh", "acos") and z.real == 0 and math.isnan(z.imag)
@@ -368,7 +402,9 @@ def test_complex_special_values(name: str) -> None:
                 mine, theirs = abs(mine), abs(theirs)  # the sign of such an infinity is open
             exact = theirs == 0 or not math.isfinite(theirs)
             same = (
-                math.isnan(mine) if math.isnan(theirs) else (mine == theirs if exact else abs(mine - theirs) < 1e-12 * abs(theirs))
+                math.isnan(mine)
+                if math.isnan(theirs)
+                else (mine == theirs if exact else abs(mine - theirs) < 1e-12 * abs(theirs))
             )
             if not same:
                 wrong.append((z, got, wanted))

@@ -109,7 +109,11 @@ def test_arange_of_integers(dtype: str) -> None:
 def test_arange_of_floats(start: float, stop: float, step: float, dtype: str) -> None:
     wanted = (start + np.arange(max(math.ceil((stop - start) / step), 0)) * step).astype(dtype)
     check(xp.arange(start, stop, step, dtype=getattr(xp, dtype)), wanted, rtol=1e-6)
-    check(xp.arange(stop, start, -step, dtype=getattr(xp, dtype)), (stop - np.arange(len(wanted)) * step).astype(dtype), 1e-6)
+    check(
+        xp.arange(stop, start, -step, dtype=getattr(xp, dtype)),
+        (stop - np.arange(len(wanted)) * step).astype(dtype),
+        1e-6,
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
@@ -198,7 +202,11 @@ def test_astype(first: str, second: str) -> None:
 def test_promotion(first: str, second: str) -> None:
     one, other = getattr(xp, first), getattr(xp, second)
     wanted = str(np.result_type(np.dtype(first), np.dtype(second)))
-    for arguments in ((one, other), (xp.ones((), dtype=one), other), (xp.ones((), dtype=one), xp.ones((2, 2), dtype=other))):
+    for arguments in (
+        (one, other),
+        (xp.ones((), dtype=one), other),
+        (xp.ones((), dtype=one), xp.ones((2, 2), dtype=other)),
+    ):
         assert str(xp.result_type(*arguments)).rpartition(".")[2] == wanted
     assert xp.can_cast(one, other) == (wanted == second)
     assert xp.can_cast(xp.ones(2, dtype=one), other) == (wanted == second)
@@ -306,7 +314,9 @@ def test_manipulation(data: st.DataObject) -> None:
         check(xp.take(array, xp.asarray(indices), axis=single), np.take(x, indices, single))
         shape = list(x.shape)
         shape[single] = 2
-        places = data.draw(hnp.arrays("int64", tuple(shape), elements=st.integers(-x.shape[single], x.shape[single] - 1)))
+        places = data.draw(
+            hnp.arrays("int64", tuple(shape), elements=st.integers(-x.shape[single], x.shape[single] - 1))
+        )
         check(xp.take_along_axis(array, xp.asarray(places), axis=single), np.take_along_axis(x, places, single))
 
 
@@ -399,7 +409,9 @@ def test_reduction(name: str, dtype: str) -> None:
         if name == "count_nonzero":
             wanted = wanted.astype("int64")
         tolerance = {"float32": 2e-4, "complex64": 2e-4, "float64": 1e-11, "complex128": 1e-11}.get(dtype, 0)
-        check(getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims), wanted, rtol=tolerance, atol=tolerance * 100)
+        check(
+            getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims), wanted, rtol=tolerance, atol=tolerance * 100
+        )
 
     run()
 
@@ -407,8 +419,16 @@ def test_reduction(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("correction", [0, 1, 0.5, 2])
 def test_correction(correction: float) -> None:
     x = np.random.default_rng(1).normal(size=(4, 5))
-    check(xp.var(xp.asarray(x), axis=0, correction=correction), ((x - x.mean(0)) ** 2).sum(0) / (4 - correction), rtol=1e-12)
-    check(xp.std(xp.asarray(x), correction=correction), math.sqrt(((x - x.mean()) ** 2).sum() / (20 - correction)), rtol=1e-12)
+    check(
+        xp.var(xp.asarray(x), axis=0, correction=correction),
+        ((x - x.mean(0)) ** 2).sum(0) / (4 - correction),
+        rtol=1e-12,
+    )
+    check(
+        xp.std(xp.asarray(x), correction=correction),
+        math.sqrt(((x - x.mean()) ** 2).sum() / (20 - correction)),
+        rtol=1e-12,
+    )
 
 
 def test_special_values_of_reductions() -> None:
@@ -464,7 +484,9 @@ def test_diff(data: st.DataObject) -> None:
         wanted_more = np.diff(x, n, axis, prepend=x, append=x)
     tolerance = 1e-3 if x.dtype.kind in "fc" else 0
     check(xp.diff(xp.asarray(x), n=n, axis=axis), wanted, atol=tolerance)
-    check(xp.diff(xp.asarray(x), n=n, axis=axis, prepend=xp.asarray(x), append=xp.asarray(x)), wanted_more, atol=tolerance)
+    check(
+        xp.diff(xp.asarray(x), n=n, axis=axis, prepend=xp.asarray(x), append=xp.asarray(x)), wanted_more, atol=tolerance
+    )
     with pytest.raises(ValueError, match="negative"):
         xp.diff(xp.asarray(x), n=-1)
 
@@ -479,7 +501,10 @@ def test_positions(data: st.DataObject) -> None:
     axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1)) if x.ndim else None
     keepdims = data.draw(st.booleans())
     for name in ("argmax", "argmin"):
-        check(getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims), getattr(np, name)(x, axis=axis, keepdims=keepdims))
+        check(
+            getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims),
+            getattr(np, name)(x, axis=axis, keepdims=keepdims),
+        )
     if x.ndim:
         for got, wanted in zip(xp.nonzero(xp.asarray(x)), np.nonzero(x), strict=True):
             check(got, wanted)

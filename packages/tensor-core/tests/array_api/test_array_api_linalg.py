@@ -26,7 +26,9 @@ def test_products(first: str, second: str) -> None:
     rng = np.random.default_rng(7)
 
     def numbers(dtype: str, *shape: int) -> np.ndarray:
-        return np.asarray(rng.integers(0, 5, shape) + (1j * rng.integers(0, 5, shape) if dtype in COMPLEX else 0), dtype)
+        return np.asarray(
+            rng.integers(0, 5, shape) + (1j * rng.integers(0, 5, shape) if dtype in COMPLEX else 0), dtype
+        )
 
     wanted_dtype = np.result_type(np.dtype(first), np.dtype(second))
     for shapes in (
@@ -53,7 +55,10 @@ def test_products(first: str, second: str) -> None:
 
     check(xp.linalg.outer(xp.asarray(y1[0]), xp.asarray(y2)), np.outer(y1[0], y2).astype(wanted_dtype))
     z1, z2 = numbers(first, 2, 3), numbers(second, 3)
-    check(xp.linalg.cross(xp.asarray(z1), xp.asarray(z2)), np.linalg.cross(z1.astype(wanted_dtype), z2.astype(wanted_dtype)))
+    check(
+        xp.linalg.cross(xp.asarray(z1), xp.asarray(z2)),
+        np.linalg.cross(z1.astype(wanted_dtype), z2.astype(wanted_dtype)),
+    )
 
 
 def test_product_errors() -> None:
@@ -105,7 +110,8 @@ def test_factorizations(dtype: str, batch: tuple[int, ...]) -> None:
         close(xp.linalg.pinv(array), np.linalg.pinv(x))
         close(xp.linalg.pinv(array, rtol=1e-3), np.linalg.pinv(x, rtol=1e-3))
         check(
-            xp.linalg.matrix_rank(array), np.linalg.matrix_rank(x).astype("int64") if batch else np.int64(np.linalg.matrix_rank(x))
+            xp.linalg.matrix_rank(array),
+            np.linalg.matrix_rank(x).astype("int64") if batch else np.int64(np.linalg.matrix_rank(x)),
         )
         for mode in ("reduced", "complete"):
             q, r = xp.linalg.qr(array, mode=mode)  # type: ignore[arg-type]
@@ -199,7 +205,9 @@ def test_fourier_transforms(dtype: str, norm: Any) -> None:
     for name in over:
         for s, axes in ((None, None), (None, (0, 2)), ((2, 6), (1, 2)), (None, (-1,)), ((4, 4, 4), None)):
             wanted_axes = tuple(range(3)) if axes is None and s is not None else axes
-            close(getattr(xp.fft, name)(array, s=s, axes=axes, norm=norm), getattr(np.fft, name)(x, s, wanted_axes, norm))
+            close(
+                getattr(xp.fft, name)(array, s=s, axes=axes, norm=norm), getattr(np.fft, name)(x, s, wanted_axes, norm)
+            )
     for axes in (None, 1, (0, 2)):
         close(xp.fft.fftshift(array, axes=axes), np.fft.fftshift(x, axes))
         close(xp.fft.ifftshift(array, axes=axes), np.fft.ifftshift(x, axes))

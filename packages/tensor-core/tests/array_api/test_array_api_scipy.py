@@ -1,4 +1,6 @@
-"""SciPy's own code, which is written for the array API standard, computes with our arrays and tensors as with NumPy's."""
+"""SciPy's own code, which is written for the array API standard, computes with our arrays and
+tensors as with NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +52,10 @@ print("all", len(CASES))
 
 def test_scipy_computes_with_arrays() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env={**os.environ, "SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.stdout.strip() == "all 15", done.stderr

@@ -181,7 +181,9 @@ def test_scaler():
     parameter.grad = scaler.scale(c.ones(2))
     scaler.unscale_(optimizer)
     assert parameter.grad.tolist() == [1.0, 1.0]
-    with pytest.raises(RuntimeError, match="unscale_\\(\\) has already been called on this optimizer since the last update\\(\\)."):
+    with pytest.raises(
+        RuntimeError, match="unscale_\\(\\) has already been called on this optimizer since the last update\\(\\)."
+    ):
         scaler.unscale_(optimizer)
     scaler.step(optimizer)
     with pytest.raises(RuntimeError, match="step\\(\\) has already been called since the last update\\(\\)."):

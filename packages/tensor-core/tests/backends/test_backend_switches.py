@@ -1,4 +1,6 @@
-"""candelabra.backends.cuda and .cudnn: what is set is told to the backend, now or when it is loaded."""
+"""candelabra.backends.cuda and .cudnn: what is set is told to the backend, now or when it is
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_half_precisions_have_switches_of_their_own(told):
 def test_flags_of_cudnn(told):
     with cudnn.flags(enabled=True, benchmark=True, benchmark_limit=3, deterministic=True, allow_tf32=False):
         assert cudnn.benchmark and cudnn.benchmark_limit == 3 and cudnn.deterministic and not cudnn.allow_tf32
-        assert told["cudnn_benchmark_limit"] == 3 and told["cudnn_deterministic"] is True and told["cudnn_tf32"] is False
+        assert (
+            told["cudnn_benchmark_limit"] == 3 and told["cudnn_deterministic"] is True and told["cudnn_tf32"] is False
+        )
     assert told["cudnn_benchmark_limit"] == 10 and not cudnn.deterministic and cudnn.allow_tf32 and not cudnn.benchmark
     with pytest.raises(RuntimeError, match="must be an int, but got bool"):
         cudnn.benchmark_limit = True

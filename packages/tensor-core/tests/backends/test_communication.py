@@ -1,4 +1,6 @@
-"""candelabra.communication over collectives that are made up (fake_accelerator/collectives.h): what of a call reaches the backend."""
+"""candelabra.communication over collectives that are made up (fake_accelerator/collectives.h): what
+of a call reaches the backend.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The conformance suite on the CPU, one test an operator; and the suite itself: that it sees what is wrong."""
+"""The conformance suite on the CPU, one test an operator; and the suite itself: that it sees what
+is wrong.
+"""
 
 from __future__ import annotations
 

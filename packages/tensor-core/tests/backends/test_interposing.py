@@ -1,4 +1,6 @@
-"""Dispatch hooks: what sees every call of an operator on a thread, and tensors that stand for others."""
+"""Dispatch hooks: what sees every call of an operator on a thread, and tensors that stand for
+others.
+"""
 
 from __future__ import annotations
 

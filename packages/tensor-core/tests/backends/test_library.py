@@ -1,4 +1,6 @@
-"""Custom operators: schemas, kernels by device, what is refused, libraries, descriptions of results, opcheck."""
+"""Custom operators: schemas, kernels by device, what is refused, libraries, descriptions of
+results, opcheck.
+"""
 
 import copy
 import gc
@@ -30,7 +32,9 @@ def lists(xs: list[Tensor], ys: Sequence[Tensor | None], dims: list[int], ws: Se
 def optional(x: Tensor | None, n: int | None = None, kind: str = "sum") -> tuple[Tensor, Tensor]: ...
 
 
-def numbers(a: Number, dtype: candelabra.dtype = candelabra.float32, device: candelabra.device | None = None) -> int: ...
+def numbers(
+    a: Number, dtype: candelabra.dtype = candelabra.float32, device: candelabra.device | None = None
+) -> int: ...
 
 
 def nothing(x: Tensor, y: Tensor) -> None: ...
@@ -126,9 +130,7 @@ def test_an_operator_is_called_by_its_schema():
 def test_lists_options_and_several_results():
     def kernel(xs: list[Tensor], weight: Tensor | None = None, sizes: list[int] = None) -> tuple[Tensor, Tensor]: ...  # noqa: RUF013
 
-    schema = (
-        "(Tensor[] xs, Tensor? weight=None, SymInt[] sizes=[1, 2], str how='sum', ScalarType dtype=float64) -> (Tensor, Tensor)"
-    )
+    schema = "(Tensor[] xs, Tensor? weight=None, SymInt[] sizes=[1, 2], str how='sum', ScalarType dtype=float64) -> (Tensor, Tensor)"
 
     def run(xs, weight, sizes, how, dtype):
         total = xs[0] * 0
@@ -259,7 +261,8 @@ def test_results_must_not_share_memory(function):
 def test_kernels_by_device():
     operator = define("by_device", numpy_scaled, device_types="cuda")
     with pytest.raises(
-        NotImplementedError, match=r"'testlib::by_device' .* from the 'cpu' device: it has kernels for cuda only; .*register_kernel"
+        NotImplementedError,
+        match=r"'testlib::by_device' .* from the 'cpu' device: it has kernels for cuda only; .*register_kernel",
     ):
         operator(candelabra.ones(1))
 
@@ -379,7 +382,9 @@ def test_opcheck_finds_what_is_wrong():
     with pytest.raises(library.OpCheckError, match="there was no fake impl registered"):
         library.opcheck(operator, (x,))
     operator.register_fake(lambda x: x.new_empty(x.shape))
-    with pytest.raises(library.OpCheckError, match=r"result 0 .* has the sizes \(2,\), but its description says \(2, 3\)"):
+    with pytest.raises(
+        library.OpCheckError, match=r"result 0 .* has the sizes \(2,\), but its description says \(2, 3\)"
+    ):
         library.opcheck(operator, (x,))
     operator.register_fake(lambda x: x.new_empty(x.shape[:-1], dtype=candelabra.float64))
     with pytest.raises(library.OpCheckError, match="has the dtype"):

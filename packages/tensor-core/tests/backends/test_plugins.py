@@ -1,5 +1,6 @@
-"""Backends as plugins: what is found, loaded, refused, and what stays usable. Each case runs in a process of its own, with fake
-distributions on its path, made as pip would install them."""
+"""Backends as plugins: what is found, loaded, refused, and what stays usable. Each case runs in a
+process of its own, with fake distributions on its path, made as pip would install them.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +46,14 @@ class Installed:
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source.replace("{device}", device)))
 
     def run(self, code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        # -S and a path of our own: nothing but tensor-core, pluggy and the fakes, whatever else is installed beside them.
+        # -S and a path of our own: nothing but tensor-core, pluggy and the fakes, whatever else is
+        # installed beside them.
         path = [str(self.folder), str(self.alone())]
-        kept = {name: os.environ[name] for name in ("PATH", "LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+            if name in os.environ
+        }
         return subprocess.run(
             [sys.executable, "-S", *options, *(["-c", textwrap.dedent(code)] if code else [])],
             env={"PYTHONPATH": os.pathsep.join(path), **kept, **environment},
@@ -57,7 +63,9 @@ class Installed:
         )
 
     def alone(self) -> Path:
-        """Return a folder with pluggy and what tensor-core itself brings, but no other distribution."""
+        """Return a folder with pluggy and what tensor-core itself brings, but no other
+        distribution.
+        """
         import pluggy
 
         from candelabra.assembly import SUBPACKAGES
@@ -143,7 +151,9 @@ def test_a_plugin_that_fails_to_import(installed):
     """)
     first, second, value = out.splitlines()
     assert first == second
-    assert first.startswith("ModuleNotFoundError the backend for device 'broken' (broken-backend 0.3) could not be loaded")
+    assert first.startswith(
+        "ModuleNotFoundError the backend for device 'broken' (broken-backend 0.3) could not be loaded"
+    )
     assert "No module named 'missing_library'" in first
     assert value == "1.0"
 
@@ -167,7 +177,9 @@ def test_a_failed_plugin_is_tried_again(installed):
 
 def test_a_hook_that_raises_leaves_nothing_behind(installed):
     source = textwrap.dedent(WORKING) + "\n_hook = candelabra_register_backend\n"
-    source = source.replace('registrar.kernel("fill_", fill)', 'registrar.kernel("fill_", fill); raise OSError("no driver")')
+    source = source.replace(
+        'registrar.kernel("fill_", fill)', 'registrar.kernel("fill_", fill); raise OSError("no driver")'
+    )
     installed.distribution("half-backend", "1", "half", "half_backend", source)
     out = installed.check("""
         import candelabra as c
@@ -226,7 +238,9 @@ def test_a_plugin_without_the_hook(installed):
 
 
 def test_a_plugin_that_registers_nothing(installed):
-    source = "from candelabra.backends import hookimpl\n@hookimpl\ndef candelabra_register_backend(registrar):\n    pass\n"
+    source = (
+        "from candelabra.backends import hookimpl\n@hookimpl\ndef candelabra_register_backend(registrar):\n    pass\n"
+    )
     installed.distribution("idle-backend", "1", "idle", "idle_backend", source)
     out = installed.check("""
         import candelabra as c
@@ -239,7 +253,9 @@ def test_a_plugin_that_registers_nothing(installed):
 
 
 def test_an_operator_of_a_newer_core_is_a_warning(installed):
-    source = textwrap.dedent(WORKING).replace("registrar.kernel(", 'registrar.kernel("from_the_future", fill); registrar.kernel(')
+    source = textwrap.dedent(WORKING).replace(
+        "registrar.kernel(", 'registrar.kernel("from_the_future", fill); registrar.kernel('
+    )
     installed.distribution("new-backend", "9", "new", "new_backend", source)
     done = installed.run("""
         import candelabra as c
@@ -348,7 +364,12 @@ def compiled(
     installed: Installed, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)"
 ) -> None:
     compiler = next(
-        (c for c in ("cc", "gcc", "clang") if any((Path(p) / c).exists() for p in os.environ["PATH"].split(os.pathsep))), None
+        (
+            c
+            for c in ("cc", "gcc", "clang")
+            if any((Path(p) / c).exists() for p in os.environ["PATH"].split(os.pathsep))
+        ),
+        None,
     )
     if compiler is None:
         pytest.skip("no C compiler")
@@ -410,7 +431,8 @@ def test_another_abi_major_is_refused(installed, major, advice):
 
 
 def test_an_older_table_works(installed):
-    # As compiled against a header that ended after copy_to_host: everything behind it gets defaults.
+    # As compiled against a header that ended after copy_to_host: everything behind it gets
+    # defaults.
     compiled(installed, size="offsetof(cb_backend, copy_within)")
     out = installed.check("""
         import candelabra as c
@@ -437,7 +459,9 @@ def test_a_library_for_another_device_type(installed):
 
 def test_python_kernels_on_top_of_a_library(installed):
     compiled(installed)
-    (installed.folder / "acme_backend.py").write_text(PLUGIN + "    registrar.kernel('neg', lambda out, self: out.fill_(-9.0))\n")
+    (installed.folder / "acme_backend.py").write_text(
+        PLUGIN + "    registrar.kernel('neg', lambda out, self: out.fill_(-9.0))\n"
+    )
     out = installed.check("""
         import candelabra as c
         print((-c.full((2,), 2.0, device="acme")).tolist())

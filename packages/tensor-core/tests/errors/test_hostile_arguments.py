@@ -1,4 +1,6 @@
-"""Arguments that change under the call, stand in the wrong place, or are larger than any memory: exceptions, never a crash."""
+"""Arguments that change under the call, stand in the wrong place, or are larger than any memory:
+exceptions, never a crash.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +186,9 @@ def test_memory_that_is_not_aligned():
     np.testing.assert_array_equal(candelabra.from_numpy(array).clone().view(candelabra.float64).numpy(), doubles.copy())
 
 
-@pytest.mark.parametrize("make", [lambda size, stride: candelabra.ones(1).as_strided(size, stride), candelabra.empty_strided])
+@pytest.mark.parametrize(
+    "make", [lambda size, stride: candelabra.ones(1).as_strided(size, stride), candelabra.empty_strided]
+)
 def test_strides_that_nothing_can_be_multiplied_with(make):
     with pytest.raises(RuntimeError, match="overflow"):
         make((1,), (2**63 - 1,))

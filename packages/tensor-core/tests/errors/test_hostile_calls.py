@@ -1,4 +1,6 @@
-"""Every function with arguments that nobody means, in a process of their own: none ends it, and what raises has written nothing."""
+"""Every function with arguments that nobody means, in a process of their own: none ends it, and
+what raises has written nothing.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def test_what_goes_wrong_is_seen():
         raise ValueError("after it was changed")
 
     assert "KeyError" in str(hostile.attack("ending", ending, 0, lambda line: None))
-    assert any("an argument was changed" in str(hostile.attack("changing", changing, seed, lambda line: None)) for seed in range(9))
+    assert any(
+        "an argument was changed" in str(hostile.attack("changing", changing, seed, lambda line: None))
+        for seed in range(9)
+    )
     assert hostile.attack("abs", candelabra.abs, 0, lambda line: None) is None
 
 
@@ -76,6 +81,8 @@ def test_of_several_results_none_is_written_when_one_is_refused(call):
 )
 def test_memory_keeps_its_sizes_when_its_dtype_is_refused(call):
     out = candelabra.zeros(2, 2, dtype=candelabra.int64)
-    with pytest.raises((NotImplementedError, RuntimeError), match="not implemented for candelabra.int64|can require gradients"):
+    with pytest.raises(
+        (NotImplementedError, RuntimeError), match="not implemented for candelabra.int64|can require gradients"
+    ):
         call(out)
     assert out.tolist() == [[0, 0], [0, 0]]

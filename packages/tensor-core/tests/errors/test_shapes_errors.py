@@ -1,4 +1,6 @@
-"""What shape rules refuse, with the exception types and messages of PyTorch, and the shapes, dtypes and layouts they give."""
+"""What shape rules refuse, with the exception types and messages of PyTorch, and the shapes, dtypes
+and layouts they give.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +226,9 @@ def test_optimizer_lists() -> None:
         c.ops._fused_sgd_([f(2)], [f(2), f(2)], [f(2)], *options)
     with pytest.raises(RuntimeError, match=r"entry 0 of list 1 is of shape \[3\].*but its parameter of shape \[2\]"):
         c.ops._fused_sgd_([f(2)], [f(3)], [f(2)], *options)
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
         c.ops._fused_sgd_([f(1).expand(2)], [f(2)], [f(2)], *options)
 
 

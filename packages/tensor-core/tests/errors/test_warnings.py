@@ -1,4 +1,6 @@
-"""Warnings: what PyTorch warns of, at the line of the program that called, so that Python shows each line's once."""
+"""Warnings: what PyTorch warns of, at the line of the program that called, so that Python shows
+each line's once.
+"""
 
 import inspect
 import warnings
@@ -17,13 +19,19 @@ READ_ONLY = numpy.broadcast_to(numpy.ones(1), (3,))
 CASES = {
     "tensor(tensor)": (lambda: candelabra.tensor(MATRIX), "To copy construct from a tensor"),
     "new_tensor(tensor)": (lambda: MATRIX.new_tensor(MATRIX), "To copy construct from a tensor"),
-    "T of three dimensions": (lambda: candelabra.ones(2, 3, 4).T, r"use of `x\.T` on tensors of dimension other than 2"),
+    "T of three dimensions": (
+        lambda: candelabra.ones(2, 3, 4).T,
+        r"use of `x\.T` on tensors of dimension other than 2",
+    ),
     "T of none": (lambda: candelabra.ones(()).T, "deprecated on 0-D tensors"),
     "to(real)": (lambda: COMPLEX.to(candelabra.float32), "discards the imaginary part"),
     "float()": (lambda: COMPLEX.float(), "discards the imaginary part"),
     "long()": (lambda: COMPLEX.long(), "discards the imaginary part"),
     "copy_": (lambda: candelabra.zeros(1).copy_(COMPLEX), "discards the imaginary part"),
-    "meshgrid": (lambda: candelabra.meshgrid(MATRIX[0], MATRIX[1]), "it will be required to pass the indexing argument"),
+    "meshgrid": (
+        lambda: candelabra.meshgrid(MATRIX[0], MATRIX[1]),
+        "it will be required to pass the indexing argument",
+    ),
     "from_numpy": (lambda: candelabra.from_numpy(READ_ONLY), "NumPy array is not writable"),
     "out=": (lambda: candelabra.add(MATRIX, 1, out=candelabra.ones(2)), r"resized since it had shape \[2\]"),
     "nuclear_norm": (lambda: candelabra.nuclear_norm(MATRIX), "nuclear_norm is deprecated"),

@@ -1,5 +1,6 @@
-/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a record of what
- * the core asked for, told by describe(). With it candelabra.accelerator is tested on machines without one. */
+/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a
+ * record of what the core asked for, told by describe(). With it candelabra.accelerator is tested on machines without
+ * one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@ enum { DEVICES = 2 };
 static struct {
   int64_t allocated[DEVICES], peak[DEVICES], count[DEVICES], limit[DEVICES];
   void *allocation_stream, *kernel_stream, *copy_stream;
-  int kernel_device, kernels, asynchronous_copies, peer_copies, recorded_memory, pinned, pinned_records, synchronizations;
+  int kernel_device, kernels, asynchronous_copies, peer_copies, recorded_memory, pinned, pinned_records,
+      synchronizations;
   int capturing, launches, pools;
   uint64_t seed, offset;
   long next_stream, destroyed_streams;
@@ -73,7 +75,8 @@ static int32_t copy_async(int32_t device, void* to, const void* from, size_t byt
   ++now.asynchronous_copies;
   return copy(device, to, from, bytes, stream);
 }
-static int32_t copy_peer(int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes, void* stream) {
+static int32_t copy_peer(int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes,
+                         void* stream) {
   if (to_device == from_device) return fail(CB_RUNTIME_ERROR, "a copy between a device and itself");
   ++now.peer_copies;
   return copy(from_device, to, from, bytes, stream);
@@ -143,7 +146,8 @@ static int32_t device_details(int32_t device, cb_device_details* result) {
 }
 static int32_t memory_snapshot(int32_t device, void (*visit)(void*, const cb_memory_block*), void* context) {
   for (int i = 0; i < 3; ++i) {
-    cb_memory_block block = {sizeof block, 4096, 3072, NULL, NULL, 0, 0, 4096 + 1024 * (uint64_t)i, 1024, i ? 0 : 1000, i, device};
+    cb_memory_block block = {sizeof block, 4096,         3072, NULL,  NULL, 0, 0, 4096 + 1024 * (uint64_t)i,
+                             1024,         i ? 0 : 1000, i,    device};
     visit(context, &block);
   }
   return CB_OK;
@@ -231,7 +235,8 @@ static int32_t add(cb_call* call) {
   now.kernel_device = call->device_index;
   ++now.kernels;
   for (int64_t i = 0; i < out->numel; ++i)
-    ((float*)out->data)[i] = ((const float*)a->data)[i] + ((const float*)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
+    ((float*)out->data)[i] =
+        ((const float*)a->data)[i] + ((const float*)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
   return CB_OK;
 }
 static int32_t fill(cb_call* call) {
@@ -248,15 +253,17 @@ static int32_t uniform(cb_call* call) {
 
 static const char* describe(void) {
   static char text[1024];
-  snprintf(text, sizeof text,
-           "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d "
-           "recorded=%d pinned=%d "
-           "waits=%ld synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s "
-           "communicators=%d group=%d collective=%s",
-           (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream,
-           now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, events.waits,
-           now.synchronizations, now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset, now.destroyed_streams,
-           events.alive, now.range, collected.alive, collected.group, collected.what);
+  snprintf(
+      text, sizeof text,
+      "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d "
+      "recorded=%d pinned=%d "
+      "waits=%ld synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld "
+      "range=%s "
+      "communicators=%d group=%d collective=%s",
+      (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream,
+      now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned,
+      events.waits, now.synchronizations, now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset,
+      now.destroyed_streams, events.alive, now.range, collected.alive, collected.group, collected.what);
   return text;
 }
 

@@ -1,4 +1,6 @@
-"""Files changed at random give an object or raise FileError: some of those that tests/fuzz/files.py loads by the million."""
+"""Files changed at random give an object or raise FileError: some of those that tests/fuzz/files.py
+loads by the million.
+"""
 
 from __future__ import annotations
 

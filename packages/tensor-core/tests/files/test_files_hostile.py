@@ -1,4 +1,6 @@
-"""Files made to do harm: to run code, to take memory or time without end, or to have tensors reach beyond their memory."""
+"""Files made to do harm: to run code, to take memory or time without end, or to have tensors reach
+beyond their memory.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +146,16 @@ def tensor_text(offset, size, stride, count=4, *, storage=b"ctorch\nFloatStorage
     number = pickle.dumps(count, 2)[2:-1]
     hooks = b"ccollections\nOrderedDict\n)R"
     return (
-        start + b"X\x01\x00\x00\x00" + key + b"X\x03\x00\x00\x00cpu" + number + b"tQ" + b"".join(parts) + hooks + metadata + b"tR."
+        start
+        + b"X\x01\x00\x00\x00"
+        + key
+        + b"X\x03\x00\x00\x00cpu"
+        + number
+        + b"tQ"
+        + b"".join(parts)
+        + hooks
+        + metadata
+        + b"tR."
     )
 
 
@@ -190,7 +201,8 @@ TWO = archive(("a.npy", bytes(10)), ("b.npy", bytes(10)))
 
 def test_entries_that_overlap():
     _, entries = directory_of(TWO)
-    # Both say that they begin where the first does, as in archives that unpack one entry under many names.
+    # Both say that they begin where the first does, as in archives that unpack one entry under many
+    # names.
     made = patched(TWO, entries[1] + 42, "<L", 0).replace(b"b.npy", b"a.npy")
     refused(made, "two entries with the name|overlap|another name")
     whole = archive(("x.npy", b"x" * 200))
@@ -274,7 +286,9 @@ def test_globals_that_are_allowed():
         c.save([fractions.Fraction(2, 3)], file, format="pytorch")
         assert c.load(file) == [fractions.Fraction(2, 3)]
     with c.serialization.safe_globals([(array.array, "old.place.Array")]):
-        assert c.load(io.BytesIO(pickled(b"\x80\x02cold.place\nArray\nU\x01i](K\x01K\x02e\x86R."))) == array.array("i", [1, 2])
+        assert c.load(io.BytesIO(pickled(b"\x80\x02cold.place\nArray\nU\x01i](K\x01K\x02e\x86R."))) == array.array(
+            "i", [1, 2]
+        )
     with c.serialization.safe_globals([Point]):
         file = io.BytesIO()
         c.save({"at": Point(1, c.ones(2))}, file, format="pytorch")
@@ -307,8 +321,15 @@ def test_exceptions_of_map_location_are_its_own():
 
 def test_devices_that_are_not_there():
     def described(device):
-        content = {"tensor": {"storage": 0, "dtype": "uint8", "size": [1], "stride": [1], "offset": 0, "requires_grad": False}}
-        made = {"format": "candelabra archive", "version": 1, "storages": [{"bytes": 1, "device": device}], "content": content}
+        content = {
+            "tensor": {"storage": 0, "dtype": "uint8", "size": [1], "stride": [1], "offset": 0, "requires_grad": False}
+        }
+        made = {
+            "format": "candelabra archive",
+            "version": 1,
+            "storages": [{"bytes": 1, "device": device}],
+            "content": content,
+        }
         return archive(("description.json", json.dumps(made)), ("storages/0", b"\x07"))
 
     with pytest.raises(c.BackendError, match=r"device no_such_device, which is not there.*map_location='cpu'"):

@@ -1,4 +1,6 @@
-"""Tensors on the file itself: what is written stays in the process, storages are shared as they were, and nothing is left open."""
+"""Tensors on the file itself: what is written stays in the process, storages are shared as they
+were, and nothing is left open.
+"""
 
 from __future__ import annotations
 

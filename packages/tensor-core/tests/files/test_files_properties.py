@@ -1,4 +1,6 @@
-"""Whatever is saved comes back: nested containers, every dtype, strides, views on one storage, in every format that can hold it."""
+"""Whatever is saved comes back: nested containers, every dtype, strides, views on one storage, in
+every format that can hold it.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ plain = st.one_of(
     st.complex_numbers(allow_nan=False), st.sampled_from(DTYPES), shapes.map(c.Size), st.just(c.device("cpu")),
 )  # fmt: skip
 keys = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(1 << 60), 1 << 60), st.floats(allow_nan=False), st.text(), st.binary()),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(1 << 60), 1 << 60), st.floats(allow_nan=False), st.text(), st.binary()
+    ),
     lambda inner: st.lists(inner, max_size=3).map(tuple),
     max_leaves=4,
 )
@@ -166,7 +170,9 @@ def test_the_old_format(tensors, data):
 )
 @settings(max_examples=60, deadline=None)
 def test_safetensors(tensors, metadata):
-    tensors = {name: tensor for name, tensor in tensors.items() if tensor.dtype is not c.complex128 and name != "__metadata__"}
+    tensors = {
+        name: tensor for name, tensor in tensors.items() if tensor.dtype is not c.complex128 and name != "__metadata__"
+    }
     if metadata is not None:
         metadata.pop("__metadata__", None)
     tensors = {name: tensor.reshape(1, -1) for name, tensor in tensors.items()}
@@ -175,7 +181,11 @@ def test_safetensors(tensors, metadata):
     found = safetensors.load(data)
     assert set(found) == set(tensors)
     for name, tensor in tensors.items():
-        assert found[name].dtype is tensor.dtype and found[name].shape == tensor.shape and bits(found[name]) == bits(tensor)
+        assert (
+            found[name].dtype is tensor.dtype
+            and found[name].shape == tensor.shape
+            and bits(found[name]) == bits(tensor)
+        )
 
 
 @given(storages().filter(lambda x: x.dtype is not c.bfloat16).flatmap(views))
@@ -245,7 +255,10 @@ def test_pytorch_of_another_byte_order(order):
     import zipfile
 
     file = io.BytesIO()
-    values = {dtype: c.tensor([1, 2, 300]).to(dtype) for dtype in (c.int16, c.int64, c.float32, c.bfloat16, c.complex128, c.uint8)}
+    values = {
+        dtype: c.tensor([1, 2, 300]).to(dtype)
+        for dtype in (c.int16, c.int64, c.float32, c.bfloat16, c.complex128, c.uint8)
+    }
     c.save(list(values.values()), file, format="pytorch")
     made = io.BytesIO()
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(made, "w") as turned:

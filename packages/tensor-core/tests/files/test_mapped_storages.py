@@ -1,4 +1,6 @@
-"""Storages on the memory of files: found again, kept by their owner, put in the place of private memory."""
+"""Storages on the memory of files: found again, kept by their owner, put in the place of private
+memory.
+"""
 
 from __future__ import annotations
 

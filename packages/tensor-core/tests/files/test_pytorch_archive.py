@@ -1,4 +1,6 @@
-"""Archives of PyTorch: one that it wrote is read, and what is written is read as PyTorch would, by NumPy; hostile ones are refused."""
+"""Archives of PyTorch: one that it wrote is read, and what is written is read as PyTorch would, by
+NumPy; hostile ones are refused.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pi
 
 import candelabra as c
 
-#: What torch.save of PyTorch 2.13 wrote for an OrderedDict of a matrix and a view of it, tensors of several dtypes, a parameter and a
-#: list, with `_metadata` as state dicts have it; its files packed anew with compression.
+#: What torch.save of PyTorch 2.13 wrote for an OrderedDict of a matrix and a view of it, tensors of
+#: several dtypes, a parameter and a list, with `_metadata` as state dicts have it; its files packed
+#: anew with compression.
 WRITTEN_BY_PYTORCH = (
     "P)h>@6aWAK2mk;8Apkpn3c=w4000F8000mG003cfV`yo1WiMo5bYU)VYixy**>BT87{qPoC|&ORzAuL(G)XBplu}w?5vZ<^{DLCa-o}=Uov}YB"
     "fK-W>1o*F6@0uVU5Pq<=>z$e3?Cv+q_tQ8QK1FGgv-epbG7+psJ~0?A2d3>d4Z|3VXb=)CpVG_^+x>!~IA{G#Y!y))^hqRnn)OFrhMH}=b5fDZ"
@@ -44,7 +47,10 @@ def test_read():
     found = c.load(io.BytesIO(base64.b85decode(WRITTEN_BY_PYTORCH)))
     assert type(found) is collections.OrderedDict and found._metadata == {"": {"version": 1}}
     assert list(found) == ["weight", "view", "half", "count", "wide", "param", "other"]
-    assert found["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] and found["view"].tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert found["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] and found["view"].tolist() == [
+        [1.0, 2.0],
+        [4.0, 5.0],
+    ]
     found["view"].fill_(9)
     assert found["weight"].tolist() == [[0.0, 9.0, 9.0], [3.0, 9.0, 9.0]]  # the memory is shared again
     assert found["half"].dtype is c.bfloat16 and found["half"].tolist() == [1.5, -2.0]
@@ -54,7 +60,8 @@ def test_read():
     assert found["other"] == [1, 2.5, "x", None, (c.float16, c.Size([2]))]
 
 
-#: The same, without the tensor of 16-bit integers, by torch.save(..., _use_new_zipfile_serialization=False); compressed.
+#: The same, without the tensor of 16-bit integers, by torch.save(...,
+#: _use_new_zipfile_serialization=False); compressed.
 WRITTEN_BEFORE_ARCHIVES = (
     "c-nPS%Wl&^6!j|!7+T7k@+@zMM{t_NBy1WXR2GIp-HkVu6`W~oWa1oqk^)ktY!V9Jz=9>8(cj?{kXUg2pini8JY&zDJLjDH@L2ky2EV?p{#<(d{q<sHE"
     "WP|8)4Bsevlj$G7(^it-"
@@ -198,7 +205,9 @@ def tensor_text(offset, size, stride, storage=b"ctorch\nFloatStorage\n"):
     """The pickle of one tensor on storage 0, of 16 bytes."""
     parts = [pickle.dumps(value, 2)[2:-1] for value in (offset, size, stride, False)]
     start = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage" + storage
-    return start + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ" + b"".join(parts) + b"ccollections\nOrderedDict\n)RtR."
+    return (
+        start + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ" + b"".join(parts) + b"ccollections\nOrderedDict\n)RtR."
+    )
 
 
 def test_tensors_by_hand():
@@ -226,6 +235,8 @@ def test_tensors_by_hand():
     ],
 )
 def test_refused(file, text):
-    with pytest.raises(RuntimeError, match="is no archive of candelabra.save or torch.save, or it is damaged") as caught:
+    with pytest.raises(
+        RuntimeError, match="is no archive of candelabra.save or torch.save, or it is damaged"
+    ) as caught:
         c.load(file)
     assert text in str(caught.value)

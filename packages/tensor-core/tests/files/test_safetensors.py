@@ -1,4 +1,6 @@
-"""safetensors files by hand: what the format says is read and written, and everything else refused."""
+"""safetensors files by hand: what the format says is read and written, and everything else
+refused.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +53,18 @@ def test_bfloat16():
 def test_dtypes_that_are_not_there(dtype, tmp_path):
     data = made({"x": tensor(dtype, (8,), 0, 8), "y": tensor("F32", (1,), 8, 12)}, bytes(12))
     for load in (safetensors.load, lambda data: c.load(io.BytesIO(data))):
-        with pytest.raises(FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*float16 and candelabra.bfloat16"):
+        with pytest.raises(
+            FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*float16 and candelabra.bfloat16"
+        ):
             load(data)
     (tmp_path / "x").write_bytes(data)
     with safetensors.safe_open(tmp_path / "x") as file:
         # The others can be had.
-        assert file.keys() == ["x", "y"] and file.get_tensor("y").tolist() == [0] and file.get_slice("x").get_dtype() == dtype
+        assert (
+            file.keys() == ["x", "y"]
+            and file.get_tensor("y").tolist() == [0]
+            and file.get_slice("x").get_dtype() == dtype
+        )
         with pytest.raises(FileError, match="not there"):
             file.get_tensor("x")
 
@@ -115,7 +123,9 @@ def test_what_is_not_saved():
 
 def test_large_dtypes_come_first(tmp_path):
     path = tmp_path / "x.safetensors"
-    safetensors.save_file({"a": c.ones(3, dtype=c.uint8), "z": c.ones(1, dtype=c.float64), "b": c.ones(3, dtype=c.float16)}, path)
+    safetensors.save_file(
+        {"a": c.ones(3, dtype=c.uint8), "z": c.ones(1, dtype=c.float64), "b": c.ones(3, dtype=c.float16)}, path
+    )
     with safetensors.safe_open(path, framework="pt", device="cpu") as file:
         assert file.keys() == ["a", "b", "z"] and file.offset_keys() == ["z", "b", "a"] and file.metadata() is None
         assert file.get_slice("b").get_shape() == [3] and file.get_slice("b")[1:].tolist() == [1, 1]

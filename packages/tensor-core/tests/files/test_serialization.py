@@ -1,4 +1,6 @@
-"""save, load, pickle and deepcopy: everything comes back, shared memory is shared again, and damaged files are refused."""
+"""save, load, pickle and deepcopy: everything comes back, shared memory is shared again, and
+damaged files are refused.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,15 @@ def test_dtypes(way, dtype):
 @WAYS
 def test_geometry(way):
     base = c.arange(24.0).reshape(2, 3, 4)
-    for x in (base.T, base[1, ::2], base[:, 1:, ::3], c.tensor(3.5), c.empty(0, 3), base[2:], c.ones(2, 1).expand(2, 3)):
+    for x in (
+        base.T,
+        base[1, ::2],
+        base[:, 1:, ::3],
+        c.tensor(3.5),
+        c.empty(0, 3),
+        base[2:],
+        c.ones(2, 1).expand(2, 3),
+    ):
         y = way(x)
         assert y.shape == x.shape and y.stride() == x.stride() and y.tolist() == x.tolist()
         assert y._base is None
@@ -143,7 +153,9 @@ def test_deepcopy_of_a_graph_is_refused():
         copy.deepcopy(x)
 
 
-@pytest.mark.parametrize("way", [lambda x: pickle.loads(pickle.dumps(x)), lambda x: through_archive(x)], ids=["pickle", "archive"])
+@pytest.mark.parametrize(
+    "way", [lambda x: pickle.loads(pickle.dumps(x)), lambda x: through_archive(x)], ids=["pickle", "archive"]
+)
 def test_a_tensor_of_a_graph_is_read_as_a_leaf(way):
     # As in {"loss": loss} of a checkpoint.
     pytest.importorskip("candelabra.autograd")
@@ -286,7 +298,8 @@ def test_tensors_that_do_not_fit_are_refused(changes):
 )  # fmt: skip
 def test_descriptions_that_make_no_sense_are_refused(content):
     with pytest.raises(
-        RuntimeError, match=r"candelabra\.load\(\): the file is no archive of candelabra.save or torch.save, or it is damaged"
+        RuntimeError,
+        match=r"candelabra\.load\(\): the file is no archive of candelabra.save or torch.save, or it is damaged",
     ):
         c.load(archive(content))
 
@@ -333,7 +346,9 @@ def test_not_an_archive(tmp_path):
 
 
 def test_numbers_of_numpy_are_stored_by_their_value():
-    loaded = through_archive({"loss": np.float64(2.5), "step": np.int64(3), "flag": np.bool_(True), "half": np.float32(0.5)})
+    loaded = through_archive(
+        {"loss": np.float64(2.5), "step": np.int64(3), "flag": np.bool_(True), "half": np.float32(0.5)}
+    )
     assert loaded == {"loss": 2.5, "step": 3, "flag": True, "half": 0.5} and type(loaded["step"]) is int
     with pytest.raises(TypeError, match=r"cannot store numpy.ndarray.*from_numpy\(array\)"):
         through_archive(np.ones(2))

@@ -1,4 +1,6 @@
-"""Sums of ten million numbers in single precision, half precisions added in single precision, and results by number of threads."""
+"""Sums of ten million numbers in single precision, half precisions added in single precision, and
+results by number of threads.
+"""
 
 import numpy
 import pytest

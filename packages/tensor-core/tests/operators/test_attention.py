@@ -1,4 +1,6 @@
-"""The decomposition of attention against the same references as its kernels, and what the shape rules refuse."""
+"""The decomposition of attention against the same references as its kernels, and what the shape
+rules refuse.
+"""
 
 from __future__ import annotations
 

@@ -12,12 +12,15 @@ import candelabra
 
 
 @pytest.mark.parametrize(
-    ("count", "prob"), [(1, 0.5), (5, 0.9), (20, 0.3), (7, 0.01), (30, 0.5), (200, 0.25), (1000, 0.97), (10**6, 1e-5), (10**6, 0.4)]
+    ("count", "prob"),
+    [(1, 0.5), (5, 0.9), (20, 0.3), (7, 0.01), (30, 0.5), (200, 0.25), (1000, 0.97), (10**6, 1e-5), (10**6, 0.4)],
 )
 def test_frequencies(count, prob):
     generator = candelabra.Generator().manual_seed(count)
     size = 40_000
-    drawn = candelabra.binomial(candelabra.full((size,), float(count)), candelabra.full((size,), prob), generator).numpy()
+    drawn = candelabra.binomial(
+        candelabra.full((size,), float(count)), candelabra.full((size,), prob), generator
+    ).numpy()
     assert (drawn == numpy.floor(drawn)).all() and drawn.min() >= 0 and drawn.max() <= count
     exact = stats.binom(count, numpy.float32(prob))
     # Classes between the quantiles, each expected at least some thousand times.

@@ -1,4 +1,6 @@
-"""The decompositions of composite operators, called directly: against NumPy and SciPy, and their gradients against differences."""
+"""The decompositions of composite operators, called directly: against NumPy and SciPy, and their
+gradients against differences.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,10 @@ def softplus(x, beta=1.0, threshold=20.0):
 
 FORMULAS = {
     "gelu": (lambda x: x * special.ndtr(x), {}),
-    "gelu tanh": (lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), {"approximate": "tanh"}),
+    "gelu tanh": (
+        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+        {"approximate": "tanh"},
+    ),
     "silu": (lambda x: x * sigmoid(x), {}),
     "mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), {}),
     "log_sigmoid": (lambda x: -np.logaddexp(0, -x), {}),
@@ -44,7 +49,9 @@ FORMULAS = {
 
 
 def test_every_composite_operator_has_a_decomposition():
-    assert [name for name, operator in OPERATORS.items() if operator.tags & COMPOSITE and operator.composite is None] == []
+    assert [
+        name for name, operator in OPERATORS.items() if operator.tags & COMPOSITE and operator.composite is None
+    ] == []
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -57,7 +64,8 @@ def test_activations(name):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_activations_at_the_edges(name):
     formula, keywords = FORMULAS[name]
-    # What overflows in the formulas stays finite in the decompositions; gelu and silu of -inf are 0 * inf, as in PyTorch.
+    # What overflows in the formulas stays finite in the decompositions; gelu and silu of -inf are 0
+    # * inf, as in PyTorch.
     edges = EDGES[:7]
     with np.errstate(all="ignore"):
         wanted = formula(edges)
@@ -92,12 +100,18 @@ def test_gradients_from_results():
     grad = _rng.standard_normal(X.shape)
     g = c.tensor(grad)
     y = sigmoid(X)
-    np.testing.assert_allclose(OPERATORS["sigmoid_backward"].composite(g, c.tensor(y)).numpy(), grad * y * (1 - y), rtol=1e-12)
+    np.testing.assert_allclose(
+        OPERATORS["sigmoid_backward"].composite(g, c.tensor(y)).numpy(), grad * y * (1 - y), rtol=1e-12
+    )
     y = np.tanh(X)
-    np.testing.assert_allclose(OPERATORS["tanh_backward"].composite(g, c.tensor(y)).numpy(), grad * (1 - y * y), rtol=1e-9)
+    np.testing.assert_allclose(
+        OPERATORS["tanh_backward"].composite(g, c.tensor(y)).numpy(), grad * (1 - y * y), rtol=1e-9
+    )
     y = np.tanh(X + 1j)
     np.testing.assert_allclose(
-        OPERATORS["tanh_backward"].composite(g.to(c.complex128), c.tensor(y)).numpy(), grad * (1 - y * y).conj(), rtol=1e-9
+        OPERATORS["tanh_backward"].composite(g.to(c.complex128), c.tensor(y)).numpy(),
+        grad * (1 - y * y).conj(),
+        rtol=1e-9,
     )
     np.testing.assert_array_equal(
         OPERATORS["threshold_backward"].composite(g, c.tensor(X), 0.5).numpy(), np.where(X > 0.5, grad, 0)
@@ -169,7 +183,9 @@ def test_mv_stack_rsub_logsumexp():
     np.testing.assert_allclose(OPERATORS["mv"].composite(c.tensor(X), c.tensor(v)).numpy(), X @ v, rtol=1e-12)
     with pytest.raises(RuntimeError, match=r"mat \(4x5\), vec \(4\)"):
         OPERATORS["mv"].composite(c.tensor(X), c.ones(4, dtype=c.float64))
-    np.testing.assert_array_equal(OPERATORS["stack"].composite([c.tensor(X), c.tensor(X)], 2).numpy(), np.stack([X, X], 2))
+    np.testing.assert_array_equal(
+        OPERATORS["stack"].composite([c.tensor(X), c.tensor(X)], 2).numpy(), np.stack([X, X], 2)
+    )
     np.testing.assert_allclose(OPERATORS["rsub"].composite(c.tensor(X), 2, alpha=3).numpy(), 2 - 3 * X)
     got = OPERATORS["logsumexp"].composite(c.tensor(X * 1000), [1])
     np.testing.assert_allclose(got.numpy(), special.logsumexp(X * 1000, 1), rtol=1e-12)
@@ -225,7 +241,9 @@ def test_batch_norm(shape, affine):
         return y * channels(w, x.ndim) + channels(b, x.ndim) if affine else y
 
     running_mean, running_var = c.zeros(shape[1], dtype=c.float64), c.ones(shape[1], dtype=c.float64)
-    output, mean, rstd = OPERATORS["native_batch_norm"].composite(c.tensor(x), tw, tb, running_mean, running_var, True, 0.1, 1e-3)
+    output, mean, rstd = OPERATORS["native_batch_norm"].composite(
+        c.tensor(x), tw, tb, running_mean, running_var, True, 0.1, 1e-3
+    )
     np.testing.assert_allclose(output.numpy(), formula(x), rtol=1e-10)
     np.testing.assert_allclose(mean.numpy(), x.mean(axes), atol=1e-12)
     np.testing.assert_allclose(rstd.numpy(), 1 / np.sqrt(x.var(axes) + 1e-3), rtol=1e-10)

@@ -309,7 +309,17 @@ def test_like_numpy(call, expected):
 
 def test_views_share_memory():
     x = c.zeros(2, 3, 4)
-    for view in (x.T, x.reshape(6, 4), x.flatten(), x.mT, x.ravel(), *x.unbind(), *x.split(2, 2), *x.chunk(2, 1), x.swapaxes(0, 1)):
+    for view in (
+        x.T,
+        x.reshape(6, 4),
+        x.flatten(),
+        x.mT,
+        x.ravel(),
+        *x.unbind(),
+        *x.split(2, 2),
+        *x.chunk(2, 1),
+        x.swapaxes(0, 1),
+    ):
         assert view.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
     y = c.tensor([1 + 2j])
     y.real = 5
@@ -430,7 +440,8 @@ def test_default_device_as_a_context():
 def test_small_integers_in_functions_made_of_operators(dtype: str) -> None:
     kind = getattr(c, dtype)
     ones = c.ones(2, 300, dtype=kind)
-    # Sums of whole numbers are int64, but where the operator that they are part of has a dtype of its own.
+    # Sums of whole numbers are int64, but where the operator that they are part of has a dtype of
+    # its own.
     assert c.einsum("ij->i", ones).tolist() == [300, 300]
     assert c.einsum("ij,k->k", ones, ones[0]).dtype is c.int64
     assert c.einsum("ij,j->i", ones, ones[0]).dtype is kind

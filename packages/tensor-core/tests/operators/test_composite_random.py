@@ -124,7 +124,12 @@ def test_the_same_seed_gives_the_same_numbers():
     for _ in range(2):
         c.manual_seed(5)
         draws.append(
-            [c.randn(3).tolist(), c.randperm(9).tolist(), c.multinomial(c.ones(5), 3).tolist(), c.poisson(c.ones(4) * 9).tolist()]
+            [
+                c.randn(3).tolist(),
+                c.randperm(9).tolist(),
+                c.multinomial(c.ones(5), 3).tolist(),
+                c.poisson(c.ones(4) * 9).tolist(),
+            ]
         )
     assert draws[0] == draws[1]
     assert c.initial_seed() == 5
@@ -182,6 +187,11 @@ def test_errors(call, message):
 
 
 def test_wrong_calls():
-    for call in (lambda: c.randint(3), lambda: c.randint(1, 2, 3, 4), lambda: c.normal(0.0, 1.0), lambda: c.rand(2, sise=3)):
+    for call in (
+        lambda: c.randint(3),
+        lambda: c.randint(1, 2, 3, 4),
+        lambda: c.normal(0.0, 1.0),
+        lambda: c.rand(2, sise=3),
+    ):
         with pytest.raises(TypeError):
             call()

@@ -1,4 +1,6 @@
-"""Elementary functions in units in the last place, against NumPy's in extended precision, over the whole range of each dtype."""
+"""Elementary functions in units in the last place, against NumPy's in extended precision, over the
+whole range of each dtype.
+"""
 
 import math
 
@@ -101,7 +103,8 @@ def test_binary(name, dtype):
 
 
 def complement_of_erf(x):
-    """In extended precision: Maclaurin's series near zero, the continued fraction (Abramowitz and Stegun 7.1.14) beyond.
+    """In extended precision: Maclaurin's series near zero, the continued fraction (Abramowitz and
+    Stegun 7.1.14) beyond.
 
     The C library's own is off by several units.
     """
@@ -121,7 +124,8 @@ def complement_of_erf(x):
     return np.where(x < 0, 2 - result, result)
 
 
-#: those that NumPy has none of: the C library's or SciPy's in double precision, in units of the larger of the result and `least`
+#: those that NumPy has none of: the C library's or SciPy's in double precision, in units of the
+#: larger of the result and `least`
 OTHERS = {
     "erf": (np.vectorize(math.erf), np.concatenate([between(-6, 6), SMALL]), 0, 2, 3),
     "erfc": (complement_of_erf, between(-6, 9), 0, 5, 4),
@@ -163,7 +167,9 @@ def test_infinite_divisors():
 
 
 def test_numbers_beside_half_precisions_are_not_rounded():
-    """x * 0.1 is the product with 0.1, rounded once, and not that with the number of the dtype that is nearest to 0.1."""
+    """x * 0.1 is the product with 0.1, rounded once, and not that with the number of the dtype that
+    is nearest to 0.1.
+    """
     for dtype in (candelabra.float16, candelabra.bfloat16):
         x = candelabra.tensor(RANDOM.uniform(0.5, 100, 1000)).to(dtype)
         wide = x.to(candelabra.float32)
@@ -181,14 +187,18 @@ def test_numbers_beside_half_precisions_are_not_rounded():
 @pytest.mark.parametrize("dtype", [candelabra.float16, candelabra.bfloat16])
 @pytest.mark.parametrize("name", [name for name in UNARY if name != "sinc"])
 def test_half_precisions_are_rounded_once(name, dtype):
-    """Computed in single precision and rounded: half a unit, and what single precision is off by."""
+    """Computed in single precision and rounded: half a unit, and what single precision is off
+    by.
+    """
     reference, x, *_ = UNARY[name]
     x = candelabra.tensor(x).to(dtype)
     wide = x.to(candelabra.float64).numpy()
     with np.errstate(all="ignore"):
         expected = reference(wide.astype(np.longdouble)).astype("float64")
     limits = candelabra.finfo(dtype)
-    kept = np.isfinite(expected) & (np.abs(expected) < limits.max) & (np.abs(expected) > limits.tiny) & np.isfinite(wide)
+    kept = (
+        np.isfinite(expected) & (np.abs(expected) < limits.max) & (np.abs(expected) > limits.tiny) & np.isfinite(wide)
+    )
     made = getattr(candelabra, name)(x).to(candelabra.float64).numpy()[kept]
     spacing = np.exp2(np.floor(np.log2(np.abs(expected[kept])))) * limits.eps
     assert (np.abs(made - expected[kept]) / spacing).max() <= 0.51
@@ -204,7 +214,14 @@ def test_complex(name, dtype):
     """In units of the magnitude."""
     z = candelabra.tensor(RANDOM.uniform(-6, 6, 4000) + 1j * RANDOM.uniform(-6, 6, 4000)).to(dtype)
     wide = z.to(candelabra.complex128).numpy().astype(np.clongdouble)
-    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+    names = {
+        "asin": "arcsin",
+        "acos": "arccos",
+        "atan": "arctan",
+        "asinh": "arcsinh",
+        "acosh": "arccosh",
+        "atanh": "arctanh",
+    }
     own = {"reciprocal": lambda x: 1 / x, "sgn": lambda x: x / np.abs(x)}
     expected = (own[name] if name in own else getattr(np, names.get(name, name)))(wide)
     made = getattr(candelabra, name)(z).numpy().astype(np.clongdouble)

@@ -44,7 +44,12 @@ def test_two_dimensions(name):
 @pytest.mark.parametrize("layout", ["flipped", "expanded", "transposed", "strided"])
 def test_layouts(layout):
     x = candelabra.tensor(COMPLEX)
-    x = {"flipped": x.flip(1), "expanded": x[:1].expand(3, 6, 5), "transposed": x.permute(2, 0, 1), "strided": x[:, ::2]}[layout]
+    x = {
+        "flipped": x.flip(1),
+        "expanded": x[:1].expand(3, 6, 5),
+        "transposed": x.permute(2, 0, 1),
+        "strided": x[:, ::2],
+    }[layout]
     close(fft.fftn(x), numpy.fft.fftn(x.numpy()))
 
 
@@ -52,7 +57,9 @@ def test_layouts(layout):
 @pytest.mark.parametrize("norm", ["ortho", "backward"])
 @pytest.mark.parametrize("shape", [(40, 37, 3), (1, 33, 64), (70, 5, 16), (129, 2, 1)])
 def test_layouts_of_many_lines(shape, norm, dtype):
-    """Whole planes and blocks, and lines in every direction, some of which are multiplied after their transform."""
+    """Whole planes and blocks, and lines in every direction, some of which are multiplied after
+    their transform.
+    """
     x = numpy.random.default_rng(3).standard_normal(shape) + 1j * numpy.random.default_rng(4).standard_normal(shape)
     x = x.astype(dtype)
     tolerance = 2e-5 if dtype == "complex64" else 1e-12
@@ -61,7 +68,11 @@ def test_layouts_of_many_lines(shape, norm, dtype):
         wide = given.astype("complex128")
         for dims in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), (2, 0, 1)):
             for name in ("fftn", "ifftn"):
-                close(getattr(fft, name)(ours, None, dims, norm), getattr(scipy.fft, name)(wide, None, dims, norm), tolerance)
+                close(
+                    getattr(fft, name)(ours, None, dims, norm),
+                    getattr(scipy.fft, name)(wide, None, dims, norm),
+                    tolerance,
+                )
             close(fft.rfftn(ours.real, None, dims, norm), scipy.fft.rfftn(wide.real, None, dims, norm), tolerance)
             if given.shape[dims[-1]] > 1:
                 close(fft.irfftn(ours, None, dims, norm), scipy.fft.irfftn(wide, None, dims, norm), tolerance)
@@ -128,11 +139,23 @@ def test_out_of_transforms_along_one_of_the_dimensions(axis):
         (lambda: fft.fft(candelabra.ones(3), 0), RuntimeError, r"Invalid number of data points \(0\)"),
         (lambda: fft.irfft(candelabra.ones(1)), RuntimeError, r"Invalid number of data points \(0\)"),
         (lambda: fft.fft(candelabra.ones(3), norm="none"), RuntimeError, 'Invalid normalization mode: "none"'),
-        (lambda: fft.rfft(candelabra.ones(3, dtype=candelabra.complex64)), RuntimeError, "rfft expects a real input tensor"),
-        (lambda: fft.fft(candelabra.ones(3, dtype=candelabra.float16)), RuntimeError, "Unsupported dtype candelabra.float16"),
+        (
+            lambda: fft.rfft(candelabra.ones(3, dtype=candelabra.complex64)),
+            RuntimeError,
+            "rfft expects a real input tensor",
+        ),
+        (
+            lambda: fft.fft(candelabra.ones(3, dtype=candelabra.float16)),
+            RuntimeError,
+            "Unsupported dtype candelabra.float16",
+        ),
         (lambda: fft.fftn(candelabra.ones(3, 3), dim=(0, 0)), RuntimeError, "FFT dims must be unique"),
         (lambda: fft.fftn(candelabra.ones(3, 3), (2,), (0, 1)), RuntimeError, "must have the same length"),
-        (lambda: fft.fftn(candelabra.ones(3), (2, 2)), RuntimeError, "Got shape with 2 values but input tensor only has 1"),
+        (
+            lambda: fft.fftn(candelabra.ones(3), (2, 2)),
+            RuntimeError,
+            "Got shape with 2 values but input tensor only has 1",
+        ),
         (lambda: fft.rfftn(candelabra.ones(3), dim=()), RuntimeError, "rfftn must transform at least one axis"),
         (lambda: fft.fft(candelabra.ones(3), dim=1), IndexError, "Dimension out of range"),
         (lambda: fft.rfft(candelabra.ones(())), IndexError, "tensor has no dimensions"),

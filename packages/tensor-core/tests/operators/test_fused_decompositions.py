@@ -1,4 +1,6 @@
-"""Decompositions of operators that the CPU backend has kernels for, against the references of the conformance suite."""
+"""Decompositions of operators that the CPU backend has kernels for, against the references of the
+conformance suite.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,9 @@ def test_histogramdd(density, weighted):
         ours = [c.tensor(b) for b in bins] if isinstance(bins[0], np.ndarray) else bins
         ends = {} if isinstance(bins[0], np.ndarray) else {"range": [-1, 1] * 3}
         result = c.histogramdd(c.tensor(points), ours, density=density, **given, **ends)
-        expected, edges = np.histogramdd(points.reshape(-1, 3), bins, range=[(-1, 1)] * 3, weights=flat, density=density)
+        expected, edges = np.histogramdd(
+            points.reshape(-1, 3), bins, range=[(-1, 1)] * 3, weights=flat, density=density
+        )
         np.testing.assert_allclose(result.hist.tolist(), expected, rtol=1e-12)
         for one, other in zip(result.bin_edges, edges, strict=True):
             np.testing.assert_allclose(one.tolist(), other)

@@ -1,4 +1,6 @@
-"""candelabra.linalg against NumPy and SciPy: what the conformance suite does not see: vectors, ranks, tolerances, errors, out=."""
+"""candelabra.linalg against NumPy and SciPy: what the conformance suite does not see: vectors,
+ranks, tolerances, errors, out=.
+"""
 
 import numpy
 import pytest

@@ -1,4 +1,6 @@
-"""Generators: Philox 4x32-10 as published, its words in the order that docs/architecture.md says, states and seeds."""
+"""Generators: Philox 4x32-10 as published, its words in the order that docs/architecture.md says,
+states and seeds.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ def philox(seed: int, block: int) -> list[int]:
     key = [seed & MASK, seed >> 32]
     for _ in range(10):
         first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-        counter = [(second >> 32) ^ counter[1] ^ key[0], second & MASK, (first >> 32) ^ counter[3] ^ key[1], first & MASK]
+        counter = [
+            (second >> 32) ^ counter[1] ^ key[0],
+            second & MASK,
+            (first >> 32) ^ counter[3] ^ key[1],
+            first & MASK,
+        ]
         key = [(key[0] + 0x9E3779B9) & MASK, (key[1] + 0xBB67AE85) & MASK]
     return counter
 

@@ -1,4 +1,6 @@
-"""candelabra.special against SciPy over wide ranges, in units in the last place; special values; errors."""
+"""candelabra.special against SciPy over wide ranges, in units in the last place; special values;
+errors.
+"""
 
 import numpy
 import pytest
@@ -9,8 +11,11 @@ from candelabra import special
 
 EVERYWHERE = numpy.concatenate([-numpy.logspace(-8, 2.5, 400)[::-1], [0.0], numpy.logspace(-8, 2.5, 400)])
 POSITIVE = numpy.logspace(-8, 2.8, 700)
-PARTS = numpy.concatenate([numpy.logspace(-300, -1, 300), numpy.linspace(0.1, 0.9, 200), 1 - numpy.logspace(-1, -15, 100)])
-#: The function, SciPy's, where, and how many units in the last place of the larger of value and 1e-300 (or of 1, for those with zeros).
+PARTS = numpy.concatenate(
+    [numpy.logspace(-300, -1, 300), numpy.linspace(0.1, 0.9, 200), 1 - numpy.logspace(-1, -15, 100)]
+)
+#: The function, SciPy's, where, and how many units in the last place of the larger of value and
+#: 1e-300 (or of 1, for those with zeros).
 CASES = [
     ("i0", scipy.special.i0, EVERYWHERE, 12), ("i0e", scipy.special.i0e, EVERYWHERE, 12), ("i1", scipy.special.i1, EVERYWHERE, 12),
     ("i1e", scipy.special.i1e, EVERYWHERE, 12), ("modified_bessel_k0", scipy.special.k0, POSITIVE, 16),
@@ -27,7 +32,11 @@ def test_accuracy(name, reference, x, units):
     expected = reference(x)
     finite = numpy.isfinite(expected) & (numpy.abs(expected) > 1e-290)
     error = numpy.abs(made[finite] - expected[finite]) / (numpy.abs(expected[finite]) * 2.3e-16)
-    assert error.max() <= units, (x[finite][error.argmax()], made[finite][error.argmax()], expected[finite][error.argmax()])
+    assert error.max() <= units, (
+        x[finite][error.argmax()],
+        made[finite][error.argmax()],
+        expected[finite][error.argmax()],
+    )
     assert numpy.array_equal(made[~numpy.isfinite(expected)], expected[~numpy.isfinite(expected)], equal_nan=True)
 
 
@@ -50,7 +59,9 @@ def test_airy():
 def test_incomplete_gamma(order):
     x = order * numpy.concatenate([numpy.logspace(-3, 2, 200), 1 + numpy.linspace(-0.1, 0.1, 50)])
     for name, reference in (("gammainc", scipy.special.gammainc), ("gammaincc", scipy.special.gammaincc)):
-        made = getattr(special, name)(candelabra.full((len(x),), order, dtype=candelabra.float64), candelabra.tensor(x)).numpy()
+        made = getattr(special, name)(
+            candelabra.full((len(x),), order, dtype=candelabra.float64), candelabra.tensor(x)
+        ).numpy()
         expected = reference(order, x)
         seen = expected > 1e-280
         numpy.testing.assert_allclose(made[seen], expected[seen], rtol=2e-10 if order > 1e4 else 1e-11)
@@ -64,7 +75,9 @@ def test_zeta_and_polygamma():
         numpy.testing.assert_allclose(made[positive], scipy.special.zeta(s, q[positive]), rtol=1e-13)
     for n in (1, 2, 5):
         x = q[q > 0]
-        numpy.testing.assert_allclose(special.polygamma(n, candelabra.tensor(x)).numpy(), scipy.special.polygamma(n, x), rtol=1e-12)
+        numpy.testing.assert_allclose(
+            special.polygamma(n, candelabra.tensor(x)).numpy(), scipy.special.polygamma(n, x), rtol=1e-12
+        )
     # The reflection formula, where SciPy has no values: psi'(1 - x) + psi'(x) = (pi / sin(pi x))^2.
     x = numpy.linspace(1.1, 4.9, 39)
     x = x[numpy.abs(x - numpy.round(x)) > 1e-3]
@@ -136,7 +149,9 @@ def test_frexp():
     x = numpy.array([0.0, -6.0, 1e-310, numpy.inf, 0.5])
     mantissa, exponent = candelabra.frexp(candelabra.tensor(x))
     assert exponent.dtype is candelabra.int32
-    assert numpy.array_equal(mantissa.numpy(), numpy.frexp(x)[0]) and numpy.array_equal(exponent.numpy()[:3], numpy.frexp(x)[1][:3])
+    assert numpy.array_equal(mantissa.numpy(), numpy.frexp(x)[0]) and numpy.array_equal(
+        exponent.numpy()[:3], numpy.frexp(x)[1][:3]
+    )
     with pytest.raises(RuntimeError, match="only supports floating-point dtypes"):
         candelabra.frexp(candelabra.tensor([1]))
 

@@ -1,4 +1,6 @@
-"""stft against its definition and SciPy, istft against what went into stft, and what both refuse."""
+"""stft against its definition and SciPy, istft against what went into stft, and what both
+refuse.
+"""
 
 import warnings
 
@@ -89,7 +91,9 @@ def test_options():
 def test_pieces_that_begin_where_the_window_does():
     window = np.random.default_rng(2).uniform(0.5, 1, 5)
     x = candelabra.tensor(REAL)
-    made = candelabra.stft(x, 8, 2, 5, candelabra.tensor(window), center=False, align_to_window=True, return_complex=True)
+    made = candelabra.stft(
+        x, 8, 2, 5, candelabra.tensor(window), center=False, align_to_window=True, return_complex=True
+    )
     expected = transform(np.pad(REAL, ((0, 0), (1, 2))), 8, 2, spread(window, 8), True)
     np.testing.assert_allclose(made.numpy(), expected, rtol=1e-10, atol=1e-10)
 
@@ -101,7 +105,13 @@ def test_the_inverse_gives_the_signal_back(x, center, normalized):
     is_complex = np.iscomplexobj(x)
     for n_fft, hop, win_length in ((8, 2, 8), (7, 3, 6), (8, 4, 5)):
         window = candelabra.tensor(np.random.default_rng(3).uniform(0.5, 1, win_length))
-        options = {"hop_length": hop, "win_length": win_length, "window": window, "center": center, "normalized": normalized}
+        options = {
+            "hop_length": hop,
+            "win_length": win_length,
+            "window": window,
+            "center": center,
+            "normalized": normalized,
+        }
         for onesided in (False,) if is_complex else (True, False):
             spectrum = candelabra.stft(candelabra.tensor(x), n_fft, onesided=onesided, return_complex=True, **options)
             if not center and win_length < n_fft:  # nothing covers the beginning
@@ -126,7 +136,9 @@ def test_length_of_the_inverse():
 
 
 def test_the_inverse_of_anything_is_the_least_squares_signal():
-    """Griffin and Lim 1984, equation 6: of all signals, the one whose transform is nearest to the given one."""
+    """Griffin and Lim 1984, equation 6: of all signals, the one whose transform is nearest to the
+    given one.
+    """
     random = np.random.default_rng(4)
     spectrum = random.standard_normal((5, 9)) + 1j * random.standard_normal((5, 9))
     window = random.uniform(0.5, 1, 8)

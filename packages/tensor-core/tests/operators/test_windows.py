@@ -1,4 +1,6 @@
-"""Every window of candelabra.signal.windows, and those by their older names, against scipy.signal.windows."""
+"""Every window of candelabra.signal.windows, and those by their older names, against
+scipy.signal.windows.
+"""
 
 import numpy as np
 import pytest
@@ -87,7 +89,11 @@ def test_defaults_and_the_tape():
     ("call", "kind", "message"),
     [
         (lambda: windows.hann(-1), ValueError, "requires non-negative window length, got M=-1"),
-        (lambda: windows.hann(3, dtype=candelabra.int64), ValueError, "expects float32 or float64 dtypes, got: candelabra.int64"),
+        (
+            lambda: windows.hann(3, dtype=candelabra.int64),
+            ValueError,
+            "expects float32 or float64 dtypes, got: candelabra.int64",
+        ),
         (lambda: windows.kaiser(3, dtype=candelabra.float16), ValueError, "expects float32 or float64"),
         (lambda: windows.kaiser(3, beta=-1), ValueError, "beta must be non-negative, got: -1"),
         (lambda: windows.gaussian(3, std=0), ValueError, "Standard deviation must be positive, got: 0"),

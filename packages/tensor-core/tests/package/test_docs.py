@@ -1,4 +1,6 @@
-"""The example in every docstring runs and prints what it says, and every public function and operator has one."""
+"""The example in every docstring runs and prints what it says, and every public function and
+operator has one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ for _module in ("linalg", "fft", "special", "signal.windows", "serialization", "
     _found = importlib.import_module(f"candelabra.{_module}")
     DOCUMENTED |= {f"{_module}.{_name}": getattr(_found, _name).__doc__ for _name in _found.__all__}
 METHODS: dict[str, str | None] = {f"Tensor.{name}": method.__doc__ for name, method in composite.METHODS.items()}
-PROPERTIES: dict[str, str | None] = {f"Tensor.{name}": attribute.__doc__ for name, attribute in composite.PROPERTIES.items()}
+PROPERTIES: dict[str, str | None] = {
+    f"Tensor.{name}": attribute.__doc__ for name, attribute in composite.PROPERTIES.items()
+}
 
 #: What has no example to run: it needs a device or changes the process.
 WITHOUT_EXAMPLE = {

@@ -1,4 +1,6 @@
-"""float_index.hpp: floats as indices are in range whatever they are, compared with Python's integers."""
+"""float_index.hpp: floats as indices are in range whatever they are, compared with Python's
+integers.
+"""
 
 from __future__ import annotations
 

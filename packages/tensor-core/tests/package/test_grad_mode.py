@@ -1,4 +1,6 @@
-"""no_grad and its relatives: as context managers, as decorators, nested, in generators and in threads."""
+"""no_grad and its relatives: as context managers, as decorators, nested, in generators and in
+threads.
+"""
 
 from __future__ import annotations
 

@@ -243,7 +243,9 @@ int main(void) {
 
 
 def include_folder() -> Path:
-    """The folder of the installed headers: those of ``include/`` and those generated from the catalogue."""
+    """The folder of the installed headers: those of ``include/`` and those generated from the
+    catalogue.
+    """
     folders = [Path(folder) / "include" for folder in candelabra.__path__]
     complete = [folder for folder in folders if (folder / "candelabra" / "positions.hpp").is_file()]
     assert complete, f"no headers generated from the catalogue in {folders}: install candelabra-tensor-core anew"

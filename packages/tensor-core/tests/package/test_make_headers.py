@@ -1,4 +1,6 @@
-"""The headers that tools/make_headers.py writes from the catalogue agree with the operators' schemas."""
+"""The headers that tools/make_headers.py writes from the catalogue agree with the operators'
+schemas.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ pytestmark = pytest.mark.skipif(not TOOL.exists(), reason="not run from the sour
 
 
 def write_headers(folder: Path, *options: str) -> Path:
-    """Run the tool in a process of its own, because it imports the catalogue without the compiled core.
+    """Run the tool in a process of its own, because it imports the catalogue without the compiled
+    core.
 
-    Without site packages (``-S``): an editable install of another checkout would give that one's catalogue.
+    Without site packages (``-S``): an editable install of another checkout would give that one's
+    catalogue.
     """
-    done = subprocess.run([sys.executable, "-S", str(TOOL), str(folder), *options], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-S", str(TOOL), str(folder), *options], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return folder / "candelabra"
 
@@ -81,7 +87,9 @@ def test_positions_in_c_are_those_of_the_schemas(generated):
 def test_structs_read_each_argument_at_its_position(tool, generated, family):
     text = (generated / "arguments" / f"{family}.hpp").read_text()
     structs = re.findall(
-        r"^// (\w+)\(.+\nstruct (\w+) \{\n((?:  .+\n)+)\n  explicit (\w+)\(const kernel::Call& call\)\n((?:.+\n)+?)\};", text, re.M
+        r"^// (\w+)\(.+\nstruct (\w+) \{\n((?:  .+\n)+)\n  explicit (\w+)\(const kernel::Call& call\)\n((?:.+\n)+?)\};",
+        text,
+        re.M,
     )
     assert structs
     assert len(structs) == len(re.findall(r"^struct ", text, re.M))
@@ -93,7 +101,9 @@ def test_structs_read_each_argument_at_its_position(tool, generated, family):
         assert [field for field, _, _ in read] == declared  # members are initialized in this order
         parameters = [in_cpp(tool, parameter) for parameter in OPERATORS[name].parameters]
         for field, reader, position in read:
-            parameter = field.removesuffix("_number") if reader == "optional_scalar" and field not in parameters else field
+            parameter = (
+                field.removesuffix("_number") if reader == "optional_scalar" and field not in parameters else field
+            )
             assert parameters[int(position)] == parameter, (name, field)
 
 
@@ -143,7 +153,9 @@ def test_numbers_in_place_of_tensors_have_fields_of_their_own(tool):
 
 
 def test_arguments_that_no_kernel_sees_have_positions_only(tool):
-    texts = tool.headers([row(tool, "make(int[] size, device? device=None) -> Tensor"), row(tool, "move(device device) -> Tensor")])
+    texts = tool.headers(
+        [row(tool, "make(int[] size, device? device=None) -> Tensor"), row(tool, "move(device device) -> Tensor")]
+    )
     assert "enum Position : int { size, device };" in texts["positions.hpp"]
     assert "call.ints(0)" in texts["arguments/made_up.hpp"]
     assert "device;" not in texts["arguments/made_up.hpp"]
@@ -151,7 +163,10 @@ def test_arguments_that_no_kernel_sees_have_positions_only(tool):
 
 
 def test_collisions_of_names_raise(tool):
-    rows = [row(tool, "fused_adam(Tensor self) -> Tensor"), row(tool, "fused__adam_(Tensor self) -> Tensor", "other_family")]
+    rows = [
+        row(tool, "fused_adam(Tensor self) -> Tensor"),
+        row(tool, "fused__adam_(Tensor self) -> Tensor", "other_family"),
+    ]
     with pytest.raises(ValueError, match=r"fused_adam and fused__adam_ would both be arguments::FusedAdam"):
         tool.headers(rows)
 

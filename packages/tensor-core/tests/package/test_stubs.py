@@ -30,6 +30,8 @@ def test_stubs_name_what_there_is():
     described = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
     missing = [name for name in described - {"__getattr__"} if not hasattr(candelabra.Tensor, name)]
     assert missing == []
-    functions = {node.name for node in ast.parse((STUBS / "__init__.pyi").read_text()).body if isinstance(node, ast.FunctionDef)}
+    functions = {
+        node.name for node in ast.parse((STUBS / "__init__.pyi").read_text()).body if isinstance(node, ast.FunctionDef)
+    }
     assert [name for name in functions if not hasattr(candelabra, name)] == []
     assert {"add", "einsum", "where", "max", "zeros", "softmax"} <= functions

@@ -1,4 +1,6 @@
-"""Every elementwise operator against its NumPy reference, over random shapes and layouts, with broadcasting."""
+"""Every elementwise operator against its NumPy reference, over random shapes and layouts, with
+broadcasting.
+"""
 
 import warnings
 
@@ -16,7 +18,9 @@ REFERENCES = references()
 
 
 def tensor_count(operator):
-    """How many tensors the operator takes, or None where it needs something else, or more than one dtype."""
+    """How many tensors the operator takes, or None where it needs something else, or more than one
+    dtype.
+    """
     inside = operator.schema[operator.schema.index("(") + 1 : operator.schema.rindex(") ->")]
     kinds = [part.strip() for part in inside.split(",") if part.strip()]
     required = [kind for kind in kinds[: kinds.index("*")] if "*" in kinds] if "*" in kinds else kinds
@@ -24,7 +28,8 @@ def tensor_count(operator):
     return len(required) if required and all(kind.startswith("Tensor ") for kind in required) else None
 
 
-#: Those whose arguments are of several dtypes or are restricted: drawn in test_special.py, test_loss.py and the conformance suite.
+#: Those whose arguments are of several dtypes or are restricted: drawn in test_special.py,
+#: test_loss.py and the conformance suite.
 _OTHERS = {"where", "polar", "complex", "special_zeta", "view_as_complex"}
 #: Numbers that follow the tensors.
 _NUMBERS = {
@@ -52,9 +57,13 @@ def shrunk(draw, shape):
 @given(data=st.data(), shape=shapes, seed=seeds)
 def test_operator(name, count, data, shape, seed):
     reference = REFERENCES[name]
-    dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype in reference.dtypes] or list(reference.dtypes)[:1]))
+    dtype = data.draw(
+        st.sampled_from([dtype for dtype in DTYPES if dtype in reference.dtypes] or list(reference.dtypes)[:1])
+    )
     random = numpy.random.default_rng(seed)
-    drawn = [pair(random, dtype, shape if i == 0 else shrunk(data.draw, shape), data.draw(layouts)) for i in range(count)]
+    drawn = [
+        pair(random, dtype, shape if i == 0 else shrunk(data.draw, shape), data.draw(layouts)) for i in range(count)
+    ]
     tensors, arrays = [tensor for tensor, _ in drawn], [array for _, array in drawn]
     if name in ("floor_divide", "remainder", "fmod", "div", "gcd", "lcm", "pow") and dtype in ("int64", "uint8"):
         arrays = [numpy.abs(array) + 1 if i else array for i, array in enumerate(arrays)]
@@ -74,7 +83,8 @@ def test_operator(name, count, data, shape, seed):
     if expected.dtype.kind in "fc" and made.dtype in (candelabra.float32, candelabra.float64):
         finite = numpy.isfinite(expected) & (numpy.abs(expected) < 1e6)
         assert tuple(made.shape) == expected.shape
-        # Beside poles, single precision is far off in a way that says nothing; elsewhere it has to agree.
+        # Beside poles, single precision is far off in a way that says nothing; elsewhere it has to
+        # agree.
         numpy.testing.assert_allclose(made.numpy()[finite], expected[finite], rtol=tolerance, atol=tolerance)
         assert numpy.array_equal(numpy.isnan(made.numpy()), numpy.isnan(expected))
     else:

@@ -1,4 +1,6 @@
-"""Operators that move elements about in several dimensions at once, or by lists of places, against NumPy."""
+"""Operators that move elements about in several dimensions at once, or by lists of places, against
+NumPy.
+"""
 
 import itertools
 
@@ -51,7 +53,9 @@ def test_splits(data, shape, layout, seed):
         for one, wanted in zip(made, numpy.array_split(array, places, dim), strict=True):
             same(one, wanted)
             assert one.numel() == 0 or one._is_view()
-    for one, wanted in zip(candelabra.tensor_split(tensor, parts, dim), numpy.array_split(array, parts, dim), strict=True):
+    for one, wanted in zip(
+        candelabra.tensor_split(tensor, parts, dim), numpy.array_split(array, parts, dim), strict=True
+    ):
         same(one, wanted)
     size = data.draw(st.integers(1, 4))
     bounds = range(size, shape[dim], size)
@@ -128,7 +132,9 @@ def test_diagonals(data, shape, layout, seed):
     if len(shape) <= 2:
         same(candelabra.diag(tensor, offset), numpy.diag(array, offset))
     same(candelabra.diagflat(tensor, offset), numpy.diagflat(array, offset))
-    other, other_array = drawn(data, data.draw(st.sampled_from([(), (2,), (1, 3), (0, 2)])), layout, seed, [str(tensor.dtype)[11:]])
+    other, other_array = drawn(
+        data, data.draw(st.sampled_from([(), (2,), (1, 3), (0, 2)])), layout, seed, [str(tensor.dtype)[11:]]
+    )
     if len(shape) <= 2:
         blocks = [numpy.atleast_2d(array), numpy.atleast_2d(other_array)]
         whole = numpy.zeros([sum(sizes) for sizes in zip(*(block.shape for block in blocks), strict=True)], array.dtype)
@@ -180,7 +186,8 @@ def test_differences(data, shape, layout, seed):
 @given(data=st.data(), seed=seeds, layout=layouts)
 def test_products_of_sets(data, seed, layout):
     arrays = [
-        drawn(data, (data.draw(st.integers(0, 3)),), layout, seed + i, ["int64"]) for i in range(data.draw(st.integers(1, 3)))
+        drawn(data, (data.draw(st.integers(0, 3)),), layout, seed + i, ["int64"])
+        for i in range(data.draw(st.integers(1, 3)))
     ]
     wanted = numpy.array(list(itertools.product(*(array for _, array in arrays))), "int64")
     made = candelabra.cartesian_prod(*(tensor for tensor, _ in arrays))
@@ -189,7 +196,10 @@ def test_products_of_sets(data, seed, layout):
     for r in (1, 2):
         for replaced in (False, True):
             choose = itertools.combinations_with_replacement if replaced else itertools.combinations
-            same(candelabra.combinations(tensor, r, replaced), numpy.array(list(choose(array, r)), "int64").reshape(-1, r))
+            same(
+                candelabra.combinations(tensor, r, replaced),
+                numpy.array(list(choose(array, r)), "int64").reshape(-1, r),
+            )
     same(candelabra.vander(tensor, 4), numpy.vander(array, 4))
     grids = candelabra.meshgrid([tensor for tensor, _ in arrays], indexing="xy")
     for grid, expected in zip(grids, numpy.meshgrid(*(array for _, array in arrays), indexing="xy"), strict=True):
@@ -201,7 +211,9 @@ def test_products_of_sets(data, seed, layout):
 def test_places_in_a_row(data, shape, seed):
     count = numpy.prod(shape)
     places = numpy.random.default_rng(seed).integers(0, count, data.draw(st.sampled_from([(), (4,), (2, 3), (0,)])))
-    for made, wanted in zip(candelabra.unravel_index(ours(places), tuple(shape)), numpy.unravel_index(places, shape), strict=True):
+    for made, wanted in zip(
+        candelabra.unravel_index(ours(places), tuple(shape)), numpy.unravel_index(places, shape), strict=True
+    ):
         same(made, wanted)
     rows, columns, offset = shape[0], shape[-1], data.draw(st.integers(-3, 3))
     same(candelabra.tril_indices(rows, columns, offset), numpy.array(numpy.tril_indices(rows, offset, columns)))

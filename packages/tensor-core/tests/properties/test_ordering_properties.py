@@ -1,4 +1,6 @@
-"""Order statistics, sorting, searching, sets and histograms against NumPy, over random shapes, layouts and dtypes."""
+"""Order statistics, sorting, searching, sets and histograms against NumPy, over random shapes,
+layouts and dtypes.
+"""
 
 import warnings
 
@@ -158,7 +160,9 @@ def test_running_extremes(name, data, shape, layout, seed):
 @FEW
 @given(data=st.data(), shape=shapes, layout=layouts, seed=seeds, scale=st.sampled_from([1, 30, 1e3]))
 def test_logcumsumexp(data, shape, layout, seed, scale):
-    """Also of numbers of which one drowns all before it, with the kernel and with the decomposition."""
+    """Also of numbers of which one drowns all before it, with the kernel and with the
+    decomposition.
+    """
     dtypes = ["float64", "float32", "complex128", "bfloat16", "float16"]
     tensor, array, dim = drawn(data, shape, layout, seed, dtypes if scale == 1 else dtypes[:1])
     tensor, array = tensor * scale, array * scale
@@ -173,7 +177,12 @@ def test_logcumsumexp(data, shape, layout, seed, scale):
 
 def test_logcumsumexp_of_what_is_not_finite():
     infinite = float("inf")
-    rows = [[-infinite, -infinite, 1, 1], [0, infinite, 5, infinite], [1, float("nan"), 2, 3], [-infinite, -1000, 1000, -infinite]]
+    rows = [
+        [-infinite, -infinite, 1, 1],
+        [0, infinite, 5, infinite],
+        [1, float("nan"), 2, 3],
+        [-infinite, -1000, 1000, -infinite],
+    ]
     with numpy.errstate(invalid="ignore"):
         expected = numpy.logaddexp.accumulate(numpy.array(rows), 1)
     x = candelabra.tensor(rows, dtype=candelabra.float64)
@@ -249,7 +258,9 @@ def test_unique_consecutive(data, shape, layout, seed):
 
 
 @FEW
-@given(data=st.data(), shape=shapes, layout=layouts, seed=seeds, invert=st.booleans(), count=st.sampled_from([0, 1, 3, 70]))
+@given(
+    data=st.data(), shape=shapes, layout=layouts, seed=seeds, invert=st.booleans(), count=st.sampled_from([0, 1, 3, 70])
+)
 def test_isin(data, shape, layout, seed, invert, count):
     tensor, array, _ = drawn(data, shape, layout, seed)
     others = numpy.random.default_rng(seed).integers(0, 4, count)
@@ -278,7 +289,9 @@ def test_bincount(data, seed, count, least, step):
 @FEW
 @given(data=st.data(), shape=shapes, layout=layouts, seed=seeds, bins=st.integers(1, 7))
 def test_histc(data, shape, layout, seed, bins):
-    tensor, array = pair(numpy.random.default_rng(seed), data.draw(st.sampled_from(["float64", "float32"])), shape, layout)
+    tensor, array = pair(
+        numpy.random.default_rng(seed), data.draw(st.sampled_from(["float64", "float32"])), shape, layout
+    )
     # no number is where two bins meet: to which of them it belongs is a matter of rounding
     tensor, array = (tensor * 8).round() / 8 + 1 / 64, numpy.round(array * 8) / 8 + array.dtype.type(1 / 64)
     for between in ((-2, 2), (0, 1.5), (-8, 8)):

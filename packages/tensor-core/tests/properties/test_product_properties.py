@@ -1,4 +1,6 @@
-"""Norms, distances, contractions and renormalization against NumPy and SciPy, over random shapes, layouts and dtypes."""
+"""Norms, distances, contractions and renormalization against NumPy and SciPy, over random shapes,
+layouts and dtypes.
+"""
 
 import numpy
 import pytest
@@ -80,7 +82,9 @@ def test_matrix_norm(data, shape, layout, seed, keepdim):
 @FEW
 @given(data=st.data(), shape=shapes, layout=layouts, seed=seeds, largest=st.sampled_from([0.0, 0.5, 2.0, 50.0]))
 def test_renorm(data, shape, layout, seed, largest):
-    """Slices whose norm is greater are scaled down, the others left alone; the 1e-7 in the quotient is PyTorch's."""
+    """Slices whose norm is greater are scaled down, the others left alone; the 1e-7 in the quotient
+    is PyTorch's.
+    """
     assume(len(shape) >= 2)
     tensor, array = drawn(data, shape, layout, seed, ["float64", "float32", "complex128"])
     dim = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -117,7 +121,11 @@ def test_cdist(data, seed, rows, others, features):
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda x: candelabra.cdist(x, x, compute_mode="fast"), ValueError, "fast is not a valid value for compute_mode"),
+        (
+            lambda x: candelabra.cdist(x, x, compute_mode="fast"),
+            ValueError,
+            "fast is not a valid value for compute_mode",
+        ),
         (lambda x: candelabra.cdist(x, x, -1.0), RuntimeError, "only supports non-negative p values"),
         (lambda x: candelabra.cdist(x.long(), x), RuntimeError, "floating-point dtypes, X1 got"),
         (lambda x: candelabra.cdist(x, x.to(candelabra.complex64)), RuntimeError, "floating-point dtypes, X2 got"),

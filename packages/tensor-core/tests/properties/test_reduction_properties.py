@@ -1,4 +1,6 @@
-"""Every reduction, scan, sorting and indexing operator along a dimension, against NumPy, over random shapes and layouts."""
+"""Every reduction, scan, sorting and indexing operator along a dimension, against NumPy, over
+random shapes and layouts.
+"""
 
 import warnings
 
@@ -82,7 +84,9 @@ def test_reduction(name, data, shape, layout, seed, keepdim):
     if name == "median":
         made = made.values
     for ours, wanted in zip(
-        made if isinstance(made, tuple) else (made,), expected if isinstance(expected, tuple) else (expected,), strict=True
+        made if isinstance(made, tuple) else (made,),
+        expected if isinstance(expected, tuple) else (expected,),
+        strict=True,
     ):
         same(ours, numpy.asarray(wanted))
 
@@ -149,7 +153,9 @@ def test_along_a_dimension(data, shape, layout, seed, count):
     numpy.add.at(expected, places, numpy.moveaxis(source, dim, 0))
     same(added, numpy.moveaxis(expected, 0, dim))
     scattered, expected = (
-        tensor.scatter_add(dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape), candelabra.tensor(source)),
+        tensor.scatter_add(
+            dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape), candelabra.tensor(source)
+        ),
         array.copy(),
     )
     at = list(numpy.indices(grid.shape))

@@ -1,4 +1,6 @@
-"""Running sums, products and extrema of inputs that lie in other orders than their results, with lengths around those of registers."""
+"""Running sums, products and extrema of inputs that lie in other orders than their results, with
+lengths around those of registers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Taking from and putting at positions, and combining what comes to one place, against loops over NumPy arrays."""
+"""Taking from and putting at positions, and combining what comes to one place, against loops over
+NumPy arrays.
+"""
 
 import math
 
@@ -96,7 +98,11 @@ def test_index_reduce(reduce, data, shape, layout, seed, include_self):
     where = [(*at[:axis], int(places[at[axis]]), *at[axis + 1 :]) for at in numpy.ndindex(*source_shape)]
     expected = put_together(array, where, list(source_array.reshape(-1)), reduce, include_self)
     index = ours(places, data.draw(st.sampled_from(["int64", "int32"])))
-    same(candelabra.index_reduce(tensor, dim, index, source, reduce, include_self=include_self), expected, tolerance(tensor))
+    same(
+        candelabra.index_reduce(tensor, dim, index, source, reduce, include_self=include_self),
+        expected,
+        tolerance(tensor),
+    )
     made = tensor.clone()
     made.index_reduce_(dim, index, source, reduce, include_self=include_self)
     same(made, expected, tolerance(tensor))
@@ -129,18 +135,25 @@ def test_scatter(data, shape, layout, seed):
 @FEW
 @given(data=st.data(), shape=shapes, layout=layouts, seed=seeds)
 def test_take_along_dim(data, shape, layout, seed):
-    """Sizes of one are expanded on both sides; without a dimension, the index is into the elements in a row."""
+    """Sizes of one are expanded on both sides; without a dimension, the index is into the elements
+    in a row.
+    """
     tensor, array, dim = drawn(data, shape, layout, seed, WITH_COMPLEX)
     random = numpy.random.default_rng(seed)
     axis = dim % len(shape)
-    sizes = [data.draw(st.integers(0, 3)) if d == axis else data.draw(st.sampled_from([1, n])) for d, n in enumerate(shape)]
+    sizes = [
+        data.draw(st.integers(0, 3)) if d == axis else data.draw(st.sampled_from([1, n])) for d, n in enumerate(shape)
+    ]
     assume(shape[axis] or 0 in sizes)
     grid = random.integers(-shape[axis], max(shape[axis], 1), sizes) if data.draw(st.booleans()) else None
     if grid is None or (grid < 0).any():  # NumPy counts from the end, PyTorch does not
         grid = random.integers(0, max(shape[axis], 1), sizes)
     widened = [n if d == axis else max(n, sizes[d]) if 0 not in (n, sizes[d]) else 0 for d, n in enumerate(shape)]
     full = numpy.broadcast_to(grid, [sizes[axis] if d == axis else n for d, n in enumerate(widened)])
-    same(candelabra.take_along_dim(tensor, ours(grid), dim), numpy.take_along_axis(numpy.broadcast_to(array, widened), full, axis))
+    same(
+        candelabra.take_along_dim(tensor, ours(grid), dim),
+        numpy.take_along_axis(numpy.broadcast_to(array, widened), full, axis),
+    )
     if array.size:
         flat = random.integers(0, array.size, data.draw(st.integers(0, 5)))
         same(candelabra.take_along_dim(tensor, ours(flat)), numpy.take_along_axis(array.reshape(-1), flat, 0))
@@ -156,7 +169,9 @@ def test_index_put(data, shape, layout, seed, accumulate):
     first = data.draw(st.integers(0, len(shape) - 1))
     last = data.draw(st.integers(first, len(shape) - 1))
     spread = data.draw(st.sampled_from([(), (1,), (4,), (2, 2), (0,)]))
-    arrays = [random.integers(-n, n, data.draw(st.sampled_from([spread, spread[-1:]]))) for n in shape[first : last + 1]]
+    arrays = [
+        random.integers(-n, n, data.draw(st.sampled_from([spread, spread[-1:]]))) for n in shape[first : last + 1]
+    ]
     keys = (*([slice(None)] * first), *arrays)
     indexed = array[keys].shape
     shrunk = indexed[data.draw(st.integers(0, len(indexed))) :]
@@ -245,7 +260,9 @@ def test_along_an_index(data, shape, layout, seed):
 @FEW
 @given(data=st.data(), shape=shapes, layout=layouts, seed=seeds)
 def test_views_with_other_elements(data, shape, layout, seed):
-    """select_scatter, slice_scatter, diagonal_scatter: a copy in which the part that the view shows is another."""
+    """select_scatter, slice_scatter, diagonal_scatter: a copy in which the part that the view shows
+    is another.
+    """
     tensor, array, dim = drawn(data, shape, layout, seed, WITH_COMPLEX)
     random = numpy.random.default_rng(seed)
     axis = dim % len(shape)

@@ -1,4 +1,6 @@
-"""What a special value gives does not depend on what is beside it: kernels take quick ways for blocks of ordinary numbers."""
+"""What a special value gives does not depend on what is beside it: kernels take quick ways for
+blocks of ordinary numbers.
+"""
 
 import numpy as np
 import pytest
@@ -49,12 +51,20 @@ def test_alone_and_beside_others(name, dtype):
         values = np.array(SPECIAL).astype(dtype)
     count = len(values)
     # degrees of polynomials are few and small: the time goes with them
-    few = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-45, 3e38] if "polynomial" not in name else [0.0, 1.0, 3.0, 6.0]
+    few = (
+        [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-45, 3e38]
+        if "polynomial" not in name
+        else [0.0, 1.0, 3.0, 6.0]
+    )
     seconds = np.array(few, dtype)
-    pairs = [np.repeat(values, len(seconds)), np.tile(seconds, count)][: tensors(name)] if tensors(name) == 2 else [values]
+    pairs = (
+        [np.repeat(values, len(seconds)), np.tile(seconds, count)][: tensors(name)] if tensors(name) == 2 else [values]
+    )
     beside = results(name, *(candelabra.tensor(column) for column in pairs))
     # each of them 40 times, which is more than any vector holds, and its row in a block of its own
     for i in range(len(pairs[0])):
-        alone = results(name, *(candelabra.full((40,), float(column[i]), dtype=getattr(candelabra, dtype)) for column in pairs))
+        alone = results(
+            name, *(candelabra.full((40,), float(column[i]), dtype=getattr(candelabra, dtype)) for column in pairs)
+        )
         for part, mixed in zip(alone, beside, strict=True):
             assert_same_bits(part, np.repeat(mixed[i : i + 1], 40))

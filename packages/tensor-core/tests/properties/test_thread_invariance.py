@@ -1,7 +1,7 @@
 """Every operator with a kernel gives the same bits on one, two and three threads.
 
-Operators that hand their work to a library are left out by name: how that library shares it among threads, and so the order in
-which it adds, is its own.
+Operators that hand their work to a library are left out by name: how that library shares it among
+threads, and so the order in which it adds, is its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def _tensors(results: Any) -> Iterator[Tensor]:
 
 def _bits(tensor: Tensor) -> bytes:
     """What is in memory, but for NaN, of which there are many."""
-    array = (tensor.to(candelabra.float32) if tensor.dtype == candelabra.bfloat16 else tensor).contiguous().numpy().copy()
+    array = (
+        (tensor.to(candelabra.float32) if tensor.dtype == candelabra.bfloat16 else tensor).contiguous().numpy().copy()
+    )
     if array.dtype.kind in "fc":
         array[np.isnan(array)] = np.nan
     return array.tobytes()
@@ -79,21 +81,29 @@ def test_operator(name: str) -> None:
                     break
             if seen:
                 assert seen[0], f"{name} returned no tensor"
-                assert seen[0] == seen[1] == seen[2], f"call {number} of {name} in {dtype} depends on the number of threads"
+                assert seen[0] == seen[1] == seen[2], (
+                    f"call {number} of {name} in {dtype} depends on the number of threads"
+                )
                 ran += 1
     assert ran, f"no dtype of {name} was tried"
 
 
 def _is_plain(name: str) -> bool:
-    """Whether it is an elementwise operator of floating-point tensors and nothing else; not a polynomial, which takes long of such numbers."""
-    elementwise = name in (*FAMILIES["elementwise"], *FAMILIES["special"]) and name not in RECIPES and "polynomial" not in name
+    """Whether it is an elementwise operator of floating-point tensors and nothing else; not a
+    polynomial, which takes long of such numbers.
+    """
+    elementwise = (
+        name in (*FAMILIES["elementwise"], *FAMILIES["special"]) and name not in RECIPES and "polynomial" not in name
+    )
     return elementwise and "float32" in (REFERENCES[name].dtypes if name in REFERENCES else DTYPES)
 
 
 @pytest.mark.usefixtures("_restored_threads")
 @pytest.mark.parametrize("name", [name for name in KERNELS if _is_plain(name)])
 def test_numbers_for_which_there_is_another_way(name: str) -> None:
-    """Infinities and large numbers here and there: those beside them in a block are others with each number of threads."""
+    """Infinities and large numbers here and there: those beside them in a block are others with
+    each number of threads.
+    """
     random = np.random.default_rng(1)
     tensors = []
     for _ in range(OPERATORS[name].schema.split(" ->")[0].split("*")[0].count("Tensor ")):

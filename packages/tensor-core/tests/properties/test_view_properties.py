@@ -1,4 +1,6 @@
-"""Every view and every operator that moves elements, against NumPy, over random shapes and layouts; views share memory."""
+"""Every view and every operator that moves elements, against NumPy, over random shapes and layouts;
+views share memory.
+"""
 
 import numpy
 import pytest
@@ -145,7 +147,9 @@ def test_indexing_expressions(data, shape, layout, seed):
             index.append(None)
         index.append(
             {
-                "slice": lambda size=size: slice(data.draw(st.integers(-size, size)), None, data.draw(st.integers(1, 2))),
+                "slice": lambda size=size: slice(
+                    data.draw(st.integers(-size, size)), None, data.draw(st.integers(1, 2))
+                ),
                 "all": lambda: slice(None),
                 "none": lambda: slice(None),
                 "number": lambda size=size: data.draw(st.integers(-size, size - 1)),
@@ -153,7 +157,8 @@ def test_indexing_expressions(data, shape, layout, seed):
             }[kind]()
         )
     lists = [entry for entry in index if isinstance(entry, list)]
-    # Lists of one length, beside each other, with no number among them: what NumPy and PyTorch mean by others differs in the order.
+    # Lists of one length, beside each other, with no number among them: what NumPy and PyTorch mean
+    # by others differs in the order.
     assume(len(lists) <= 1 or len({len(entry) for entry in lists}) == 1)
     assume(not (lists and any(isinstance(entry, int) for entry in index)))
     index = (*index, Ellipsis) if data.draw(st.booleans()) else tuple(index)

@@ -1,4 +1,6 @@
-"""Copies: between dtypes, strides and overlapping memory, against NumPy; layouts as PyTorch keeps them."""
+"""Copies: between dtypes, strides and overlapping memory, against NumPy; layouts as PyTorch keeps
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,19 @@ from hypothesis import strategies as st
 
 import candelabra
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.mark.parametrize("source", DTYPES)
@@ -89,7 +103,9 @@ def test_copy_of_overlapping_memory() -> None:
     np.testing.assert_array_equal(z.numpy(), np.arange(16).reshape(4, 4).T)
     z.copy_(z)
     np.testing.assert_array_equal(z.numpy(), np.arange(16).reshape(4, 4).T)
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
         candelabra.zeros(1, 3).expand(2, 3).copy_(candelabra.ones(2, 3))
 
 
@@ -185,7 +201,11 @@ def elsewhere() -> str:
 def test_to_another_device_and_back(elsewhere: str) -> None:
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = candelabra.tensor(array)
-    for view, reference in ((x, array), (x.permute(2, 0, 1), array.transpose(2, 0, 1)), (x[:, ::2, 1:], array[:, ::2, 1:])):
+    for view, reference in (
+        (x, array),
+        (x.permute(2, 0, 1), array.transpose(2, 0, 1)),
+        (x[:, ::2, 1:], array[:, ::2, 1:]),
+    ):
         there = view.to(elsewhere)
         assert str(there.device) == f"{elsewhere}:0" or str(there.device) == elsewhere
         np.testing.assert_array_equal(np.array(there.tolist()), reference)

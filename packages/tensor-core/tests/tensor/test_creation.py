@@ -1,4 +1,6 @@
-"""Tensors from Python data, from nothing and back to lists, against NumPy and PyTorch's rules of dtypes."""
+"""Tensors from Python data, from nothing and back to lists, against NumPy and PyTorch's rules of
+dtypes.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,19 @@ def test_default_dtype_is_what_floats_become() -> None:
         candelabra.set_default_dtype(before)
 
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -97,7 +111,12 @@ def test_floats_become_the_nearest(values: list[float]) -> None:
             expected = np.array(values).astype(name)
             np.testing.assert_array_equal(candelabra.tensor(values, dtype=getattr(candelabra, name)).numpy(), expected)
         singles = np.array(values).astype(np.float32)
-    bits = candelabra.tensor([float(v) for v in singles], dtype=candelabra.bfloat16).view(candelabra.int16).numpy().view(np.uint16)
+    bits = (
+        candelabra.tensor([float(v) for v in singles], dtype=candelabra.bfloat16)
+        .view(candelabra.int16)
+        .numpy()
+        .view(np.uint16)
+    )
     raw = singles.view(np.uint32).astype(np.uint64)
     rounded = ((raw + 0x7FFF + (raw >> 16 & 1)) >> 16).astype(np.uint16)
     finite = ~np.isnan(singles)
@@ -265,7 +284,9 @@ def test_arange_of_ints(start: int, end: int, step: int) -> None:
 
 
 def test_arange() -> None:
-    np.testing.assert_allclose(candelabra.arange(0, 1, 0.1, dtype=candelabra.float64).numpy(), np.arange(0, 1, 0.1), rtol=1e-15)
+    np.testing.assert_allclose(
+        candelabra.arange(0, 1, 0.1, dtype=candelabra.float64).numpy(), np.arange(0, 1, 0.1), rtol=1e-15
+    )
     assert candelabra.arange(2.5).tolist() == [0, 1, 2]
     assert candelabra.arange(2.5).dtype == candelabra.float32
     assert candelabra.arange(3, dtype=candelabra.int8).dtype == candelabra.int8
@@ -281,7 +302,9 @@ def test_arange() -> None:
 
 def test_linspace() -> None:
     np.testing.assert_allclose(candelabra.linspace(-1, 2, 7).numpy(), np.linspace(-1, 2, 7), rtol=1e-6)
-    np.testing.assert_allclose(candelabra.linspace(3, -3, 10, dtype=candelabra.float64).numpy(), np.linspace(3, -3, 10), rtol=1e-14)
+    np.testing.assert_allclose(
+        candelabra.linspace(3, -3, 10, dtype=candelabra.float64).numpy(), np.linspace(3, -3, 10), rtol=1e-14
+    )
     assert candelabra.linspace(0, 1, 1).tolist() == [0]
     assert candelabra.linspace(0, 1, 0).shape == (0,)
     with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
@@ -313,7 +336,8 @@ def test_sizes_given_as_tensors():
     assert x.view(candelabra.tensor(2), 3).shape == (2, 3) and x.view(2, candelabra.tensor(3)).shape == (2, 3)
 
 
-# ---- what the core takes without a step of Python, and what goes on to the functions behind the operators
+# ---- what the core takes without a step of Python, and what goes on to the functions behind the
+# operators
 
 
 @pytest.mark.parametrize(
@@ -407,5 +431,7 @@ def test_sizes_that_are_used_again_are_new():
 def test_to_returns_the_tensor_where_nothing_is_to_convert():
     x = candelabra.ones(2)
     assert x.to(candelabra.float32) is x and x.to("cpu") is x and x.to("cpu", candelabra.float32) is x and x.to(x) is x
-    assert x.to("cpu", candelabra.int32).dtype is candelabra.int32 and x.to(dtype=candelabra.int8).dtype is candelabra.int8
+    assert (
+        x.to("cpu", candelabra.int32).dtype is candelabra.int32 and x.to(dtype=candelabra.int8).dtype is candelabra.int8
+    )
     assert x.to(candelabra.float32, copy=True) is not x

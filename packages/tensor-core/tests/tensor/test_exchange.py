@@ -1,4 +1,6 @@
-"""Memory shared with NumPy, by DLPack and by the buffer protocol: values, aliasing, lifetime, errors."""
+"""Memory shared with NumPy, by DLPack and by the buffer protocol: values, aliasing, lifetime,
+errors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ def sample(name: str, *shape: int) -> np.ndarray:
     if name.startswith("complex"):
         numbers = numbers + 1j * numbers[::-1]
     return (
-        (numbers > 0) if name == "bool" else numbers.astype(DTYPES[name]) if name != "uint8" else np.abs(numbers).astype(np.uint8)
+        (numbers > 0)
+        if name == "bool"
+        else numbers.astype(DTYPES[name])
+        if name != "uint8"
+        else np.abs(numbers).astype(np.uint8)
     )
 
 
@@ -112,7 +118,9 @@ def test_from_numpy_errors() -> None:
         candelabra.from_numpy([1])
     with pytest.raises(ValueError, match="At least one stride in the given numpy array is negative"):
         candelabra.from_numpy(np.arange(3)[::-1])
-    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.*The only supported types are: float64"):
+    with pytest.raises(
+        TypeError, match="can't convert np.ndarray of type numpy.*The only supported types are: float64"
+    ):
         candelabra.from_numpy(np.arange(3, dtype=np.longdouble))
     for array in (np.array(["a"]), np.array([object()]), np.array([1], "M8[s]"), np.zeros(1, [("a", "i4")])):
         with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy"):

@@ -17,9 +17,12 @@ SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=4)
 def reference_keys(array: np.ndarray, key: tuple) -> tuple[tuple, tuple]:
     """NumPy keys to be applied one after the other.
 
-    PyTorch takes ints in a mixed key as basic parts, NumPy as arrays; applying the basic parts first makes NumPy agree.
+    PyTorch takes ints in a mixed key as basic parts, NumPy as arrays; applying the basic parts
+    first makes NumPy agree.
     """
-    taken = sum(0 if k is None or k is Ellipsis else k.ndim if isinstance(k, np.ndarray) and k.dtype == bool else 1 for k in key)
+    taken = sum(
+        0 if k is None or k is Ellipsis else k.ndim if isinstance(k, np.ndarray) and k.dtype == bool else 1 for k in key
+    )
     basic: list[Any] = []
     advanced: list[Any] = []
     for k in key if any(k is Ellipsis for k in key) else (*key, Ellipsis):
@@ -65,12 +68,19 @@ def keys(draw: st.DrawFn, sizes: list[int], advanced: bool) -> tuple:
             key.append(draw(st.integers(-size, size - 1)))
         elif kind == "array":
             used = shape if size else (0,)
-            values = draw(st.lists(st.integers(-size, max(size - 1, 0)), min_size=int(np.prod(used)), max_size=int(np.prod(used))))
+            values = draw(
+                st.lists(st.integers(-size, max(size - 1, 0)), min_size=int(np.prod(used)), max_size=int(np.prod(used)))
+            )
             # an array of one row or column broadcasts with the others
             key.append(np.array(values, np.int64).reshape(used))
         else:
             # two dimensions where the next one follows and is not behind the ellipsis
-            wide = position + 1 < len(dims) and dims[position + 1] == dim + 1 and position + 1 != skip_at and draw(st.booleans())
+            wide = (
+                position + 1 < len(dims)
+                and dims[position + 1] == dim + 1
+                and position + 1 != skip_at
+                and draw(st.booleans())
+            )
             mask_sizes = sizes[dim : dim + 2] if wide else [size]
             total = int(np.prod(mask_sizes))
             bits = draw(st.lists(st.booleans(), min_size=total, max_size=total))
@@ -222,7 +232,14 @@ def test_views_are_written_through() -> None:
 
 def test_every_write_is_counted_once() -> None:
     x = candelabra.zeros(3, 4)
-    for key, value in [(0, 1.0), ((0, 0), 1.0), (slice(1, 2), candelabra.ones(4)), ([0, 1], 2.0), (x > 1, 0.0), (Ellipsis, 3.0)]:
+    for key, value in [
+        (0, 1.0),
+        ((0, 0), 1.0),
+        (slice(1, 2), candelabra.ones(4)),
+        ([0, 1], 2.0),
+        (x > 1, 0.0),
+        (Ellipsis, 3.0),
+    ]:
         before = x._version
         x[key] = value
         assert x._version == before + 1, key
@@ -265,7 +282,11 @@ ERRORS = {
     "float list": (lambda x: x[[1.5]], IndexError, "must be long, int, byte or bool tensors"),
     "float tensor": (lambda x: x[candelabra.ones(2)], IndexError, "must be long, int, byte or bool tensors"),
     "ellipses": (lambda x: x[..., ...], IndexError, "single ellipsis"),
-    "mask": (lambda x: x[candelabra.ones(2, dtype=candelabra.bool)], IndexError, r"The shape of the mask \[2\] at index 0"),
+    "mask": (
+        lambda x: x[candelabra.ones(2, dtype=candelabra.bool)],
+        IndexError,
+        r"The shape of the mask \[2\] at index 0",
+    ),
     "list range": (lambda x: x[[0, 7]], IndexError, "out of bounds"),
     "shapes": (lambda x: x[[0, 1], [0, 1, 2]], IndexError, "could not be broadcast together"),
     "object": (lambda x: x[object()], IndexError, "only integers, slices"),

@@ -1,4 +1,6 @@
-"""Combining at positions, unique slices, searching with a sorter, covariance with weights, quantiles without NaN, complex draws."""
+"""Combining at positions, unique slices, searching with a sorter, covariance with weights,
+quantiles without NaN, complex draws.
+"""
 
 import numpy
 import pytest
@@ -18,7 +20,9 @@ def test_index_reduce(reduce, include_self):
     expected = x.copy()
     for i in set(index):
         rows = list(source[index == i]) + ([x[i]] if include_self else [])
-        expected[i] = {"prod": numpy.prod, "mean": numpy.mean, "amax": numpy.max, "amin": numpy.min}[reduce](rows, axis=0)
+        expected[i] = {"prod": numpy.prod, "mean": numpy.mean, "amax": numpy.max, "amin": numpy.min}[reduce](
+            rows, axis=0
+        )
     numpy.testing.assert_allclose(made.numpy(), expected)
     with pytest.raises(RuntimeError, match="one of prod, mean, amax or amin"):
         candelabra.index_reduce(candelabra.ones(2), 0, candelabra.tensor([0]), candelabra.ones(1), "sum")
@@ -30,7 +34,9 @@ def test_unique_slices(dim):
     values, inverse, counts = candelabra.unique(candelabra.tensor(x), return_inverse=True, return_counts=True, dim=dim)
     expected = numpy.unique(x, return_inverse=True, return_counts=True, axis=dim)
     assert numpy.array_equal(values.numpy(), expected[0])
-    assert numpy.array_equal(inverse.numpy(), expected[1].reshape(-1)) and numpy.array_equal(counts.numpy(), expected[2])
+    assert numpy.array_equal(inverse.numpy(), expected[1].reshape(-1)) and numpy.array_equal(
+        counts.numpy(), expected[2]
+    )
     runs = candelabra.unique_consecutive(candelabra.tensor([[1, 1], [1, 1], [0, 2], [1, 1]]), dim=0, return_counts=True)
     assert runs[0].tolist() == [[1, 1], [0, 2], [1, 1]] and runs[1].tolist() == [2, 1, 1]
     with pytest.raises(RuntimeError, match="0 sized dimensions"):
@@ -41,7 +47,9 @@ def test_searchsorted_with_a_sorter():
     x, values = RANDOM.standard_normal((3, 7)), RANDOM.standard_normal((3, 4))
     sorter = numpy.argsort(x, -1)
     for side in ("left", "right"):
-        made = candelabra.searchsorted(candelabra.tensor(x), candelabra.tensor(values), sorter=candelabra.tensor(sorter), side=side)
+        made = candelabra.searchsorted(
+            candelabra.tensor(x), candelabra.tensor(values), sorter=candelabra.tensor(sorter), side=side
+        )
         expected = [numpy.searchsorted(a, v, side, s) for a, v, s in zip(x, values, sorter, strict=True)]
         assert numpy.array_equal(made.numpy(), expected)
     out = candelabra.empty(0, dtype=candelabra.int32)
@@ -103,7 +111,9 @@ def test_complex_draws():
     x = candelabra.randn(40000, dtype=candelabra.complex128).numpy()
     assert abs(x.real.var() - 0.5) < 0.02 and abs(x.imag.var() - 0.5) < 0.02 and abs((x.real * x.imag).mean()) < 0.02
     y = candelabra.rand(40000, dtype=candelabra.complex64).numpy()
-    assert abs(y.real.mean() - 0.5) < 0.02 and abs(y.imag.mean() - 0.5) < 0.02 and y.real.min() >= 0 and y.imag.max() < 1
+    assert (
+        abs(y.real.mean() - 0.5) < 0.02 and abs(y.imag.mean() - 0.5) < 0.02 and y.real.min() >= 0 and y.imag.max() < 1
+    )
 
 
 def test_ranges_of_whole_numbers_from_fractions():

@@ -114,7 +114,9 @@ def test_new_takes_dtype_and_device_of_the_tensor():
         x.new(candelabra.ones(1))
 
 
-@pytest.mark.parametrize("wanted", [candelabra.LongTensor, "candelabra.LongTensor", "torch.LongTensor", candelabra.int64])
+@pytest.mark.parametrize(
+    "wanted", [candelabra.LongTensor, "candelabra.LongTensor", "torch.LongTensor", candelabra.int64]
+)
 def test_type_converts(wanted):
     assert candelabra.tensor([1.5]).type(wanted).tolist() == [1]
     assert candelabra.tensor([1.5]).type(wanted).dtype is candelabra.int64

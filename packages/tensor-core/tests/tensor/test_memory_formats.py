@@ -74,7 +74,9 @@ def test_convolution_of_volumes_in_channels_last():
     rng = numpy.random.default_rng(0)
     x, w = (candelabra.from_numpy(rng.standard_normal(shape)) for shape in ((2, 3, 4, 4, 4), (5, 3, 2, 2, 2)))
     plain = candelabra.conv3d(x, w)
-    turned = candelabra.conv3d(x.to(memory_format=candelabra.channels_last_3d), w.to(memory_format=candelabra.channels_last_3d))
+    turned = candelabra.conv3d(
+        x.to(memory_format=candelabra.channels_last_3d), w.to(memory_format=candelabra.channels_last_3d)
+    )
     windows = numpy.lib.stride_tricks.sliding_window_view(x.numpy(), (2, 2, 2), axis=(2, 3, 4))
     expected = numpy.einsum("ncxyzijk,ocijk->noxyz", windows, w.numpy())
     numpy.testing.assert_allclose(plain.numpy(), expected, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Methods that old programs call, the order of dimensions in memory, storages' bytes, files as memory."""
+"""Methods that old programs call, the order of dimensions in memory, storages' bytes, files as
+memory.
+"""
 
 import copy
 import pickle
@@ -33,7 +35,12 @@ def test_resize_in_place_in_a_memory_format():
     assert x.stride() == (12, 1, 6, 3) and x.is_contiguous(memory_format=candelabra.channels_last)
     template = candelabra.ones(1, 3, 2, 2).to(memory_format=candelabra.channels_last)
     assert candelabra.arange(12).resize_as_(template).stride() == (12, 4, 2, 1)
-    assert candelabra.arange(12).resize_as_(template, memory_format=candelabra.preserve_format).stride() == (12, 1, 6, 3)
+    assert candelabra.arange(12).resize_as_(template, memory_format=candelabra.preserve_format).stride() == (
+        12,
+        1,
+        6,
+        3,
+    )
     with pytest.raises(RuntimeError, match="rank 4"):
         candelabra.arange(4).resize_(2, 2, memory_format=candelabra.channels_last)
     with pytest.raises(RuntimeError, match="preserve_format"):
@@ -130,7 +137,12 @@ def test_bytes_of_a_storage():
     assert copied.fill_(5) is copied and x.tolist() == [7, 2, 3]
     assert storage.copy_(copied) is storage and x.tolist() == [5, 5, 5]
     assert storage.untyped() is storage and storage.cpu() is storage
-    assert (storage.element_size(), storage.get_device(), storage.is_shared(), storage.is_pinned()) == (1, -1, False, False)
+    assert (storage.element_size(), storage.get_device(), storage.is_shared(), storage.is_pinned()) == (
+        1,
+        -1,
+        False,
+        False,
+    )
     assert (storage.is_cuda, storage.is_sparse, storage.resizable) == (False, False, False)
     with pytest.raises(RuntimeError, match="expected a storage of 3 bytes, but got one of 1"):
         storage.copy_(storage[:1])

@@ -1,4 +1,6 @@
-"""Names of sparse, quantized and nested tensors say what is not there; those that mean something for dense ones work."""
+"""Names of sparse, quantized and nested tensors say what is not there; those that mean something
+for dense ones work.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Tensors print as PyTorch prints them. The expected texts were made by PyTorch 2.13, its name replaced by ours."""
+"""Tensors print as PyTorch prints them. The expected texts were made by PyTorch 2.13, its name
+replaced by ours.
+"""
 
 import time
 
@@ -27,7 +29,10 @@ CASES = {
     "whole complex": ("c.tensor([[1 + 2j], [0 - 1j]])", ("tensor([[1.+2.j],\n        [0.-1.j]])")),
     "complex128": ("c.tensor([1.5 + 2j], dtype=c.complex128)", "tensor([1.5000+2.j], dtype=candelabra.complex128)"),
     "complex zero-dimensional": ("c.tensor(1e-9 + 1e9j)", "tensor(1.0000e-09+1.0000e+09j)"),
-    "nan and infinities": ("c.tensor([float('nan'), float('inf'), -float('inf'), 1.0])", "tensor([nan, inf, -inf, 1.])"),
+    "nan and infinities": (
+        "c.tensor([float('nan'), float('inf'), -float('inf'), 1.0])",
+        "tensor([nan, inf, -inf, 1.])",
+    ),
     "nan with decimals": ("c.tensor([float('nan'), 1.5, 10.25])", "tensor([    nan,  1.5000, 10.2500])"),
     "only nan": ("c.tensor([float('nan'), 0.0])", "tensor([nan, 0.])"),
     "scientific by range": ("c.tensor([1e-3, 1e3])", "tensor([1.0000e-03, 1.0000e+03])"),
@@ -206,7 +211,9 @@ CASES = {
     ),
     "suffix on a line of its own": (
         "c.ones(13, dtype=c.float64, requires_grad=True)",
-        ("tensor([1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1.],\n       dtype=candelabra.float64, requires_grad=True)"),
+        (
+            "tensor([1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1.],\n       dtype=candelabra.float64, requires_grad=True)"
+        ),
     ),
     "suffix at the edge": (
         "c.ones(14, requires_grad=True)",
@@ -250,7 +257,9 @@ OPTIONS = {
     "linewidth": (
         "linewidth=30",
         "c.arange(20)",
-        ("tensor([ 0,  1,  2,  3,  4,\n         5,  6,  7,  8,  9,\n        10, 11, 12, 13, 14,\n        15, 16, 17, 18, 19])"),
+        (
+            "tensor([ 0,  1,  2,  3,  4,\n         5,  6,  7,  8,  9,\n        10, 11, 12, 13, 14,\n        15, 16, 17, 18, 19])"
+        ),
     ),
     "short": ("profile='short'", "c.arange(2000) / 3", "tensor([0.00e+00, 3.33e-01,  ..., 6.66e+02, 6.66e+02])"),
     "full": (

@@ -1,7 +1,9 @@
-"""Type promotion: every pair of dtypes, with and without dimensions, and numbers, against PyTorch's results.
+"""Type promotion: every pair of dtypes, with and without dimensions, and numbers, against PyTorch's
+results.
 
-The tables were printed by ``torch.result_type`` and ``torch.can_cast`` of PyTorch 2.13. It has a complex32 where the tables say
-``c8`` for half-precision tensors and complex operands without dimensions; Candelabra has no such dtype and takes complex64.
+The tables were printed by ``torch.result_type`` and ``torch.can_cast`` of PyTorch 2.13. It has a
+complex32 where the tables say ``c8`` for half-precision tensors and complex operands without
+dimensions; Candelabra has no such dtype and takes complex64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Tensors as Python objects: formatting, resizing, elementwise Python functions, attributes and questions."""
+"""Tensors as Python objects: formatting, resizing, elementwise Python functions, attributes and
+questions.
+"""
 
 from __future__ import annotations
 

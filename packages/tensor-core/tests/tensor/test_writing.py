@@ -1,4 +1,6 @@
-"""What writing to a tensor may mean: overlapping ones, numbers that do not fit, refusals that leave everything as it was."""
+"""What writing to a tensor may mean: overlapping ones, numbers that do not fit, refusals that leave
+everything as it was.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_assignment_to_windows() -> None:
 def test_the_value_that_an_expanded_tensor_is_filled_with_is_converted() -> None:
     base = candelabra.zeros(1, dtype=candelabra.int64)
     with pytest.warns(UserWarning, match=DEPRECATED):
-        base.expand(3).masked_fill_(candelabra.tensor([True, False, True]), candelabra.tensor(3, dtype=candelabra.int32))
+        base.expand(3).masked_fill_(
+            candelabra.tensor([True, False, True]), candelabra.tensor(3, dtype=candelabra.int32)
+        )
     assert base.tolist() == [3]
 
 
@@ -74,7 +78,9 @@ def test_writing_apart_elements_of_interleaved_rows() -> None:
 def test_writing_to_elements_that_meet_is_refused() -> None:
     base = candelabra.zeros(9)
     for sizes, strides in (((4, 2), (1, 3)), ((2, 2), (1, 1)), ((3,), (0,)), ((2, 2, 2), (1, 2, 3))):
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        with pytest.raises(
+            RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+        ):
             base.as_strided(sizes, strides).add_(1)
     assert base.tolist() == [0.0] * 9
 
@@ -141,7 +147,9 @@ WRITE: dict[str, Callable[[Tensor, Any], Any]] = {
         (candelabra.float32, [3.4e38, float("nan")], [3.5e38, -1e300]),
     ],
 )
-def test_numbers_that_do_not_fit_are_refused(name: str, dtype: candelabra.dtype, fits: list[Any], others: list[Any]) -> None:
+def test_numbers_that_do_not_fit_are_refused(
+    name: str, dtype: candelabra.dtype, fits: list[Any], others: list[Any]
+) -> None:
     for number in fits:
         WRITE[name](candelabra.ones(2, dtype=dtype), number)
     for number in others:

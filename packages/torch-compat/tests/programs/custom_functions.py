@@ -1,4 +1,6 @@
-"""Functions with gradients of one's own: saved tensors, several results, a straight-through estimate, double backward, gradcheck, checkpointing."""
+"""Functions with gradients of one's own: saved tensors, several results, a straight-through
+estimate, double backward, gradcheck, checkpointing.
+"""
 
 import torch
 from torch import nn

@@ -1,4 +1,6 @@
-"""A DCGAN on small images: transposed convolutions, batch norm, BCEWithLogits, spectral norm, EMA of the generator by AveragedModel."""
+"""A DCGAN on small images: transposed convolutions, batch norm, BCEWithLogits, spectral norm, EMA
+of the generator by AveragedModel.
+"""
 
 import torch
 import torch.nn as nn

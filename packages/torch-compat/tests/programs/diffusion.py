@@ -1,4 +1,6 @@
-"""A denoising diffusion model of points on two rings, with an exponential moving average of the weights."""
+"""A denoising diffusion model of points on two rings, with an exponential moving average of the
+weights.
+"""
 
 import copy
 import math
@@ -20,7 +22,9 @@ def rings(n):
 class TimeEmbedding(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.register_buffer("frequencies", torch.exp(-math.log(1e4) * torch.arange(width // 2) / (width // 2)), persistent=False)
+        self.register_buffer(
+            "frequencies", torch.exp(-math.log(1e4) * torch.arange(width // 2) / (width // 2)), persistent=False
+        )
 
     def forward(self, t):
         angles = t.float()[:, None] * self.frequencies
@@ -32,7 +36,9 @@ class Denoiser(nn.Module):
         super().__init__()
         self.time = nn.Sequential(TimeEmbedding(width), nn.Linear(width, width), nn.SiLU())
         self.first = nn.Linear(2, width)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.Mish()) for _ in range(3))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.Mish()) for _ in range(3)
+        )
         self.last = nn.Linear(width, 2)
         nn.init.zeros_(self.last.weight)
 

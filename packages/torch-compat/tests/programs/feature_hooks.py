@@ -1,4 +1,6 @@
-"""Hooks: features from the middle of a net, gradients in it (Grad-CAM), hooks of tensors, frozen layers and a new head."""
+"""Hooks: features from the middle of a net, gradients in it (Grad-CAM), hooks of tensors, frozen
+layers and a new head.
+"""
 
 import functools
 
@@ -54,11 +56,16 @@ for _ in range(60):
 assert loss.item() < 0.2, loss
 
 features = FeatureExtractor(model, ["layer1", "layer2.0"])(x)
-assert {name: tuple(value.shape) for name, value in features.items()} == {"layer1": (32, 8, 10, 10), "layer2.0": (32, 8, 10, 10)}
+assert {name: tuple(value.shape) for name, value in features.items()} == {
+    "layer1": (32, 8, 10, 10),
+    "layer2.0": (32, 8, 10, 10),
+}
 
 activations, gradients = {}, {}
 first = model.layer2.register_forward_hook(lambda module, inputs, output: activations.update(value=output))
-second = model.layer2.register_full_backward_hook(lambda module, grad_input, grad_output: gradients.update(value=grad_output[0]))
+second = model.layer2.register_full_backward_hook(
+    lambda module, grad_input, grad_output: gradients.update(value=grad_output[0])
+)
 x = torch.zeros(1, 1, 10, 10)
 x[:, :, 1:4, 1:4] = 1.5
 model(x)[0, 1].backward()

@@ -1,4 +1,6 @@
-"""The forward-forward algorithm: each layer has its own loss and optimizer, and nothing is propagated back between layers."""
+"""The forward-forward algorithm: each layer has its own loss and optimizer, and nothing is
+propagated back between layers.
+"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,6 @@
-"""torch.func: an ensemble trained at once by vmap, gradients of each sample, Jacobians and Hessians, MAML's inner step, parametrizations, pruning."""
+"""torch.func: an ensemble trained at once by vmap, gradients of each sample, Jacobians and
+Hessians, MAML's inner step, parametrizations, pruning.
+"""
 
 import copy
 

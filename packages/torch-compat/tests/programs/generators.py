@@ -1,4 +1,6 @@
-"""A variational autoencoder and a generative adversarial net on points on a circle, and a siamese net that compares them."""
+"""A variational autoencoder and a generative adversarial net on points on a circle, and a siamese
+net that compares them.
+"""
 
 import math
 
@@ -36,7 +38,9 @@ history = []
 for _ in range(200):
     x = circle(128)
     recon, mu, logvar = vae(x)
-    loss = 20 * F.mse_loss(recon, x, reduction="sum") / 128 - 0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp()) / 128
+    loss = (
+        20 * F.mse_loss(recon, x, reduction="sum") / 128 - 0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp()) / 128
+    )
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -1,4 +1,6 @@
-"""A GPT with gradient accumulation, autocast, clipping, a schedule, and a checkpoint from which training goes on exactly."""
+"""A GPT with gradient accumulation, autocast, clipping, a schedule, and a checkpoint from which
+training goes on exactly.
+"""
 
 import contextlib
 import inspect
@@ -147,7 +149,9 @@ def run(steps, resume=None):
         scaler.update()
         optimizer.zero_grad(set_to_none=True)
         losses.append(2 * loss.item())
-    state = dict(model=model.state_dict(), optimizer=optimizer.state_dict(), generator=generator.get_state(), step=steps)
+    state = dict(
+        model=model.state_dict(), optimizer=optimizer.state_dict(), generator=generator.get_state(), step=steps
+    )
     return model, losses, state
 
 

@@ -1,4 +1,6 @@
-"""Nets on graphs: a convolution by the normalized adjacency matrix, attention over neighbours, and messages by index_add and scatter_reduce."""
+"""Nets on graphs: a convolution by the normalized adjacency matrix, attention over neighbours, and
+messages by index_add and scatter_reduce.
+"""
 
 import torch
 from torch import nn

@@ -1,4 +1,6 @@
-"""Hogwild: processes train one model in shared memory, without locks, each with its own optimizer."""
+"""Hogwild: processes train one model in shared memory, without locks, each with its own
+optimizer.
+"""
 
 import argparse
 

@@ -1,4 +1,6 @@
-"""A convolutional net on images made here, with a learning rate schedule, evaluation and a checkpoint."""
+"""A convolutional net on images made here, with a learning rate schedule, evaluation and a
+checkpoint.
+"""
 
 import argparse
 import os

@@ -1,4 +1,6 @@
-"""A convolutional net on images from a Dataset with transforms, read by DataLoader workers; SGD with momentum, StepLR, best model kept."""
+"""A convolutional net on images from a Dataset with transforms, read by DataLoader workers; SGD
+with momentum, StepLR, best model kept.
+"""
 
 import argparse
 import copy
@@ -134,7 +136,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "best.pth")
         torch.save(
-            {"epoch": args.epochs, "arch": "net", "state_dict": best, "best_acc1": best_acc, "optimizer": optimizer.state_dict()},
+            {
+                "epoch": args.epochs,
+                "arch": "net",
+                "state_dict": best,
+                "best_acc1": best_acc,
+                "optimizer": optimizer.state_dict(),
+            },
             path,
         )
         checkpoint = torch.load(path, map_location=device, weights_only=True)

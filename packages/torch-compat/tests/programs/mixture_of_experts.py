@@ -1,4 +1,6 @@
-"""A mixture of experts: gates by top-k of softmax, tokens gathered for each expert and scattered back, a loss that balances the load."""
+"""A mixture of experts: gates by top-k of softmax, tokens gathered for each expert and scattered
+back, a loss that balances the load.
+"""
 
 import torch
 import torch.nn as nn

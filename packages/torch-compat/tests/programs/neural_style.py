@@ -1,4 +1,6 @@
-"""Style transfer: an input is optimized by LBFGS so that features of a frozen net match, with losses as layers of a Sequential."""
+"""Style transfer: an input is optimized by LBFGS so that features of a frozen net match, with
+losses as layers of a Sequential.
+"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,6 @@
-"""REINFORCE with a Gaussian policy that learns to point, and with a Bernoulli one; entropy, independent dimensions, old log-probabilities (PPO)."""
+"""REINFORCE with a Gaussian policy that learns to point, and with a Bernoulli one; entropy,
+independent dimensions, old log-probabilities (PPO).
+"""
 
 from collections import deque
 

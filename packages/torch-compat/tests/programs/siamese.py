@@ -1,4 +1,6 @@
-"""Two twins of one net say whether two images show the same: shared weights, TripletMarginLoss with distances of one's own, CosineEmbeddingLoss."""
+"""Two twins of one net say whether two images show the same: shared weights, TripletMarginLoss with
+distances of one's own, CosineEmbeddingLoss.
+"""
 
 import torch
 import torch.nn as nn
@@ -35,7 +37,9 @@ class SiameseNetwork(nn.Module):
 
 labels = torch.randint(5, (400, 2))
 labels[::2, 1] = labels[::2, 0]
-loader = DataLoader(TensorDataset(draw(labels[:, 0]), draw(labels[:, 1]), (labels[:, 0] == labels[:, 1]).float()), 40, shuffle=True)
+loader = DataLoader(
+    TensorDataset(draw(labels[:, 0]), draw(labels[:, 1]), (labels[:, 0] == labels[:, 1]).float()), 40, shuffle=True
+)
 model = SiameseNetwork()
 optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)
 losses = []
@@ -52,7 +56,10 @@ assert sum(losses[-10:]) < 0.6 * sum(losses[:10]), (losses[:3], losses[-3:])
 
 for name, criterion in (
     ("triplet", nn.TripletMarginLoss(margin=0.5, swap=True)),
-    ("distance", nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: 1 - F.cosine_similarity(a, b), margin=0.5)),
+    (
+        "distance",
+        nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: 1 - F.cosine_similarity(a, b), margin=0.5),
+    ),
 ):
     net = SiameseNetwork()
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)

@@ -1,4 +1,6 @@
-"""Super-resolution: convolutions and a pixel shuffle, PSNR, orthogonal initialization with gains, interpolation as the baseline."""
+"""Super-resolution: convolutions and a pixel shuffle, PSNR, orthogonal initialization with gains,
+interpolation as the baseline.
+"""
 
 from math import log10
 
@@ -48,7 +50,11 @@ model.eval()
 with torch.no_grad():
     coarse, fine = images(16)
     psnr = 10 * log10(1 / criterion(model(coarse), fine).item())
-    plain = 10 * log10(1 / criterion(F.interpolate(coarse, scale_factor=2, mode="bicubic", align_corners=False), fine).item())
-assert torch.equal(F.pixel_unshuffle(F.pixel_shuffle(torch.arange(16.0).view(1, 4, 2, 2), 2), 2).flatten(), torch.arange(16.0))
+    plain = 10 * log10(
+        1 / criterion(F.interpolate(coarse, scale_factor=2, mode="bicubic", align_corners=False), fine).item()
+    )
+assert torch.equal(
+    F.pixel_unshuffle(F.pixel_shuffle(torch.arange(16.0).view(1, 4, 2, 2), 2), 2).flatten(), torch.arange(16.0)
+)
 assert psnr > plain, (psnr, plain)
 print("learned", psnr, plain)

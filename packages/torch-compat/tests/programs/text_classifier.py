@@ -1,4 +1,6 @@
-"""A bag of embeddings classifies sentences: a vocabulary made here, offsets in collate_fn, clipping, accuracy over batches."""
+"""A bag of embeddings classifies sentences: a vocabulary made here, offsets in collate_fn,
+clipping, accuracy over batches.
+"""
 
 import random
 from collections import Counter, OrderedDict

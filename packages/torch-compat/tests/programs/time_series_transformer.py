@@ -1,4 +1,6 @@
-"""An encoder and decoder transformer with masks forecasts waves; early stopping, HuberLoss, ReduceLROnPlateau, padding masks."""
+"""An encoder and decoder transformer with masks forecasts waves; early stopping, HuberLoss,
+ReduceLROnPlateau, padding masks.
+"""
 
 import math
 

@@ -1,4 +1,6 @@
-"""A small vision transformer: patches by a strided convolution, a class token, nn.TransformerEncoder, warm-up and cosine schedule."""
+"""A small vision transformer: patches by a strided convolution, a class token,
+nn.TransformerEncoder, warm-up and cosine schedule.
+"""
 
 import math
 
@@ -19,7 +21,9 @@ class ViT(nn.Module):
         layer = nn.TransformerEncoderLayer(
             width, heads, dim_feedforward=64, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
         )
-        self.encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(width, eps=1e-6), enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(
+            layer, depth, norm=nn.LayerNorm(width, eps=1e-6), enable_nested_tensor=False
+        )
         self.head = nn.Linear(width, classes)
 
     def forward(self, x):

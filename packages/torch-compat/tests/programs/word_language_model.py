@@ -1,4 +1,6 @@
-"""A word language model: an LSTM over a corpus cut into columns, truncated backpropagation, clipping by hand of the learning rate."""
+"""A word language model: an LSTM over a corpus cut into columns, truncated backpropagation,
+clipping by hand of the learning rate.
+"""
 
 import math
 
@@ -27,7 +29,9 @@ class RNNModel(nn.Module):
         if rnn_type in ["LSTM", "GRU"]:
             self.rnn = getattr(nn, rnn_type)(ninp, nhid, nlayers, dropout=dropout)
         else:
-            self.rnn = nn.RNN(ninp, nhid, nlayers, nonlinearity={"RNN_TANH": "tanh", "RNN_RELU": "relu"}[rnn_type], dropout=dropout)
+            self.rnn = nn.RNN(
+                ninp, nhid, nlayers, nonlinearity={"RNN_TANH": "tanh", "RNN_RELU": "relu"}[rnn_type], dropout=dropout
+            )
         self.decoder = nn.Linear(nhid, ntoken)
         if tie_weights:
             self.decoder.weight = self.encoder.weight

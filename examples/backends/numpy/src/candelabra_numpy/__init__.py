@@ -1,4 +1,6 @@
-"""Device type ``numpy``: the tensors live in ordinary memory, which the core allocates; the kernels are NumPy callables."""
+"""Device type ``numpy``: the tensors live in ordinary memory, which the core allocates; the kernels
+are NumPy callables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Factorizations of matrices, by LAPACK through NumPy and SciPy, one matrix of the batch after the other."""
+"""Factorizations of matrices, by LAPACK through NumPy and SciPy, one matrix of the batch after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Array = Any
 
 
 def routine(name: str, a: Array) -> Any:
-    """LAPACK's routine for the dtype of a matrix; those of Hermitian matrices are another name for real ones."""
+    """LAPACK's routine for the dtype of a matrix; those of Hermitian matrices are another name for
+    real ones.
+    """
     if a.dtype.kind != "c":
         name = name.replace("he", "sy").replace("un", "or")
     return lapack.get_lapack_funcs((name,), (a,))[0]

@@ -1,4 +1,6 @@
-"""Discrete Fourier transforms. NumPy's inverse divides by the number of points, which the operators leave to `scale`."""
+"""Discrete Fourier transforms. NumPy's inverse divides by the number of points, which the operators
+leave to `scale`.
+"""
 
 from __future__ import annotations
 

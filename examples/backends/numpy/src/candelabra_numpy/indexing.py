@@ -31,7 +31,9 @@ def gather(a: Array, dim: int, index: Array) -> Array:
 
 
 def _source(source: Array, index: Array) -> Array:
-    return source[tuple(slice(size) for size in index.shape)] if isinstance(source, np.ndarray) and source.ndim else source
+    return (
+        source[tuple(slice(size) for size in index.shape)] if isinstance(source, np.ndarray) and source.ndim else source
+    )
 
 
 @kernel("scatter")
@@ -117,7 +119,9 @@ def masked_fill(a: Array, mask: Array, value: Array) -> Array:
 def masked_scatter(a: Array, mask: Array, source: Array) -> Array:
     count = int(np.count_nonzero(mask))
     if source.size < count:
-        raise RuntimeError(f"masked_scatter: the mask has {count} true elements, the source only {source.size} elements")
+        raise RuntimeError(
+            f"masked_scatter: the mask has {count} true elements, the source only {source.size} elements"
+        )
     result = a.copy()
     result[mask] = source.reshape(-1)[:count]
     return result

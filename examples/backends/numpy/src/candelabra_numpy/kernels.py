@@ -16,7 +16,8 @@ KERNELS: dict[str, Callable[..., None]] = {}
 def array(value: Any) -> Any:
     """The NumPy array on a tensor's memory; tensors in lists too; anything else as it is.
 
-    NumPy has no bfloat16: what is returned of such a tensor is a copy in float32, which `store` rounds back.
+    NumPy has no bfloat16: what is returned of such a tensor is a copy in float32, which `store`
+    rounds back.
     """
     if isinstance(value, candelabra.Tensor):
         if value.dtype is candelabra.bfloat16:
@@ -48,12 +49,16 @@ def memory(value: Any) -> Any:
     """The arrays of tensors that are changed in place."""
     tensors = value if isinstance(value, tuple) else (value,)
     if any(tensor.dtype is candelabra.bfloat16 for tensor in tensors):
-        raise NotImplementedError("the numpy backend does not change bfloat16 in place, since NumPy has none; use float32")
+        raise NotImplementedError(
+            "the numpy backend does not change bfloat16 in place, since NumPy has none; use float32"
+        )
     return array(value)
 
 
 def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register ``f(*arguments) -> result`` under these operator names. It gets arrays; what it returns is written to the output."""
+    """Register ``f(*arguments) -> result`` under these operator names. It gets arrays; what it
+    returns is written to the output.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(out: Any, *arguments: Any, **keywords: Any) -> None:
@@ -75,8 +80,9 @@ def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def matrix_kernel(name: str, inner: tuple[int, ...] = (2,)) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``f(*arguments) -> results`` for one matrix; it is called for each of the batch.
 
-    `inner` has, for each of the tensors that come first, how many of its last dimensions are one item of the batch, which is the same
-    for all. A result that is None belongs to an output that nobody asked for.
+    `inner` has, for each of the tensors that come first, how many of its last dimensions are one
+    item of the batch, which is the same for all. A result that is None belongs to an output that
+    nobody asked for.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,6 @@
-"""Connectionist temporal classification (Graves et al. 2006), in logarithms of probabilities, one sequence after the other."""
+"""Connectionist temporal classification (Graves et al. 2006), in logarithms of probabilities, one
+sequence after the other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Array = Any
 def _sequences(
     scores: Array, targets: Array, times: Array, lengths: Array, blank: int
 ) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Number, scores of the states at each time, and the states: labels with blanks around them; and which may be skipped to."""
+    """Number, scores of the states at each time, and the states: labels with blanks around them;
+    and which may be skipped to.
+    """
     ends = np.cumsum(lengths)
     for i, (time, length) in enumerate(zip(times, lengths, strict=True)):
         labels = targets[i, :length] if targets.ndim == 2 else targets[ends[i] - length : ends[i]]
@@ -32,7 +36,9 @@ def _sequences(
 
 
 def _ways(scores: Array, skips: Array) -> Array:
-    """For each time and state, the logarithm of the probability of all ways to it (equations 6 and 7)."""
+    """For each time and state, the logarithm of the probability of all ways to it (equations 6 and
+    7).
+    """
     time, count = scores.shape
     ways = np.full((time, count), -np.inf, scores.dtype)
     if time:
@@ -45,7 +51,9 @@ def _ways(scores: Array, skips: Array) -> Array:
     return ways
 
 
-def _forward(outputs: Any, log_probs: Any, targets: Any, times: Any, lengths: Any, blank: int, zero_infinity: bool) -> None:
+def _forward(
+    outputs: Any, log_probs: Any, targets: Any, times: Any, lengths: Any, blank: int, zero_infinity: bool
+) -> None:
     losses, alphas = map(memory, outputs)
     alphas[...] = -np.inf
     with np.errstate(all="ignore"):
@@ -69,7 +77,9 @@ def _backward(
             if zero_infinity and np.isinf(known[i]):
                 continue
             # ways from a state to the end are ways to it, read backwards
-            skips_back = np.concatenate([skips[2:], [False, False]])[::-1] if len(states) > 2 else np.zeros(len(states), bool)
+            skips_back = (
+                np.concatenate([skips[2:], [False, False]])[::-1] if len(states) > 2 else np.zeros(len(states), bool)
+            )
             ways_from = _ways(scores[::-1, ::-1], skips_back)[::-1, ::-1]
             through = np.exp(ways_to[i, : len(scores), : len(states)] + ways_from - scores + known[i])
             part = np.exp(all_scores[: len(scores), i])

@@ -158,13 +158,23 @@ def _rprop(
     for i, p, g in _gradients(params, grads, 0, maximize):
         last, size = memory(before)[i], memory(sizes)[i]
         agreement = g * last
-        size[...] = np.clip(size * np.where(agreement > 0, eta_plus, np.where(agreement < 0, eta_minus, 1)), least, most)
+        size[...] = np.clip(
+            size * np.where(agreement > 0, eta_plus, np.where(agreement < 0, eta_minus, 1)), least, most
+        )
         last[...] = np.where(agreement < 0, 0, g)
         p -= ((last > 0) * 1.0 - (last < 0)) * size
 
 
 def _asgd(
-    _: None, params: Lists, grads: Lists, means: Lists, lambd: float, eta: float, mu: float, decay: float, maximize: bool
+    _: None,
+    params: Lists,
+    grads: Lists,
+    means: Lists,
+    lambd: float,
+    eta: float,
+    mu: float,
+    decay: float,
+    maximize: bool,
 ) -> None:
     for i, p, g in _gradients(params, grads, decay, maximize):
         mean = memory(means)[i]

@@ -1,4 +1,6 @@
-"""Pooling: every window as a list of positions in the flattened plane, then a reduction over the list."""
+"""Pooling: every window as a list of positions in the flattened plane, then a reduction over the
+list.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _windows(
 
 
 def _adaptive(sizes: Ints, outputs: Ints) -> Iterator[tuple[Ints, Array]]:
-    """Each output position with its share of the plane, neighbours overlapping where the sizes do not divide."""
+    """Each output position with its share of the plane, neighbours overlapping where the sizes do
+    not divide.
+    """
     for output in product(*map(range, outputs)):
         ranges = [range(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(output, sizes, outputs, strict=True)]
         yield output, np.ravel_multi_index(np.meshgrid(*ranges, indexing="ij"), sizes).ravel()
@@ -61,7 +65,9 @@ def _output_sizes(sizes: Ints, kernel_size: Ints, stride: Ints, padding: Ints, d
 
 
 @kernel("max_pool")
-def max_pool(a: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> tuple[Array, Array]:
+def max_pool(
+    a: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> tuple[Array, Array]:
     sizes = a.shape[2:]
     outputs = _output_sizes(sizes, kernel_size, stride, padding, dilation, ceil_mode)
     return _maxima(a, outputs, _windows(sizes, outputs, kernel_size, stride, padding, dilation))
@@ -103,7 +109,13 @@ def _divisors(
 
 @kernel("avg_pool")
 def avg_pool(
-    a: Array, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None
+    a: Array,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Array:
     sizes, dilation = a.shape[2:], (1,) * len(kernel_size)
     outputs = _output_sizes(sizes, kernel_size, stride, padding, dilation, ceil_mode)

@@ -1,5 +1,7 @@
-"""Random numbers: Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11), counted as
-docs/architecture.md says, so that a seed gives the same numbers here as on every other backend."""
+"""Random numbers: Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2,
+3", SC'11), counted as docs/architecture.md says, so that a seed gives the same numbers here as on
+every other backend.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _32 = np.uint64(32)
 
 
 def blocks(seed: int, first: int, count: int) -> Array:
-    """`count` blocks of four 32-bit words from counter `first` on: an array of shape (count, 4), dtype uint64."""
+    """`count` blocks of four 32-bit words from counter `first` on: an array of shape (count, 4),
+    dtype uint64.
+    """
     counter = np.uint64(first & (2**64 - 1)) + np.arange(count, dtype=np.uint64)
     c0, c1 = counter & _LOW, counter >> _32
     c2, c3 = np.zeros_like(c0), np.zeros_like(c0)

@@ -1,4 +1,6 @@
-"""Reductions, scans, sorting and the classification loss. Outputs of reductions have size 1 in the reduced dimensions."""
+"""Reductions, scans, sorting and the classification loss. Outputs of reductions have size 1 in the
+reduced dimensions.
+"""
 
 from __future__ import annotations
 
@@ -159,5 +161,7 @@ def nll_loss_backward(
     share = -weights * grad / (total if reduction == 1 else 1)
     share = np.where(target == ignore_index, 0, share)
     result = np.zeros(a.shape, a.dtype)
-    np.put_along_axis(result, np.expand_dims(np.where(target == ignore_index, 0, target), 1), np.expand_dims(share, 1), 1)
+    np.put_along_axis(
+        result, np.expand_dims(np.where(target == ignore_index, 0, target), 1), np.expand_dims(share, 1), 1
+    )
     return result

@@ -83,5 +83,7 @@ def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, int, Ar
         sizes = routine("gelsd_lwork", a)(m, n, columns)
         x, singular, rank, info = routine("gelsd", a)(a, x, *(int(size.real) for size in sizes[:-1]), rcond)
     if info > 0:
-        raise RuntimeError(f"torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: {info}).")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: {info})."
+        )
     return x, rank, singular

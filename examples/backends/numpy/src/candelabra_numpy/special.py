@@ -53,8 +53,12 @@ _POLYNOMIALS: dict[str, Callable[[Array, Array], Array]] = {
     "chebyshev_polynomial_w": lambda n, x: special.eval_chebyu(n, x) + _after_the_first(special.eval_chebyu, n, x),
     "shifted_chebyshev_polynomial_t": special.eval_sh_chebyt,
     "shifted_chebyshev_polynomial_u": special.eval_sh_chebyu,
-    "shifted_chebyshev_polynomial_v": lambda n, x: special.eval_sh_chebyu(n, x) - _after_the_first(special.eval_sh_chebyu, n, x),
-    "shifted_chebyshev_polynomial_w": lambda n, x: special.eval_sh_chebyu(n, x) + _after_the_first(special.eval_sh_chebyu, n, x),
+    "shifted_chebyshev_polynomial_v": lambda n, x: (
+        special.eval_sh_chebyu(n, x) - _after_the_first(special.eval_sh_chebyu, n, x)
+    ),
+    "shifted_chebyshev_polynomial_w": lambda n, x: (
+        special.eval_sh_chebyu(n, x) + _after_the_first(special.eval_sh_chebyu, n, x)
+    ),
     "hermite_polynomial_h": special.eval_hermite,
     "hermite_polynomial_he": special.eval_hermitenorm,
     "laguerre_polynomial_l": special.eval_laguerre,

@@ -1,4 +1,6 @@
-"""Eigenvalues and singular values, by NumPy. A matrix for which there are none has NaN for results and says so in `info`."""
+"""Eigenvalues and singular values, by NumPy. A matrix for which there are none has NaN for results
+and says so in `info`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Gradients: the tape, the engine that walks it back, and the formulas of every operator.
 
-The core imports this package the first time a tensor requires grad. That gives every operator its autograd function, and tensors their methods
-``backward``, ``register_hook``, ``retain_grad`` and the like.
+The core imports this package the first time a tensor requires grad. That gives every operator its
+autograd function, and tensors their methods ``backward``, ``register_hook``, ``retain_grad`` and
+the like.
 """
 
 import importlib

@@ -1,4 +1,6 @@
-"""Anomaly detection: which line of the forward pass made the node whose gradient fails or becomes NaN."""
+"""Anomaly detection: which line of the forward pass made the node whose gradient fails or becomes
+NaN.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def _switch(enabled: bool, check_nan: bool) -> None:
-    """Turn detection on or off in this thread; autograd functions note traces as long as any thread wants them."""
+    """Turn detection on or off in this thread; autograd functions note traces as long as any thread
+    wants them.
+    """
     global _users
     from .recording import enter_mode, leave_mode
 
@@ -87,7 +91,8 @@ def annotate(node: Node) -> None:
 
 
 class set_detect_anomaly:
-    """Turn anomaly detection on or off, until the end of the ``with`` block where it is used in one.
+    """Turn anomaly detection on or off, until the end of the ``with`` block where it is used in
+    one.
 
     Parameters
     ----------
@@ -116,7 +121,8 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Within the block, a failing gradient names the line of the forward pass it belongs to, and NaN in a gradient is an error.
+    """Within the block, a failing gradient names the line of the forward pass it belongs to, and
+    NaN in a gradient is an error.
 
     Both passes have to be in the block. This makes every operation slower.
 
@@ -166,7 +172,9 @@ def report_failure(node: Node) -> None:
 
 
 def tell_where(error: BaseException, node: Node | None) -> None:
-    """Add to an exception of a formula or a hook which node it was raised at, and where the node was made, as far as that is known."""
+    """Add to an exception of a formula or a hook which node it was raised at, and where the node
+    was made, as far as that is known.
+    """
     if node is None or not hasattr(node, "metadata"):
         return
     lines = node.metadata.get("traceback_")

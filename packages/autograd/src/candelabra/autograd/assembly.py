@@ -1,8 +1,9 @@
 """Gradients put together from parts.
 
-A view that shows a part of a tensor (a row, a slice, a diagonal) has a gradient of that part alone. Were each made as large as the
-whole, with zeros around it, and then added up, taking a tensor apart into n pieces would cost n passes over the whole, and a loop that
-reads a sequence step by step time that grows with the square of its length. Here the parts are put into one buffer as they arrive.
+A view that shows a part of a tensor (a row, a slice, a diagonal) has a gradient of that part alone.
+Were each made as large as the whole, with zeros around it, and then added up, taking a tensor apart
+into n pieces would cost n passes over the whole, and a loop that reads a sequence step by step time
+that grows with the square of its length. Here the parts are put into one buffer as they arrive.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from .node import Edge
 
-#: Of fewer elements than these, setting all to zero first costs less than finding out which to leave alone.
+#: Of fewer elements than these, setting all to zero first costs less than finding out which to
+#: leave alone.
 _WORTH_TRACKING = 1 << 14
 
 
@@ -38,7 +40,9 @@ class PartNode(Node):
         raise NotImplementedError(f"{type(self).__name__} does not say where its part is")
 
     def span(self) -> tuple[int, int, int] | None:
-        """Give the dimension that is cut, and from where to where; None where the part is nothing so simple."""
+        """Give the dimension that is cut, and from where to where; None where the part is nothing
+        so simple.
+        """
         return None
 
     def all_edges(self) -> tuple[Edge, ...]:
@@ -57,8 +61,8 @@ class PartNode(Node):
 class Assembly:
     """The gradient of a tensor of which parts have arrived.
 
-    While all of them are disjoint slices along one dimension, each is copied to its place once, and only the gaps are set to zero at
-    the end; from the first other one on they are added.
+    While all of them are disjoint slices along one dimension, each is copied to its place once, and
+    only the gaps are set to zero at the end; from the first other one on they are added.
     """
 
     __slots__ = ("_covered", "_dim", "_whole")
@@ -108,12 +112,16 @@ class Assembly:
             return False
         joins_before = at > 0 and covered[at - 1] == start
         joins_after = at < len(covered) and covered[at] == end
-        covered[at - joins_before : at + joins_after] = ([] if joins_before else [start]) + ([] if joins_after else [end])
+        covered[at - joins_before : at + joins_after] = ([] if joins_before else [start]) + (
+            [] if joins_after else [end]
+        )
         return True
 
 
 class RecordedAssembly:
-    """The same where the gradient itself is on the tape, and so nothing is done in place: disjoint slices are joined at the end."""
+    """The same where the gradient itself is on the tape, and so nothing is done in place: disjoint
+    slices are joined at the end.
+    """
 
     __slots__ = ("_parts",)
 
@@ -136,7 +144,9 @@ class RecordedAssembly:
         return whole
 
     def _joined(self) -> Tensor | None:
-        """Join the parts along the one dimension that is cut; None where they are not such, or overlap."""
+        """Join the parts along the one dimension that is cut; None where they are not such, or
+        overlap.
+        """
         spans = [node.span() for node, _ in self._parts]
         dims = {-1 if span is None else span[0] for span in spans}
         dim = dims.pop()

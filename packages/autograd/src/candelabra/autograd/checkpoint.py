@@ -40,7 +40,8 @@ _early_stop = _EarlyStop()
 
 
 class set_checkpoint_early_stop:
-    """Say whether the second computation stops as soon as everything has been computed that the gradient needs.
+    """Say whether the second computation stops as soon as everything has been computed that the
+    gradient needs.
 
     Parameters
     ----------
@@ -73,7 +74,9 @@ class _RandomState:
     def __init__(self, arguments: Sequence[Any]) -> None:
         devices = {argument.device for argument in arguments if isinstance(argument, Tensor)}
         devices.add(candelabra.device("cpu"))
-        self.states = [(generator, generator.get_state()) for generator in map(_generator_of, devices) if generator is not None]
+        self.states = [
+            (generator, generator.get_state()) for generator in map(_generator_of, devices) if generator is not None
+        ]
 
     def __enter__(self) -> None:
         self.outer = [(generator, generator.get_state()) for generator, _ in self.states]
@@ -108,12 +111,13 @@ def checkpoint(
     args, kwargs
         Its arguments.
     use_reentrant
-        Whether to walk the second computation's tape from within the first walk, with all its limits: at least one of `args` has to
-        require grad. False by default.
+        Whether to walk the second computation's tape from within the first walk, with all its
+        limits: at least one of `args` has to require grad. False by default.
     context_fn
         Returns two context managers, for the first and for the second computation.
     determinism_check
-        ``"default"`` compares sizes, dtypes and devices of what is computed again; ``"none"`` nothing.
+        ``"default"`` compares sizes, dtypes and devices of what is computed again; ``"none"``
+        nothing.
     debug
         Accepted for compatibility.
     preserve_rng_state
@@ -186,7 +190,9 @@ class _Reentrant(Function):
 
 
 class _Frame:
-    """One checkpointed call: the tensors it would have kept, numbered, and how to compute them again."""
+    """One checkpointed call: the tensors it would have kept, numbered, and how to compute them
+    again.
+    """
 
     def __init__(self, recompute: Callable[[], Any], check: bool) -> None:
         self.recompute = recompute
@@ -244,14 +250,21 @@ class _Frame:
 
 
 def _by_hooks(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context_fn: Any, check: bool, preserve: bool
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    context_fn: Any,
+    check: bool,
+    preserve: bool,
 ) -> Any:
     state = _RandomState([*args, *kwargs.values()]) if preserve else None
     first, second = context_fn() if context_fn is not None else (None, None)
 
     def recompute() -> None:
         # Off the caller's tape, so that the second computation does not hang on to the first.
-        arguments = [value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in args]
+        arguments = [
+            value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in args
+        ]
         named = {
             name: value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
             for name, value in kwargs.items()
@@ -274,7 +287,9 @@ def _within(context: Any, function: Callable[..., Any], args: Sequence[Any], kwa
         return function(*args, **kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
     """Checkpoint a chain of functions in segments; the last segment is computed as usual.
 
     Parameters

@@ -1,7 +1,9 @@
-"""Gradients and batches of custom operators (:mod:`candelabra.library`): their autograd functions and their rules for vmap.
+"""Gradients and batches of custom operators (:mod:`candelabra.library`): their autograd functions
+and their rules for vmap.
 
-An autograd function is made of what :class:`~.function.Function` is made of, except that the result is there already: the core has called the
-kernel. So custom operators are recorded on every tape, inside of transformations as well.
+An autograd function is made of what :class:`~.function.Function` is made of, except that the result
+is there already: the core has called the kernel. So custom operators are recorded on every tape,
+inside of transformations as well.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _ONE = -1
 
 
 def _flattened(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Put the entries of lists of tensors in a row with the other values, and note how many each list had."""
+    """Put the entries of lists of tensors in a row with the other values, and note how many each
+    list had.
+    """
     flat: list[Any] = []
     structure: list[int] = []
     for value in values:
@@ -51,8 +55,11 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
     return made
 
 
-def recorder_of(operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Make the autograd function of a custom operator: ``autograd_function(result, *arguments) -> result``.
+def recorder_of(
+    operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """Make the autograd function of a custom operator: ``autograd_function(result, *arguments) ->
+    result``.
 
     Without a formula, results require grad, and walking back through them is an error that says so.
     """
@@ -98,7 +105,8 @@ def recorder_of(operator: Any, backward: Callable[..., Any] | None, setup_contex
 
     def record(result: Any, *arguments: Any) -> Any:
         inputs = tuple(
-            list(value) if is_list and isinstance(value, tuple) else value for value, is_list in zip(arguments, lists, strict=False)
+            list(value) if is_list and isinstance(value, tuple) else value
+            for value, is_list in zip(arguments, lists, strict=False)
         )
         named = dict(zip(keyword_only, arguments[positional:], strict=True))
         flat, structure = _flattened(inputs)
@@ -126,12 +134,21 @@ def recorder_of(operator: Any, backward: Callable[..., Any] | None, setup_contex
 
 
 def _is_one_list(made: Any, structure: Sequence[int]) -> bool:
-    """Whether what a formula returned is the one list of gradients of the one list of tensors, and not an entry an argument."""
-    return len(structure) == 1 and structure[0] != _ONE and len(made) == structure[0] and not isinstance(made[0], (list, tuple))
+    """Whether what a formula returned is the one list of gradients of the one list of tensors, and
+    not an entry an argument.
+    """
+    return (
+        len(structure) == 1
+        and structure[0] != _ONE
+        and len(made) == structure[0]
+        and not isinstance(made[0], (list, tuple))
+    )
 
 
 def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
-    """Make the rule for batches of what `candelabra.library.register_vmap` was given, or give None where it was given nothing."""
+    """Make the rule for batches of what `candelabra.library.register_vmap` was given, or give None
+    where it was given nothing.
+    """
     rule = getattr(operator, "vmap_rule", None)
     return None if rule is None else _batch_rule(rule)
 
@@ -165,7 +182,10 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         places = broadcast_prefix(out_dims, structure)
         if places is None:
             raise RuntimeError(f"{operator.name}: the out_dims {out_dims} of register_vmap do not fit what it returned")
-        wrapped = [Batched(part, place) if isinstance(part, Tensor) else part for part, place in zip(results, places, strict=True)]
+        wrapped = [
+            Batched(part, place) if isinstance(part, Tensor) else part
+            for part, place in zip(results, places, strict=True)
+        ]
         if not isinstance(output, (tuple, list)):
             return wrapped[0]
         if isinstance(output, list):

@@ -1,8 +1,9 @@
 """The engine: walks the tape back from results to leaves.
 
-Of the nodes that have a gradient waiting, the one made last is next (see :mod:`.node`); nothing that was made after it can add to its
-gradient any more. The numbers of waiting nodes are in a heap; a straight chain of nodes is followed without it. Nothing recurses, so
-the tape may be as long as memory allows.
+Of the nodes that have a gradient waiting, the one made last is next (see :mod:`.node`); nothing
+that was made after it can add to its gradient any more. The numbers of waiting nodes are in a heap;
+a straight chain of nodes is followed without it. Nothing recurses, so the tape may be as long as
+memory allows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class _Census:
-    """Stands before all waiting nodes once a leaf with hooks was reached: the edges that still lead to such leaves are counted then."""
+    """Stands before all waiting nodes once a leaf with hooks was reached: the edges that still lead
+    to such leaves are counted then.
+    """
 
     _hooks = ()
 
@@ -54,16 +57,19 @@ class Walk:
         self.free = free
         self.create_graph = create_graph
         self.heap: list[int] = []
-        #: By number of the node: the node, its gradient (a list of them for several results), whether the gradient is our own sum,
-        #: which may be changed (None: it is being put together from parts, see :mod:`.assembly`).
+        #: By number of the node: the node, its gradient (a list of them for several results),
+        #: whether the gradient is our own sum, which may be changed (None: it is being put together
+        #: from parts, see :mod:`.assembly`).
         self.pending: dict[int, list[Any]] = {}
         #: Leaves whose hooks have to see the whole gradient, by id: leaf and sum.
         self.late: dict[int, list[Any]] = {}
-        #: By id of the leaf with hooks: how many edges to it are still to be walked over; None before they are counted.
+        #: By id of the leaf with hooks: how many edges to it are still to be walked over; None
+        #: before they are counted.
         self.expected: dict[int, int] | None = None
         #: The edges that the walk began with.
         self.roots: list[Edge] = []
-        #: Where given: gradients to be caught, by id of the leaf or by number of the node and result.
+        #: Where given: gradients to be caught, by id of the leaf or by number of the node and
+        #: result.
         self.captures: dict[Any, Any] | None = None
         #: Numbers of the nodes on the way to the captured ones.
         self.needed: dict[int, bool] | None = None
@@ -129,7 +135,9 @@ class Walk:
             node.look(waiting[1]).add_(part)
 
     def distribute(self, edges: tuple[Edge, ...], gradients: list[Any]) -> None:
-        """Send gradients along edges; the list is emptied, so that nothing but the engine's variable holds them on arrival."""
+        """Send gradients along edges; the list is emptied, so that nothing but the engine's
+        variable holds them on arrival.
+        """
         gradients.reverse()
         for edge in edges:
             part = gradients.pop()
@@ -139,7 +147,9 @@ class Walk:
                 self.arrived(edge)
 
     def reach_leaf(self, leaf: Tensor, grad: Tensor, node: PartNode | None = None) -> None:
-        """Take a gradient that arrived at a leaf: of all of it, or by `node` of the part that a view shows."""
+        """Take a gradient that arrived at a leaf: of all of it, or by `node` of the part that a
+        view shows.
+        """
         captures = self.captures
         captured = captures is not None
         if captures is not None and id(leaf) not in captures:
@@ -184,7 +194,9 @@ class Walk:
             self._finish_leaf(*self.late.pop(id(leaf)))
 
     def count_leaves(self) -> None:
-        """Count the edges from all nodes still to be walked over to leaves with hooks; those without any have their whole gradient."""
+        """Count the edges from all nodes still to be walked over to leaves with hooks; those
+        without any have their whole gradient.
+        """
         expected: dict[int, int] = {}
         seen = set()
         stack = [waiting[0] for waiting in self.pending.values()]
@@ -283,7 +295,9 @@ class Walk:
             raise
 
     def _step(self, node: Node, grad: Any) -> None:
-        """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges, anomaly detection."""
+        """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges,
+        anomaly detection.
+        """
         if node is _Census:
             self.count_leaves()
             return
@@ -364,7 +378,9 @@ class Walk:
                 tape_hooks.call_node_hook(hook, (), (grad,))
 
     def find_needed(self, roots: Sequence[Edge], targets: set[int]) -> None:
-        """Find the nodes on the way from the roots to captured leaves and to the nodes whose numbers are in `targets`."""
+        """Find the nodes on the way from the roots to captured leaves and to the nodes whose
+        numbers are in `targets`.
+        """
         needed: dict[int, bool] = {}
         self.needed = needed
         captures = self.captures or {}
@@ -415,7 +431,8 @@ def walk_back(
     Returns
     -------
     list of Tensor, or None
-        The gradients of `inputs` (tensors or gradient edges); without them leaves have been given their gradients.
+        The gradients of `inputs` (tensors or gradient edges); without them leaves have been given
+        their gradients.
     """
     walk = Walk(not retain_graph, create_graph)
     if inputs is None:

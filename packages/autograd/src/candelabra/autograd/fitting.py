@@ -29,7 +29,8 @@ def fit(grad: Tensor, to: Like) -> Tensor:
     Returns
     -------
     Tensor
-        `grad` summed over the dimensions that were broadcast; its real part where the input is real; converted.
+        `grad` summed over the dimensions that were broadcast; its real part where the input is
+        real; converted.
     """
     shape, dtype, device = to
     if grad.is_complex() and not dtype.is_complex:

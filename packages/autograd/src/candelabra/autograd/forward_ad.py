@@ -33,7 +33,8 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def enter_dual_level() -> int:
-    """Enter a level of forward-mode differentiation, which :func:`exit_dual_level` leaves; better use :class:`dual_level`.
+    """Enter a level of forward-mode differentiation, which :func:`exit_dual_level` leaves; better
+    use :class:`dual_level`.
 
     Returns
     -------
@@ -108,7 +109,8 @@ class dual_level:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Make a tensor that carries a tangent: what is computed from it carries the derivative in that direction.
+    """Make a tensor that carries a tangent: what is computed from it carries the derivative in that
+    direction.
 
     Parameters
     ----------
@@ -141,16 +143,22 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     for what, value in (("tensor", tensor), ("tangent", tangent)):
         if not levels.differentiable(value):
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}")
+            raise ValueError(
+                f"Expected {what} to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}"
+            )
     if tensor.shape != tangent.shape:
         raise RuntimeError(
             f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor "
             f"is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
         )
     if tensor.dtype is not tangent.dtype:
-        raise RuntimeError(f"Expected the tangent to have the dtype of its primal, {tensor.dtype}, but got {tangent.dtype}")
+        raise RuntimeError(
+            f"Expected the tangent to have the dtype of its primal, {tensor.dtype}, but got {tangent.dtype}"
+        )
     if tensor.device != tangent.device:
-        raise RuntimeError(f"Expected the tangent to be on the device of its primal, {tensor.device}, but got {tangent.device}")
+        raise RuntimeError(
+            f"Expected the tangent to be on the device of its primal, {tensor.device}, but got {tangent.device}"
+        )
     own = _state.entered.level
     if own.owns(tensor) and own.tangent_of(tensor) is not None:
         raise RuntimeError("make_dual: the tensor has a tangent already")
@@ -158,7 +166,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Take a tensor apart into its value and its tangent, None where it has none (or no level is entered).
+    """Take a tensor apart into its value and its tangent, None where it has none (or no level is
+    entered).
 
     Examples
     --------

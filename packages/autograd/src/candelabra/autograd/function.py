@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class FunctionNode(MultiNode):
     """What an applied custom function left behind; it is also the ``ctx`` of its methods.
 
-    Every class made from :class:`Function` has a subclass of this one. Instances take any attribute.
+    Every class made from :class:`Function` has a subclass of this one. Instances take any
+    attribute.
     """
 
     __slots__ = (
@@ -51,7 +52,9 @@ class FunctionNode(MultiNode):
     # ---- what forward and setup_context call
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (inputs or results, or None) for the gradient; they come back as :attr:`saved_tensors`."""
+        """Keep tensors (inputs or results, or None) for the gradient; they come back as
+        :attr:`saved_tensors`.
+        """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -82,7 +85,9 @@ class FunctionNode(MultiNode):
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether ``backward`` gets zeros (the default) or None for results that got no gradient."""
+        """Say whether ``backward`` gets zeros (the default) or None for results that got no
+        gradient.
+        """
         self.materialize_grads = value
 
     @property
@@ -173,8 +178,9 @@ class _Meta(type):
 class Function(metaclass=_Meta):
     """An operation with its own gradient.
 
-    A subclass defines static methods ``forward(ctx, *inputs)`` and ``backward(ctx, *grad_outputs)``; or ``forward(*inputs)`` with
-    ``setup_context(ctx, inputs, output)``. It is used by ``apply``.
+    A subclass defines static methods ``forward(ctx, *inputs)`` and ``backward(ctx,
+    *grad_outputs)``; or ``forward(*inputs)`` with ``setup_context(ctx, inputs, output)``. It is
+    used by ``apply``.
 
     Examples
     --------
@@ -209,12 +215,16 @@ class Function(metaclass=_Meta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Note on `ctx` what the gradient needs; to be overridden where ``forward`` takes no ``ctx``."""
+        """Note on `ctx` what the gradient needs; to be overridden where ``forward`` takes no
+        ``ctx``.
+        """
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Compute the gradients of the inputs, one a positional argument of ``forward``; to be overridden."""
+        """Compute the gradients of the inputs, one a positional argument of ``forward``; to be
+        overridden.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         )
@@ -223,7 +233,9 @@ class Function(metaclass=_Meta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Compute the tangents of the results from those of the inputs; to be overridden for forward-mode differentiation."""
+        """Compute the tangents of the results from those of the inputs; to be overridden for
+        forward-mode differentiation.
+        """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
@@ -257,7 +269,8 @@ class Function(metaclass=_Meta):
         Parameters
         ----------
         arguments
-            Passed to ``forward``. Tensors among them may get gradients; those inside of lists and the like do not.
+            Passed to ``forward``. Tensors among them may get gradients; those inside of lists and
+            the like do not.
 
         Returns
         -------
@@ -286,7 +299,9 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
 def run_forward(
     function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], keep: bool = True
 ) -> tuple[Any, FunctionNode]:
-    """Apply a function, and give what it returns and its context; with `keep`, :attr:`saved_tensors` of that is ready for ``jvp``."""
+    """Apply a function, and give what it returns and its context; with `keep`,
+    :attr:`saved_tensors` of that is ready for ``jvp``.
+    """
     node = function._backward_cls()
     recording = _prepare(node, arguments)
     before = candelabra._C.set_grad_enabled(False)
@@ -310,18 +325,23 @@ def run_forward(
     if keep:
         context = node
         if recording:
-            # The node on the tape keeps what backward needs; jvp gets a context with the same attributes.
+            # The node on the tape keeps what backward needs; jvp gets a context with the same
+            # attributes.
             context = function._backward_cls()
             context.__dict__.update(node.__dict__)
             context.needs_input_grad, context.materialize_grads = node.needs_input_grad, node.materialize_grads
         context.restore(for_jvp)
         node = context
     return (
-        type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
+        type(output)(results)
+        if several and not hasattr(output, "_fields")
+        else (type(output)(*results) if several else results[0])
     ), node
 
 
-def record_application(function: type[Function], arguments: tuple[Any, ...], results: list[Any], several: bool) -> list[Any]:
+def record_application(
+    function: type[Function], arguments: tuple[Any, ...], results: list[Any], several: bool
+) -> list[Any]:
     """Put a function on the tape whose results have been computed already."""
     node = function._backward_cls()
     recording = _prepare(node, arguments)
@@ -345,7 +365,9 @@ def _prepare(node: FunctionNode, arguments: tuple[Any, ...]) -> bool:
 
 
 def _finish(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any], recording: bool) -> None:
-    """Check what was marked, and put the function on the tape; `results` may be changed to other tensors on the same memory."""
+    """Check what was marked, and put the function on the tape; `results` may be changed to other
+    tensors on the same memory.
+    """
     for changed in node.dirty:
         if not any(changed is result for result in results):
             raise RuntimeError(
@@ -379,7 +401,9 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     for number, result in enumerate(results):
         if not isinstance(result, Tensor):
             continue
-        differentiable = (result.is_floating_point() or result.is_complex()) and not _among(result, node.non_differentiable)
+        differentiable = (result.is_floating_point() or result.is_complex()) and not _among(
+            result, node.non_differentiable
+        )
         if _among(result, node.dirty):
             if result.requires_grad and result.grad_fn is None:
                 raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -387,7 +411,8 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
                 changed.append((result, number))
             continue
         if _among(result, arguments):
-            # Handed through: the caller's tensor keeps its history, the result is another tensor on its memory.
+            # Handed through: the caller's tensor keeps its history, the result is another tensor on
+            # its memory.
             with candelabra.no_grad():
                 result = results[number] = result.view_as(result) if differentiable else result.detach()
         if differentiable:
@@ -412,10 +437,14 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
-    """Keep the tensors of save_for_backward: results apart from the tape, for they refer to the node."""
+    """Keep the tensors of save_for_backward: results apart from the tape, for they refer to the
+    node.
+    """
     kept: list[tuple[Any, Any, Any]] = []
     for tensor in node.to_save:
-        number = next((at for at, result in enumerate(inside) if result is tensor), None) if tensor is not None else None
+        number = (
+            next((at for at, result in enumerate(inside) if result is tensor), None) if tensor is not None else None
+        )
         if tensor is None:
             kept.append(("input", None, None))
             continue
@@ -431,7 +460,8 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a ``backward`` that must not be differentiated: its gradients are computed off the tape.
+    """Decorate a ``backward`` that must not be differentiated: its gradients are computed off the
+    tape.
 
     A second differentiation then raises a RuntimeError.
 
@@ -494,7 +524,8 @@ def _refuse(part: Any, gradients: tuple[Any, ...], ctx: FunctionNode) -> Any:
 
 
 class InplaceFunction(Function):
-    """A function whose ``apply`` takes ``inplace`` as its last argument by convention; kept for old code.
+    """A function whose ``apply`` takes ``inplace`` as its last argument by convention; kept for old
+    code.
 
     Examples
     --------
@@ -504,6 +535,7 @@ class InplaceFunction(Function):
     """
 
 
-#: PyTorch's names of what is one class here: the context of a function's methods is its place on the tape.
+#: PyTorch's names of what is one class here: the context of a function's methods is its place on
+#: the tape.
 FunctionCtx = BackwardCFunction = FunctionNode
 FunctionMeta = _Meta

@@ -27,9 +27,13 @@ def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tenso
 
 
 def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Make the tensors that are differentiated with respect to: on the caller's tape where the derivatives are to be."""
+    """Make the tensors that are differentiated with respect to: on the caller's tape where the
+    derivatives are to be.
+    """
     if create_graph:
-        return tuple(value.view_as(value) if value.requires_grad else value.detach().requires_grad_() for value in inputs)
+        return tuple(
+            value.view_as(value) if value.requires_grad else value.detach().requires_grad_() for value in inputs
+        )
     return tuple(value.detach().requires_grad_() for value in inputs)
 
 
@@ -91,7 +95,9 @@ def _finished(values: tuple[Tensor, ...], create_graph: bool, several: bool) -> 
     return made if several else made[0]
 
 
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """Compute the product of a vector and the Jacobian of `func`.
 
     Parameters
@@ -101,11 +107,13 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     inputs
         A tensor or a tuple of them.
     v
-        The vector: of the sizes of the outputs. May be left out where there is one output of one element.
+        The vector: of the sizes of the outputs. May be left out where there is one output of one
+        element.
     create_graph
         Whether the results are on the tape.
     strict
-        Whether an output that does not depend on an input is an error; else its derivative is zeros.
+        Whether an output that does not depend on an input is an error; else its derivative is
+        zeros.
 
     Returns
     -------
@@ -128,17 +136,21 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _finished(outputs, create_graph, several_outputs), _finished(made, create_graph, several)
 
 
-def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """Compute the product of the Jacobian of `func` and a vector.
 
-    The product is linear in the vector of :func:`vjp`: it is computed as the derivative with respect to that.
+    The product is linear in the vector of :func:`vjp`: it is computed as the derivative with
+    respect to that.
 
     Parameters
     ----------
     func, inputs, create_graph, strict
         As in :func:`vjp`.
     v
-        The vector: of the sizes of `inputs`. May be left out where there is one input of one element.
+        The vector: of the sizes of `inputs`. May be left out where there is one input of one
+        element.
 
     Returns
     -------
@@ -180,14 +192,14 @@ def jacobian(
     vectorize
         Whether all rows (or columns) are computed at once, by :func:`candelabra.vmap`.
     strategy
-        ``"reverse-mode"``: row by row; ``"forward-mode"``, with `vectorize`: column by column, which is faster where there are more outputs
-        than inputs.
+        ``"reverse-mode"``: row by row; ``"forward-mode"``, with `vectorize`: column by column,
+        which is faster where there are more outputs than inputs.
 
     Returns
     -------
     Tensor or tuple
-        For one output and one input a tensor of the sizes of the output followed by those of the input; else (nested) tuples of such, by
-        outputs first.
+        For one output and one input a tensor of the sizes of the output followed by those of the
+        input; else (nested) tuples of such, by outputs first.
 
     Raises
     ------
@@ -240,7 +252,9 @@ def _rows_at_once(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool
     if not count or not output.requires_grad:
         return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
     basis = candelabra.eye(count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
-    made = grad(output, inputs, basis, retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True)
+    made = grad(
+        output, inputs, basis, retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True
+    )
     return tuple(
         value.new_zeros((*output.shape, *value.shape)) if part is None else part.reshape((*output.shape, *value.shape))
         for part, value in zip(made, inputs, strict=True)
@@ -260,7 +274,9 @@ def _forward_jacobian(func: Callable[..., Any], inputs: tuple[Tensor, ...], seve
 def _check_strategy(function: str, strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
     name = "strategy" if function == "jacobian" else "outer_jacobian_strategy"
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise ValueError(f'{function}: expected {name} to be either "forward-mode" or "reverse-mode", but got {strategy!r}')
+        raise ValueError(
+            f'{function}: expected {name} to be either "forward-mode" or "reverse-mode", but got {strategy!r}'
+        )
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
@@ -288,7 +304,9 @@ def _scalar(func: Callable[..., Any], function: str) -> Callable[..., Tensor]:
         if not isinstance(output, Tensor):
             raise RuntimeError(f"The function given to {function} should return a single Tensor")
         if output.numel() != 1:
-            raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+            raise RuntimeError(
+                f"The Tensor returned by the function given to {function} should contain a single element"
+            )
         return output.reshape(())
 
     return checked
@@ -345,11 +363,18 @@ def hessian(
         return made if several else made[0]
 
     return jacobian(
-        gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy
+        gradient,
+        inputs,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
     )
 
 
-def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """Compute the product of a vector and the Hessian of `func`.
 
     Parameters
@@ -383,11 +408,14 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _finished((output,), create_graph, False), _finished(made, create_graph, several)
 
 
-def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """Compute the product of the Hessian of `func` and a vector.
 
-    The Hessian is symmetric, so that this is :func:`vhp` wherever the second derivatives are continuous; it is computed as the derivative of
-    the gradient in the vector's direction. Parameters and result are those of :func:`vhp`.
+    The Hessian is symmetric, so that this is :func:`vhp` wherever the second derivatives are
+    continuous; it is computed as the derivative of the gradient in the vector's direction.
+    Parameters and result are those of :func:`vhp`.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The switches of recording, under PyTorch's path; they live in the core, for they work without the tape, too."""
+"""The switches of recording, under PyTorch's path; they live in the core, for they work without the
+tape, too.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ __all__ = [
 
 
 class set_multithreading_enabled:
-    """Accepted for compatibility: a walk back over the tape is always the calling thread's, and kernels have threads of their own.
+    """Accepted for compatibility: a walk back over the tape is always the calling thread's, and
+    kernels have threads of their own.
 
     Parameters
     ----------

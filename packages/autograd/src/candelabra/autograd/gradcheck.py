@@ -65,13 +65,15 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: Tensor, eps: float) -> list[Tensor]:
-    """Compute the Jacobian of every output with respect to `target` (one of `inputs`, changed and restored) by central differences.
+    """Compute the Jacobian of every output with respect to `target` (one of `inputs`, changed and
+    restored) by central differences.
 
     Returns
     -------
     list of Tensor
-        By output: rows are elements of `target`, columns those of the output. For complex `target`: the derivative of the output in
-        direction of the real part, plus i times the one in direction of the imaginary part.
+        By output: rows are elements of `target`, columns those of the output. For complex `target`:
+        the derivative of the output in direction of the real part, plus i times the one in
+        direction of the imaginary part.
     """
     memory = target.data.as_strided(target.shape, target.stride(), target.storage_offset())
     columns: list[list[Tensor]] = []
@@ -94,7 +96,9 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
 
 
 def _pair(real: Tensor, imag: Tensor) -> Tensor:
-    """Keep the derivatives in both directions: for real outputs as one complex number, for complex ones side by side."""
+    """Keep the derivatives in both directions: for real outputs as one complex number, for complex
+    ones side by side.
+    """
     return candelabra.stack([real, imag])
 
 
@@ -106,10 +110,11 @@ def _positions(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _numerical_products(jacobian: Tensor, vector: Tensor, target: Tensor) -> Tensor:
-    """Compute the gradient that a given gradient of the output leads to, from numerical derivatives.
+    """Compute the gradient that a given gradient of the output leads to, from numerical
+    derivatives.
 
-    For a real loss of which `vector` is the gradient with respect to the output w, its derivative in a direction is
-    Re(conj(vector) · dw).
+    For a real loss of which `vector` is the gradient with respect to the output w, its derivative
+    in a direction is Re(conj(vector) · dw).
     """
     if target.is_complex():
         real = (vector.conj() * jacobian[:, 0]).sum(-1)
@@ -122,10 +127,14 @@ def _numerical_products(jacobian: Tensor, vector: Tensor, target: Tensor) -> Ten
 
 
 def analytical_jacobian(output: Tensor, target: Tensor, vectors: list[Tensor], retain: bool = True) -> list[Tensor]:
-    """Compute the gradients of `target` for several gradients of `output`, flattened; zeros where it is not used."""
+    """Compute the gradients of `target` for several gradients of `output`, flattened; zeros where
+    it is not used.
+    """
     made = []
     for vector in vectors:
-        (gradient,) = compute_grad(output, (target,), vector.reshape(output.shape), retain_graph=retain, allow_unused=True)
+        (gradient,) = compute_grad(
+            output, (target,), vector.reshape(output.shape), retain_graph=retain, allow_unused=True
+        )
         if gradient is None:
             gradient = candelabra.zeros_like(target.detach())
         if gradient.shape != target.shape or gradient.dtype is not target.dtype:
@@ -178,8 +187,8 @@ def gradcheck(
     func
         Takes `inputs`, returns a tensor or a tuple of them.
     inputs
-        A tensor or a tuple. Those that require grad are checked; they should be float64 or complex128, and no two elements may share
-        memory.
+        A tensor or a tuple. Those that require grad are checked; they should be float64 or
+        complex128, and no two elements may share memory.
     eps
         The step of the differences.
     atol, rtol
@@ -253,7 +262,13 @@ def gradcheck(
 
 
 def _gradcheck(
-    func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float, fast_mode: bool
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    fast_mode: bool,
 ) -> None:
     made = func(*inputs)
     every, outputs = _all_outputs(made), _outputs(made)
@@ -283,7 +298,9 @@ def _compare(
 ) -> None:
     vectors = _unit_vectors(output)
     if fast_mode:
-        vectors = [sum((vector * (0.3 + 0.7 * ((7 * k + 3) % 11) / 11) for k, vector in enumerate(vectors[1:])), vectors[0])]
+        vectors = [
+            sum((vector * (0.3 + 0.7 * ((7 * k + 3) % 11) / 11) for k, vector in enumerate(vectors[1:])), vectors[0])
+        ]
     analytical = candelabra.stack(analytical_jacobian(output, target, vectors), 1)
     numerical = candelabra.stack([_numerical_products(jacobian, vector, target) for vector in vectors], 1)
     numerical = numerical.to(analytical)  # outputs may be on another device than the input
@@ -295,7 +312,11 @@ def _compare(
             f"The largest difference is {difference}."
         )
     again = candelabra.stack(analytical_jacobian(output, target, vectors), 1)
-    unequal = (analytical != again) & ~(analytical.isnan() & again.isnan()) if not analytical.is_complex() else analytical != again
+    unequal = (
+        (analytical != again) & ~(analytical.isnan() & again.isnan())
+        if not analytical.is_complex()
+        else analytical != again
+    )
     if unequal.any().item() and (analytical - again).abs().max().item() > nondet_tol:
         raise GradcheckError(_NOT_REENTRANT.format(nondet_tol))
 
@@ -330,7 +351,9 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
 
 
 def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tangent: Tensor) -> list[Tensor]:
-    """Compute the tangents of all outputs in forward mode, where the input `at` moves along `tangent`."""
+    """Compute the tangents of all outputs in forward mode, where the input `at` moves along
+    `tangent`.
+    """
     from .func import jvp
 
     def alone(value: Tensor) -> tuple[Tensor, ...]:
@@ -340,7 +363,9 @@ def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tan
 
 
 def _check_forward(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
-    """Compare tangents with central differences, for each element of each input (and each direction of a complex one)."""
+    """Compare tangents with central differences, for each element of each input (and each direction
+    of a complex one).
+    """
     for at, target in enumerate(inputs):
         if not (isinstance(target, Tensor) and target.requires_grad and target.numel()):
             continue
@@ -406,7 +431,8 @@ def gradgradcheck(
         Gradients of the outputs; random numbers by default. They are checked, too.
     gen_non_contig_grad_outputs
         Whether those random ones have gaps in memory.
-    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode, masked
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes,
+    check_batched_grad, fast_mode, masked
         As in :func:`gradcheck`.
 
     Returns
@@ -434,14 +460,18 @@ def gradgradcheck(
         generators = {output.device: candelabra.Generator(output.device) for output in outputs}
         for generator in generators.values():
             generator.manual_seed(0)
-        gradients = tuple(_random_like(output, gen_non_contig_grad_outputs, generators[output.device]) for output in outputs)
+        gradients = tuple(
+            _random_like(output, gen_non_contig_grad_outputs, generators[output.device]) for output in outputs
+        )
     else:
         gradients = _inputs(grad_outputs)
     count = len(gradients)
 
     def gradient_function(*arguments: Any) -> Any:
         values, vectors = arguments[:-count], arguments[-count:]
-        values = tuple(value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value for value in values)
+        values = tuple(
+            value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value for value in values
+        )
         targets = [value for value in values if isinstance(value, Tensor) and value.requires_grad]
         made = compute_grad(_outputs(func(*values)), targets, vectors, create_graph=True, allow_unused=True)
         return tuple(part for part in made if part is not None)
@@ -482,9 +512,9 @@ def _check_forward_over_reverse(
     recorded = [number for number, part in enumerate(_all_outputs(func(*inputs))) if part.requires_grad]
 
     def pulled(*values: Tensor) -> tuple[Tensor, ...]:
-        return vjp(lambda *own: tuple(part for number, part in enumerate(chosen(*own)) if number in recorded), *values)[1](
-            gradients
-        )
+        return vjp(lambda *own: tuple(part for number, part in enumerate(chosen(*own)) if number in recorded), *values)[
+            1
+        ](gradients)
 
     everything = inputs + gradients
     used = [number for number, part in enumerate(gradient_function(*everything)) if part is not None]

@@ -45,7 +45,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count a change of a tensor's memory that the library did not see, so that saved tensors notice it.
+    """Count a change of a tensor's memory that the library did not see, so that saved tensors
+    notice it.
 
     Examples
     --------
@@ -77,7 +78,9 @@ class _Packed(NamedTuple):
 
 
 def pack(tensor: Tensor) -> _Packed | None:
-    """Pass a tensor that is to be kept through the innermost hook, or give None where there is none."""
+    """Pass a tensor that is to be kept through the innermost hook, or give None where there is
+    none.
+    """
     if not _packing.stack:
         return None
     if _packing.refusal is not None:
@@ -98,7 +101,9 @@ def unpack(packed: _Packed) -> Tensor:
 
 
 def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an autograd function: what its node keeps goes through the hooks, and back when the node is walked over."""
+    """Wrap an autograd function: what its node keeps goes through the hooks, and back when the node
+    is walked over.
+    """
 
     def packing(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)
@@ -131,7 +136,8 @@ def _pack_node(node: Node) -> None:
             if isinstance(entry, _Packed):
                 tensor = reconnected(unpack(entry), histories[position])
                 restored[position] = tensor
-                # The version is that of the tensor that came back: the hook answers for its contents.
+                # The version is that of the tensor that came back: the hook answers for its
+                # contents.
                 if position + 1 < len(restored) and restored[position + 1] is not None:
                     restored[position + 1] = tensor._version
         node._saved = tuple(restored)
@@ -149,14 +155,18 @@ class Restored(SingleNode):
 
 
 def history_of(tensor: Tensor) -> Any:
-    """Note the place on the tape of a tensor that is packed: its node and number, the leaf itself, or None."""
+    """Note the place on the tape of a tensor that is packed: its node and number, the leaf itself,
+    or None.
+    """
     if not tensor.requires_grad:
         return None
     return tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
 
 
 def reconnected(tensor: Tensor, history: Any) -> Tensor:
-    """Give a tensor that came back from a hook the place on the tape it was packed at, where gradients are recorded."""
+    """Give a tensor that came back from a hook the place on the tape it was packed at, where
+    gradients are recorded.
+    """
     if history is None or tensor is history or not candelabra.is_grad_enabled():
         return tensor
     tensor = tensor._detached()
@@ -170,14 +180,17 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
 
 
 def transformation_depth() -> int:
-    """Tell how many transformations of functions are being applied: what their tapes keep does not go through hooks."""
+    """Tell how many transformations of functions are being applied: what their tapes keep does not
+    go through hooks.
+    """
     from .transforms.levels import _state
 
     return _state.depth
 
 
 class saved_tensors_hooks:
-    """Within the block, tensors that the tape keeps go through `pack_hook`, and come back through `unpack_hook`.
+    """Within the block, tensors that the tape keeps go through `pack_hook`, and come back through
+    `unpack_hook`.
 
     Parameters
     ----------
@@ -313,7 +326,8 @@ class _SavedHandle:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
-    """Within the block, what the tape keeps may be changed in place: it is copied before, where it is.
+    """Within the block, what the tape keeps may be changed in place: it is copied before, where it
+    is.
 
     Both passes have to be in the block.
 
@@ -398,7 +412,9 @@ class _Handles(RemovableHandle):
             handle.remove()
 
 
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> RemovableHandle:
     """Have `fn` called once a backward pass has gradients of all of `tensors` (or of any of them).
 
     Parameters
@@ -406,7 +422,8 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
     tensors
         Tensors that require grad.
     fn
-        Gets the list of gradients, None for a tensor that the walk does not come to; in mode ``"any"`` the first gradient that is computed.
+        Gets the list of gradients, None for a tensor that the walk does not come to; in mode
+        ``"any"`` the first gradient that is computed.
     mode
         ``"all"`` or ``"any"``.
 

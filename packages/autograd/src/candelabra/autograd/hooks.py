@@ -1,6 +1,7 @@
 """Hooks: functions called with gradients on their way.
 
-Hooks on a tensor that a recorded operation made live on its node, those on a leaf in the leaf's ``_hooks``.
+Hooks on a tensor that a recorded operation made live on its node, those on a leaf in the leaf's
+``_hooks``.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ class LeafHooks:
         self._accumulate_node: Any = None
 
     def accumulate_node(self, leaf: Tensor) -> AccumulateGrad:
-        """Give the node that stands for the leaf: the same one as long as somebody holds it, or it has hooks."""
+        """Give the node that stands for the leaf: the same one as long as somebody holds it, or it
+        has hooks.
+        """
         made = self.active_node()
         if made is None:
             made = AccumulateGrad(leaf)
@@ -137,7 +140,9 @@ def call_tensor_hooks(hooks: Hooks, grad: Tensor) -> Tensor:
         if replaced.shape != grad.shape:
             raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
         if replaced.dtype is not grad.dtype:
-            raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was {grad.dtype} got {replaced.dtype})")
+            raise RuntimeError(
+                f"hook '{hook_name(hook)}' has changed the type of value (was {grad.dtype} got {replaced.dtype})"
+            )
         if replaced.device != grad.device:
             raise RuntimeError(
                 f"hook '{hook_name(hook)}' has changed the device of value (was {grad.device} got {replaced.device})"
@@ -154,7 +159,9 @@ def call_node_hook(hook: Hook, gradients: tuple[Any, ...], *others: Any) -> tupl
     if isinstance(replaced, Tensor):
         replaced = (replaced,)
     if not isinstance(replaced, tuple):
-        raise TypeError(f"hook '{hook_name(hook)}' has to return a tuple of Tensors or None, not {type(replaced).__name__}")
+        raise TypeError(
+            f"hook '{hook_name(hook)}' has to return a tuple of Tensors or None, not {type(replaced).__name__}"
+        )
     if len(replaced) != len(gradients):
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has returned an incorrect number of values (got {len(replaced)}, but expected {len(gradients)})"
@@ -171,8 +178,8 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     Parameters
     ----------
     hook
-        Gets the gradient, a tensor of this tensor's sizes. It may return another of the same sizes to be used in its place; it
-        should not change its argument.
+        Gets the gradient, a tensor of this tensor's sizes. It may return another of the same sizes
+        to be used in its place; it should not change its argument.
 
     Returns
     -------
@@ -225,7 +232,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> RemovableHan
 
 
 def retain_grad(self: Tensor) -> None:
-    """Have backward passes set this tensor's ``grad``, though it is no leaf. Does nothing for a leaf.
+    """Have backward passes set this tensor's ``grad``, though it is no leaf. Does nothing for a
+    leaf.
 
     Raises
     ------
@@ -252,7 +260,9 @@ def retain_grad(self: Tensor) -> None:
 
 
 def keep_retaining(tensor: Tensor, before: Node | None, number: int) -> None:
-    """Move ``retain_grad`` of a tensor that was changed in place from the node it had `before` to its present one."""
+    """Move ``retain_grad`` of a tensor that was changed in place from the node it had `before` to
+    its present one.
+    """
     if before is not None and before._hooks is not None:
         before._hooks.retaining.pop(number, None)
     node_hooks(tensor.grad_fn).retaining[tensor.output_nr] = weakref.ref(tensor)

@@ -1,11 +1,12 @@
 """In-place operations on the tape.
 
-``x.mul_(y)`` is recorded as ``x = mul(x as it was, y)``: the tensor object stays and gets another history. Where a formula needs the value
-that is overwritten, a copy is made before.
+``x.mul_(y)`` is recorded as ``x = mul(x as it was, y)``: the tensor object stays and gets another
+history. Where a formula needs the value that is overwritten, a copy is made before.
 
-A view shares the memory of its base, so changing it changes the base, and every other view. The base then gets a node ``CopySlices``: its
-gradient is the base's where the view is not, and the new value's where it is. Views notice that their base has another history (the core
-compares a counter when their ``grad_fn`` is asked for) and come to :func:`history_of_view` for theirs.
+A view shares the memory of its base, so changing it changes the base, and every other view. The
+base then gets a node ``CopySlices``: its gradient is the base's where the view is not, and the new
+value's where it is. Views notice that their base has another history (the core compares a counter
+when their ``grad_fn`` is asked for) and come to :func:`history_of_view` for theirs.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .table import ROWS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    #: Sizes, strides and offset in elements, and whether the view shows complex numbers as pairs ("real"), pairs as complex numbers
-    #: ("complex"), or neither.
+    #: Sizes, strides and offset in elements, and whether the view shows complex numbers as pairs
+    #: ("real"), pairs as complex numbers ("complex"), or neither.
     Geometry = tuple[tuple[int, ...], tuple[int, ...], int, str]
 
 
@@ -110,7 +111,9 @@ def geometry_in(base: Tensor, view: Tensor) -> Geometry:
 
 
 def look_at(tensor: Tensor, geometry: Geometry) -> Tensor:
-    """Make the view of `tensor` that lies as `geometry` says; `tensor` has the sizes and strides of the base."""
+    """Make the view of `tensor` that lies as `geometry` says; `tensor` has the sizes and strides of
+    the base.
+    """
     sizes, strides, offset, kind = geometry
     if kind == "real":
         tensor = candelabra.view_as_real(tensor)
@@ -127,7 +130,9 @@ def laid_out(grad: Tensor, sizes: tuple[int, ...], strides: tuple[int, ...], cop
 
 
 class CopySlices(MultiNode):
-    """The history of a base after a view of it was changed in place. Edges: the base as it was, the new value of the view."""
+    """The history of a base after a view of it was changed in place. Edges: the base as it was, the
+    new value of the view.
+    """
 
     __slots__ = ("geometry", "sizes", "strides")
 
@@ -146,7 +151,9 @@ class CopySlices(MultiNode):
 
 
 def rebase(base: Tensor, view: Tensor, value: Tensor) -> None:
-    """Give `base` the history of having `value` (the tape's name of the view's new contents) written to `view`."""
+    """Give `base` the history of having `value` (the tape's name of the view's new contents)
+    written to `view`.
+    """
     node = CopySlices()
     node._sequence = next_sequence()
     node._hooks = None
@@ -183,7 +190,9 @@ class AsStridedBackward0(SingleNode):
 def overlaps(geometry: Geometry) -> bool:
     """Whether several elements of a view may be one element of the base."""
     reached = 0
-    for stride, size in sorted((stride, size) for size, stride in zip(geometry[0], geometry[1], strict=True) if size > 1):
+    for stride, size in sorted(
+        (stride, size) for size, stride in zip(geometry[0], geometry[1], strict=True) if size > 1
+    ):
         if stride <= reached:
             return True
         reached += stride * (size - 1)
@@ -198,7 +207,9 @@ def summed_overlapping(grad: Tensor, zeros: Tensor, geometry: Geometry) -> Tenso
 
 
 def history_of_view(view: Tensor) -> None:
-    """Give a view the history that follows from its base's. Called by the core when the base's has changed."""
+    """Give a view the history that follows from its base's. Called by the core when the base's has
+    changed.
+    """
     base = view._base
     if not base.requires_grad or not (view.is_floating_point() or view.is_complex()):
         return

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
     from .assembly import PartNode
 
-# References that a gradient has inside take_gradient when nobody outside of the engine holds it: the caller's variable, the
-# parameter, and getrefcount's own argument.
+# References that a gradient has inside take_gradient when nobody outside of the engine holds it:
+# the caller's variable, the parameter, and getrefcount's own argument.
 HELD_BY_ENGINE = 3
 
 
 def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> None:
-    """Add a gradient to ``leaf.grad``; the first one becomes it, without a copy where nobody else can see it.
+    """Add a gradient to ``leaf.grad``; the first one becomes it, without a copy where nobody else
+    can see it.
 
     Parameters
     ----------
@@ -40,7 +41,11 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
     elif getrefcount(grad) <= held and grad._is_exclusive(leaf):
         leaf.grad = grad
     else:
-        own = candelabra.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device) if _is_dense(leaf) else None
+        own = (
+            candelabra.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+            if _is_dense(leaf)
+            else None
+        )
         leaf.grad = grad.clone(memory_format=candelabra.contiguous_format) if own is None else own.copy_(grad)
 
 
@@ -55,9 +60,13 @@ def take_part(leaf: Tensor, node: PartNode, part: Tensor, create_graph: bool) ->
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether the elements fill a block of memory without gaps and overlaps, in any order of dimensions."""
+    """Whether the elements fill a block of memory without gaps and overlaps, in any order of
+    dimensions.
+    """
     expected = 1
-    for stride, size in sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1):
+    for stride, size in sorted(
+        (stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1
+    ):
         if stride != expected:
             return False
         expected *= size

@@ -1,14 +1,16 @@
 """An entry of the tape.
 
-A node is left behind by one recorded operation. It knows where the gradients of its inputs go next: its edges. An edge is
+A node is left behind by one recorded operation. It knows where the gradients of its inputs go next:
+its edges. An edge is
 
 - ``None``: this input needs no gradient;
 - a tensor: a leaf, whose ``grad`` takes the gradient;
 - a node: the node that made the input, when the input is its first (mostly: only) result;
 - a tuple ``(node, number)``: the node that made the input, and which of its results the input is.
 
-``Tensor._edge`` gives the edge of a tensor. Nodes are numbered downwards as they are made, so that everything a node was made from
-has a higher ``_sequence``, and the next one to be walked over is always the smallest that waits.
+``Tensor._edge`` gives the edge of a tensor. Nodes are numbered downwards as they are made, so that
+everything a node was made from has a higher ``_sequence``, and the next one to be walked over is
+always the smallest that waits.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ FREED = (
 class Node:
     """What one recorded operation left behind.
 
-    Subclasses say how gradients pass: ``_single`` ones have one slot ``_edge`` and a method ``backward(grad)`` that returns one
-    gradient; the others a slot ``_edges`` and ``backward(grad, edges)`` that returns as many gradients as there are edges. A node of
-    several differentiable results (``_outputs`` above 1) gets a list of gradients, ``None`` where none arrived.
+    Subclasses say how gradients pass: ``_single`` ones have one slot ``_edge`` and a method
+    ``backward(grad)`` that returns one gradient; the others a slot ``_edges`` and ``backward(grad,
+    edges)`` that returns as many gradients as there are edges. A node of several differentiable
+    results (``_outputs`` above 1) gets a list of gradients, ``None`` where none arrived.
     """
 
     __slots__ = ("__weakref__", "_hooks", "_metadata", "_saved", "_sequence")
@@ -51,7 +54,8 @@ class Node:
 
     _outputs = 1
     _single = False
-    #: Whether it is that of a view of a part, whose gradients are put together (see :mod:`.assembly`).
+    #: Whether it is that of a view of a part, whose gradients are put together (see
+    #: :mod:`.assembly`).
     _is_part = False
     #: The names of what `_saved` holds: tensor and version in turn.
     _saved_names: tuple[str, ...] = ()
@@ -94,7 +98,9 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Pairs of the nodes that the gradients of the inputs go to, and of the number of their result."""
+        """Pairs of the nodes that the gradients of the inputs go to, and of the number of their
+        result.
+        """
         return tuple(resolve(edge) for edge in self.all_edges())
 
     @property
@@ -120,7 +126,8 @@ class Node:
         Parameters
         ----------
         hook
-            Gets two tuples of tensors or None. It may return a tuple in the place of ``grad_inputs``.
+            Gets two tuples of tensors or None. It may return a tuple in the place of
+            ``grad_inputs``.
 
         Returns
         -------
@@ -142,7 +149,9 @@ class Node:
         return register(node_hooks(self).after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_outputs)`` called before this node's gradients are computed; it may return a tuple in their place."""
+        """Have ``hook(grad_outputs)`` called before this node's gradients are computed; it may
+        return a tuple in their place.
+        """
         from .hooks import node_hooks, register
 
         return register(node_hooks(self).before, hook)
@@ -207,7 +216,9 @@ class AccumulateGrad:
         return self._register(self.after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_outputs)`` called before the leaf takes a gradient; it may return a tuple in its place."""
+        """Have ``hook(grad_outputs)`` called before the leaf takes a gradient; it may return a
+        tuple in its place.
+        """
         return self._register(self.before, hook)
 
     def _register(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
@@ -236,7 +247,9 @@ def raise_freed(node: Node) -> NoReturn:
 
 
 def raise_modified(node: Node, tensor: Tensor, expected: int, own: bool = False) -> NoReturn:
-    """Raise the error about a saved tensor (the `node`'s `own` result or an input) that was changed in place since."""
+    """Raise the error about a saved tensor (the `node`'s `own` result or an input) that was changed
+    in place since.
+    """
     maker = node if own else tensor.grad_fn
     origin = f", which is output {tensor.output_nr} of {maker.name()}," if maker is not None else ""
     kind = str(tensor.dtype).removeprefix("candelabra.")

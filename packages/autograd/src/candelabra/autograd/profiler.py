@@ -1,6 +1,7 @@
 """Where the time goes: what operators were called, how often, how long, and for how much memory.
 
-While a profile is taken, each call of an operator on the thread is timed; otherwise nothing is, and nothing is slower for it.
+While a profile is taken, each call of an operator on the thread is timed; otherwise nothing is, and
+nothing is slower for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_n
 
 
 class FunctionEvent:
-    """One call: of an operator, or of a block within :class:`record_function`. Times are in microseconds, memory in bytes."""
+    """One call: of an operator, or of a block within :class:`record_function`. Times are in
+    microseconds, memory in bytes.
+    """
 
     __slots__ = (
         "cpu_children", "cpu_memory_usage", "cpu_parent", "end", "id", "input_shapes", "is_user_annotation", "name", "stack", "start", "thread",
@@ -69,7 +72,9 @@ class FunctionEvent:
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self) -> str:
-        return f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_total:.3f}us thread={self.thread}>"
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_total:.3f}us thread={self.thread}>"
+        )
 
 
 class FunctionEventAvg:
@@ -160,7 +165,9 @@ class EventList(list[Any]):
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """Add up the events of each name (and sizes of inputs, and lines of the program, where asked for)."""
+        """Add up the events of each name (and sizes of inputs, and lines of the program, where
+        asked for).
+        """
         averages: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = tuple(map(tuple, event.input_shapes)) if group_by_input_shapes else ()
@@ -188,8 +195,8 @@ class EventList(list[Any]):
         Parameters
         ----------
         sort_by
-            One of ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``cpu_memory_usage``, ``self_cpu_memory_usage``, ``count``; in
-            the order of the calls by default.
+            One of ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``cpu_memory_usage``,
+            ``self_cpu_memory_usage``, ``count``; in the order of the calls by default.
         row_limit
             How many rows are shown; -1 for all.
         max_src_column_width, max_name_column_width
@@ -206,7 +213,9 @@ class EventList(list[Any]):
         """
         if sort_by is not None and sort_by not in _SORTABLE:
             raise ValueError(f"sort_by has to be one of {', '.join(_SORTABLE)}, not {sort_by!r}")
-        events = [event for event in self if not (top_level_events_only and getattr(event, "cpu_parent", None) is not None)]
+        events = [
+            event for event in self if not (top_level_events_only and getattr(event, "cpu_parent", None) is not None)
+        ]
         total = sum(event.self_cpu_time_total for event in self)
         if sort_by is not None:
             events.sort(key=lambda event: getattr(event, sort_by), reverse=True)
@@ -218,7 +227,9 @@ class EventList(list[Any]):
         columns += ["Input Shapes"] * shapes + ["Source Location"] * stacks
         rows = []
         for event in events if row_limit < 0 else events[:row_limit]:
-            name = event.key if len(event.key) <= max_name_column_width else event.key[: max_name_column_width - 3] + "..."
+            name = (
+                event.key if len(event.key) <= max_name_column_width else event.key[: max_name_column_width - 3] + "..."
+            )
             row = [
                 name, _share(event.self_cpu_time_total, total), _duration(event.self_cpu_time_total), _share(event.cpu_time_total, total),
                 _duration(event.cpu_time_total), _duration(event.cpu_time),
@@ -352,7 +363,9 @@ class profile:
         again = not record and self._open and self._open[-1].name == operator.name
         event = None if again else self.begin(operator.name)
         if event is not None and self.record_shapes:
-            event.input_shapes = [list(argument.shape) if isinstance(argument, Tensor) else [] for argument in arguments]
+            event.input_shapes = [
+                list(argument.shape) if isinstance(argument, Tensor) else [] for argument in arguments
+            ]
         if event is not None and self.with_stack:
             event.stack = _program_lines()
         if event is not None:
@@ -416,11 +429,15 @@ def _new_memory(operator: Any, arguments: tuple[Any, ...], out: Any, result: Any
         return 0
     given = {id(tensor) for tensor in levels.tensors_in(arguments)}
     parts = result if isinstance(result, tuple) else (result,)
-    return sum(part.nbytes for part in parts if isinstance(part, Tensor) and id(part) not in given and not part._is_view())
+    return sum(
+        part.nbytes for part in parts if isinstance(part, Tensor) and id(part) not in given and not part._is_view()
+    )
 
 
 def _program_lines() -> list[str]:
-    """Give the lines of the program that led here, innermost first, without those of the library."""
+    """Give the lines of the program that led here, innermost first, without those of the
+    library.
+    """
     import traceback
 
     own = str(Path(candelabra.__file__).parent), str(Path(__file__).parent)
@@ -432,7 +449,8 @@ def _program_lines() -> list[str]:
 
 
 class record_function:
-    """Have a block, or each call of a function that is decorated with it, appear in the profile under a name.
+    """Have a block, or each call of a function that is decorated with it, appear in the profile
+    under a name.
 
     Parameters
     ----------
@@ -493,7 +511,8 @@ class emit_nvtx:
     >>> candelabra.autograd.profiler.emit_nvtx()
     Traceback (most recent call last):
     ...
-    NotImplementedError: emit_nvtx: NVTX ranges are not emitted; use candelabra.autograd.profiler.profile and its export_chrome_trace
+    NotImplementedError: emit_nvtx: NVTX ranges are not emitted; use
+    candelabra.autograd.profiler.profile and its export_chrome_trace
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> NoReturn:
@@ -516,7 +535,8 @@ class emit_itt:
     >>> candelabra.autograd.profiler.emit_itt()
     Traceback (most recent call last):
     ...
-    NotImplementedError: emit_itt: ITT ranges are not emitted; use candelabra.autograd.profiler.profile and its export_chrome_trace
+    NotImplementedError: emit_itt: ITT ranges are not emitted; use
+    candelabra.autograd.profiler.profile and its export_chrome_trace
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> NoReturn:

@@ -23,7 +23,9 @@ __all__ = [
 
 
 class ProfilerActivity(Enum):
-    """What a profile looks at. Calls are timed where they are made; those of every device count as the CPU's."""
+    """What a profile looks at. Calls are timed where they are made; those of every device count as
+    the CPU's.
+    """
 
     CPU = 0
     XPU = 1
@@ -57,7 +59,8 @@ def supported_activities() -> set[ProfilerActivity]:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Make a schedule: after `skip_first` steps, cycles of steps that are not looked at, that warm up, and that are noted.
+    """Make a schedule: after `skip_first` steps, cycles of steps that are not looked at, that warm
+    up, and that are noted.
 
     Parameters
     ----------
@@ -112,8 +115,11 @@ def _always(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[profile], None]:
-    """Make a function for `on_trace_ready` that writes each trace into a directory, under a name of its own.
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """Make a function for `on_trace_ready` that writes each trace into a directory, under a name of
+    its own.
 
     Parameters
     ----------
@@ -156,7 +162,8 @@ class profile:
         As in :class:`candelabra.autograd.profiler.profile`.
     acc_events
         Whether the events of earlier cycles are kept.
-    with_flops, with_modules, experimental_config, execution_trace_observer, use_cuda, custom_trace_id_callback
+    with_flops, with_modules, experimental_config, execution_trace_observer, use_cuda,
+    custom_trace_id_callback
         Accepted for compatibility.
 
     Examples
@@ -204,7 +211,10 @@ class profile:
 
     def stop(self) -> None:
         """End the last step."""
-        was_taking = self._taking is not None and self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        was_taking = self._taking is not None and self._action in (
+            ProfilerAction.RECORD,
+            ProfilerAction.RECORD_AND_SAVE,
+        )
         self._end(keep=was_taking)
         if was_taking and self.on_trace_ready is not None:
             self.on_trace_ready(self)
@@ -221,7 +231,10 @@ class profile:
             self._end(keep=True)
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-        elif before is ProfilerAction.WARMUP and self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+        elif before is ProfilerAction.WARMUP and self._action in (
+            ProfilerAction.RECORD,
+            ProfilerAction.RECORD_AND_SAVE,
+        ):
             # What was noted while warming up does not count.
             self._end(keep=False)
         self._begin()
@@ -291,7 +304,8 @@ class profile:
             path.write_text(text, encoding="utf-8")
 
     def export_stacks(self, path: str | Path, metric: str = "self_cpu_time_total") -> None:
-        """Write the lines of the program with a number each, for a flame graph; needs ``with_stack=True``.
+        """Write the lines of the program with a number each, for a flame graph; needs
+        ``with_stack=True``.
 
         Raises
         ------

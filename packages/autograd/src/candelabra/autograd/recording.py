@@ -1,8 +1,9 @@
 """Autograd functions: what the core calls after an operation that has to be on the tape.
 
-Each row of the table becomes one flat function and one to three node classes, written out as Python source the first time the operator
-is recorded (``linecache`` shows it in tracebacks). Nothing is looped over or looked up when they run: which inputs exist, what is
-kept and whether it has a version is settled when the source is written.
+Each row of the table becomes one flat function and one to three node classes, written out as Python
+source the first time the operator is recorded (``linecache`` shows it in tracebacks). Nothing is
+looped over or looked up when they run: which inputs exist, what is kept and whether it has a
+version is settled when the source is written.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ _SUFFIXES = {
     "_like": "like({})",
 }
 
-#: Autograd functions in use, by operator: with the modes (anomaly detection, hooks on saved tensors) around them.
+#: Autograd functions in use, by operator: with the modes (anomaly detection, hooks on saved
+#: tensors) around them.
 AUTOGRAD_FUNCTIONS: dict[str, AutogradFunction] = {}
 _plain: dict[str, AutogradFunction] = {}
 _modes: list[Callable[[AutogradFunction], AutogradFunction]] = []
-# Held while autograd functions are replaced: one written while another thread enters a mode must get the mode.
+# Held while autograd functions are replaced: one written while another thread enters a mode must
+# get the mode.
 _changing = threading.RLock()
 os.register_at_fork(after_in_child=_changing._at_fork_reinit)  # type: ignore[attr-defined]
 
@@ -79,7 +82,9 @@ def signature(schema: str) -> Signature:
                 parameters.append(Parameter(_legal(name), kind))
     results = schema[arrow + 2 :].strip()
     named = tuple(parameter.name for parameter in parameters[keyword_only - 1 :]) if keyword_only else ()
-    return Signature(tuple(parameters), named, results.count(",") + 1 if results.startswith("(") and results != "()" else 1)
+    return Signature(
+        tuple(parameters), named, results.count(",") + 1 if results.startswith("(") and results != "()" else 1
+    )
 
 
 def _legal(name: str) -> str:
@@ -133,7 +138,9 @@ class _Writer:
         if kind is not None:
             if kind.startswith("Tensor") and not kind.endswith(("[]", "[]?")):
                 return _Kept(name, "maybe" if self.may_be_other(name) else "tensor", name)
-            return _Kept(name, "value", f"tuple({name}) if {name}.__class__ is list else {name}" if "[" in kind else name)
+            return _Kept(
+                name, "value", f"tuple({name}) if {name}.__class__ is list else {name}" if "[" in kind else name
+            )
         for suffix, expression in _SUFFIXES.items():
             argument = name.removesuffix(suffix)
             if argument != name and argument in self.parameters:
@@ -189,7 +196,11 @@ class _Writer:
         else:
             for name, formula in self.formulas_of(inputs):
                 self.write_gradient(name, formula, single)
-        write(f"        return grad_{inputs[0]}" if single else f"        return ({', '.join(f'grad_{name}' for name in inputs)},)")
+        write(
+            f"        return grad_{inputs[0]}"
+            if single
+            else f"        return ({', '.join(f'grad_{name}' for name in inputs)},)"
+        )
 
     def write_part_class(self) -> None:
         """Write the node class of a view of a part."""
@@ -231,7 +242,9 @@ class _Writer:
         write = self.lines.append
         assert self.row.joint is not None
         write(f"        needs = ({', '.join(f'edge_{name} is not None' for name in inputs)},)")
-        write(f"        {', '.join(f'grad_{name}' for name in inputs)}, = formula_joint({self.arguments_of(self.row.joint)})")
+        write(
+            f"        {', '.join(f'grad_{name}' for name in inputs)}, = formula_joint({self.arguments_of(self.row.joint)})"
+        )
         if self.row.broadcast:
             for name in inputs:
                 write(f"        if grad_{name} is not None and node.like_{name} is not None:")
@@ -349,7 +362,9 @@ def write_recorder(name: str) -> _Writer:
 
 
 def inputs_that_need_self(name: str) -> tuple[int, ...]:
-    """Positions of the arguments whose gradients take the value that the first argument had: in-place operations keep a copy for them."""
+    """Positions of the arguments whose gradients take the value that the first argument had:
+    in-place operations keep a copy for them.
+    """
     row = ROWS[name]
     parameters = [parameter.name for parameter in signature(OPERATORS[name].schema).parameters]
 
@@ -373,7 +388,9 @@ def _use(name: str, record: AutogradFunction) -> AutogradFunction:
 
 
 def _only_changes(operator: Any) -> bool:
-    """Whether the operator's result is the argument that it changes (not so for one that also keeps running statistics)."""
+    """Whether the operator's result is the argument that it changes (not so for one that also keeps
+    running statistics).
+    """
     return "!)" in operator.schema and operator.result_count == 1
 
 
@@ -415,7 +432,9 @@ def install() -> None:
     for name in (*ROWS, *WRITTEN):
         operator = OPERATORS.get(name)
         if operator is None:
-            raise RuntimeError(f"candelabra-autograd has a formula for {name!r}, which this candelabra-tensor-core does not know")
+            raise RuntimeError(
+                f"candelabra-autograd has a formula for {name!r}, which this candelabra-tensor-core does not know"
+            )
         _plain[name] = _lazy(name)
         _use(name, _plain[name])
         if _only_changes(operator):

@@ -1,4 +1,6 @@
-"""Autograd functions of operators with several differentiable results, such as the factors of a matrix."""
+"""Autograd functions of operators with several differentiable results, such as the factors of a
+matrix.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class SeveralNode(MultiNode):
-    """What an operator of several results left behind: all its tensors, and the formula that takes the gradients of all results."""
+    """What an operator of several results left behind: all its tensors, and the formula that takes
+    the gradients of all results.
+    """
 
     __slots__ = ("values",)
 
@@ -42,7 +46,9 @@ class SeveralNode(MultiNode):
         return type(self)._formula(grads, results, arguments, tuple(edge is not None for edge in edges))
 
 
-def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[..., Any], unsaved: tuple[str, ...] = ()) -> None:
+def several_derivative(
+    name: str, inputs: tuple[str, ...], formula: Callable[..., Any], unsaved: tuple[str, ...] = ()
+) -> None:
     """Enter the formula of operator `name`, more than one of whose results have gradients.
 
     Parameters
@@ -52,14 +58,17 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     inputs
         The tensor arguments that have gradients.
     formula
-        ``formula(grads, results, arguments, needs)``: the gradients of the results (None where there is none), the results, the
-        arguments by name, and which of the inputs need a gradient. It returns a tuple, an entry an input.
+        ``formula(grads, results, arguments, needs)``: the gradients of the results (None where
+        there is none), the results, the arguments by name, and which of the inputs need a gradient.
+        It returns a tuple, an entry an input.
     unsaved
         Tensor arguments that the formula does not read: they are not kept for it.
     """
     parameters = signature(OPERATORS[name].schema).parameters
     names = [parameter.name for parameter in parameters]
-    tensor_positions = [position for position, parameter in enumerate(parameters) if parameter.type in ("Tensor", "Tensor?")]
+    tensor_positions = [
+        position for position, parameter in enumerate(parameters) if parameter.type in ("Tensor", "Tensor?")
+    ]
     value_positions = [position for position in range(len(names)) if position not in tensor_positions]
     tensor_positions = [position for position in tensor_positions if names[position] not in unsaved]
     input_positions = [names.index(one) for one in inputs]
@@ -75,7 +84,9 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     def record(result: Any, *arguments: Any) -> Any:
         node = made()
         node._sequence, node._hooks = next_sequence(), None
-        node._edges = tuple(None if (argument := arguments[position]) is None else argument._edge for position in input_positions)
+        node._edges = tuple(
+            None if (argument := arguments[position]) is None else argument._edge for position in input_positions
+        )
         node.values = {names[position]: arguments[position] for position in value_positions}
         saved: list[Any] = []
         for tensor in (arguments[position] for position in tensor_positions):

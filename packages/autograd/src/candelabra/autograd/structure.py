@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Structure(NamedTuple):
-    """The shape of a nested container: a kind (None for a leaf), what rebuilding it takes, and the parts."""
+    """The shape of a nested container: a kind (None for a leaf), what rebuilding it takes, and the
+    parts.
+    """
 
     kind: Any
     context: Any
@@ -60,8 +62,9 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     return leaves, _visit(value, leaves)
 
 
-# Functions of the module, not within flatten() and unflatten(): one that calls itself by a variable around it is a cycle, and with it
-# all that it sees stays until the collector comes by, tensors among them.
+# Functions of the module, not within flatten() and unflatten(): one that calls itself by a variable
+# around it is a cycle, and with it all that it sees stays until the collector comes by, tensors
+# among them.
 def _visit(part: Any, leaves: list[Any]) -> Structure:
     found = _children(part)
     if found is None:
@@ -97,7 +100,9 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def broadcast_prefix(prefix: Any, structure: Structure) -> list[Any] | None:
-    """Give every leaf of `structure` its entry of `prefix`, a container whose entries may stand for whole subtrees; None where it does not fit."""
+    """Give every leaf of `structure` its entry of `prefix`, a container whose entries may stand for
+    whole subtrees; None where it does not fit.
+    """
     found = _children(prefix)
     if found is None:
         return [prefix] * structure.size

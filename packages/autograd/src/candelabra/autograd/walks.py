@@ -79,15 +79,16 @@ def backward(
     grad_variables: Any = None,
     inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
-    """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and add it to their ``grad``.
+    """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and
+    add it to their ``grad``.
 
     Parameters
     ----------
     tensors
         What is differentiated.
     grad_tensors
-        The vector in the vector-Jacobian product: one gradient of the same sizes for each of `tensors`; None stands for ones where a
-        tensor has one element.
+        The vector in the vector-Jacobian product: one gradient of the same sizes for each of
+        `tensors`; None stands for ones where a tensor has one element.
     retain_graph
         Whether the tape can be walked again; as `create_graph` by default.
     create_graph
@@ -100,7 +101,8 @@ def backward(
     Raises
     ------
     RuntimeError
-        If a tensor does not require grad, has several elements and no gradient, or its tape was walked before.
+        If a tensor does not require grad, has several elements and no gradient, or its tape was
+        walked before.
 
     Examples
     --------
@@ -151,7 +153,9 @@ def _target_of(target: Any) -> Tensor:
         return target
     if isinstance(target.node, AccumulateGrad):
         return target.node.variable
-    raise RuntimeError("backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to")
+    raise RuntimeError(
+        "backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to"
+    )
 
 
 def grad(
@@ -182,9 +186,11 @@ def grad(
     only_inputs
         Has to be True.
     allow_unused
-        Whether inputs that `outputs` do not depend on get None instead of an error; as `materialize_grads` by default.
+        Whether inputs that `outputs` do not depend on get None instead of an error; as
+        `materialize_grads` by default.
     is_grads_batched
-        Whether `grad_outputs` have one more dimension in front: the walk is done for all its entries at once, by
+        Whether `grad_outputs` have one more dimension in front: the walk is done for all its
+        entries at once, by
         :func:`candelabra.vmap`.
     materialize_grads
         Whether such inputs get zeros.
@@ -208,11 +214,15 @@ def grad(
     (tensor(18.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:
-        raise ValueError("only_inputs=False is not supported: use candelabra.autograd.backward to accumulate into all leaves")
+        raise ValueError(
+            "only_inputs=False is not supported: use candelabra.autograd.backward to accumulate into all leaves"
+        )
     roots, targets = _sequence(outputs), _sequence(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -236,7 +246,9 @@ def grad(
                 )
             if materialize_grads:
                 if not isinstance(targets[number], Tensor):
-                    raise RuntimeError("materialize_grads cannot be used with a GradientEdge input, whose sizes are not known")
+                    raise RuntimeError(
+                        "materialize_grads cannot be used with a GradientEdge input, whose sizes are not known"
+                    )
                 computed[number] = candelabra.zeros_like(targets[number].detach())
     return tuple(computed)
 
@@ -245,7 +257,9 @@ def _batched(
     roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
     materialize: bool,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by vmap."""
+    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by
+    vmap.
+    """
     size = None
     for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
         if batch is None:
@@ -285,12 +299,14 @@ def backward_of_tensor(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Compute the gradient of this tensor with respect to the leaves it was made from, and add it to their ``grad``.
+    """Compute the gradient of this tensor with respect to the leaves it was made from, and add it
+    to their ``grad``.
 
     Parameters
     ----------
     gradient
-        The gradient of something further on with respect to this tensor, of its sizes; may be left out where it has one element.
+        The gradient of something further on with respect to this tensor, of its sizes; may be left
+        out where it has one element.
     retain_graph, create_graph, inputs
         As in :func:`candelabra.autograd.backward`.
 

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "memory/allocator.hpp"
-#include "gemm/epilogue.hpp"
-#include "threads/parallel.hpp"
 #include "gemm/amx/bf16x3_tiles.hpp"
+#include "gemm/epilogue.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -68,8 +68,8 @@ class Parts {
   void split(int64_t side, int64_t sides, int64_t depth, int64_t depths) {
     for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain) {
       const int64_t from = chain * plan_.chain_depth();
-      split_panels(source_, left_, side, sides, depth + from, std::min(plan_.chain_depth(), depths - from), at(0, chain),
-                   plan_.pass_chains * plan_.chain_elements(), &ranges_[chain], plan_.pass_chains);
+      split_panels(source_, left_, side, sides, depth + from, std::min(plan_.chain_depth(), depths - from),
+                   at(0, chain), plan_.pass_chains * plan_.chain_elements(), &ranges_[chain], plan_.pass_chains);
     }
   }
   uint16_t* at(int64_t panel, int64_t chain) {
@@ -105,7 +105,8 @@ class SplitProduct {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i / across, column = i % across;
         compute(row_panels * row / down * panel_side, std::min(p_.m, row_panels * (row + 1) / down * panel_side),
-                column_panels * column / across * panel_side, std::min(p_.n, column_panels * (column + 1) / across * panel_side));
+                column_panels * column / across * panel_side,
+                std::min(p_.n, column_panels * (column + 1) / across * panel_side));
       }
     });
   }
@@ -118,7 +119,8 @@ class SplitProduct {
     std::pair<int64_t, int64_t> best{1, 1};
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t down = 1; down <= threads; ++down) {
-      const int64_t across = threads / down, rows = blocks_of(row_panels, down), columns = blocks_of(column_panels, across);
+      const int64_t across = threads / down, rows = blocks_of(row_panels, down),
+                    columns = blocks_of(column_panels, across);
       const int64_t cost = 20 * rows * columns + 26 * (rows * blocks_of(columns, at_once) + columns);
       if (cost < least) {
         least = cost;
@@ -171,10 +173,11 @@ class SplitProduct {
       Sums sums;
       for (int64_t j = 0; j < columns; j += panel_side)
         for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain) {
-          const int64_t column = column_begin + j, here = std::min(panel_side, columns - j), from = chain * plan_.chain_depth();
+          const int64_t column = column_begin + j, here = std::min(panel_side, columns - j),
+                        from = chain * plan_.chain_depth();
           SplitRange range;
-          split_panels(right_, false, column, here, depth + from, std::min(plan_.chain_depth(), depths - from), right.data(), 0,
-                       &range, 0);
+          split_panels(right_, false, column, here, depth + from, std::min(plan_.chain_depth(), depths - from),
+                       right.data(), 0, &range, 0);
           multiply(left, right.data(), range, row, rows, column, here, depth, depths, chain, sums);
         }
       finish(sums.before, sums.of[1 - sums.turn]);
@@ -198,8 +201,8 @@ class SplitProduct {
   };
 
   // Left panels times one right panel, for one chain of a pass.
-  void multiply(Parts& left, const uint16_t* right, const SplitRange& right_range, int64_t row, int64_t rows, int64_t column,
-                int64_t columns, int64_t depth, int64_t depths, int64_t chain, Sums& sums) const {
+  void multiply(Parts& left, const uint16_t* right, const SplitRange& right_range, int64_t row, int64_t rows,
+                int64_t column, int64_t columns, int64_t depth, int64_t depths, int64_t chain, Sums& sums) const {
     const int64_t from = chain * plan_.chain_depth(), here = std::min(plan_.chain_depth(), depths - from);
     for (int64_t i = 0; i * panel_side < rows; ++i) {
       const Block block{row + i * panel_side,
@@ -222,11 +225,12 @@ class SplitProduct {
         if (sums.before.rows) finish(sums.before, sums.of[1 - sums.turn]);
       };
       if (in_range(left.range(i, chain), right_range)) [[likely]] {
-        multiply_split_panels(left.at(i, chain), right, blocks_of(here, tile_depth), block.rows, block.columns, sums.of[sums.turn],
-                              between);
+        multiply_split_panels(left.at(i, chain), right, blocks_of(here, tile_depth), block.rows, block.columns,
+                              sums.of[sums.turn], between);
       } else {
         between();
-        multiply_float32(left_, right_, block.row, block.rows, block.column, block.columns, depth + from, here, sums.of[sums.turn]);
+        multiply_float32(left_, right_, block.row, block.rows, block.column, block.columns, depth + from, here,
+                         sums.of[sums.turn]);
       }
       sums.before = block;
       sums.turn = 1 - sums.turn;
@@ -260,9 +264,11 @@ class SplitProduct {
           store(c + j, mask, sum);
       }
       if (!epilogue) continue;
-      apply_epilogue_row(epilogue->activation, epilogue->added ? epilogue->added + (b.row + i) * epilogue->added_step + b.column : nullptr,
-                 epilogue->factor, line, b.columns);
-      for (int64_t j = 0; j < b.columns; j += 16) store(c + j, split_detail::first_lanes(b.columns - j), _mm512_load_ps(line + j));
+      apply_epilogue_row(epilogue->activation,
+                         epilogue->added ? epilogue->added + (b.row + i) * epilogue->added_step + b.column : nullptr,
+                         epilogue->factor, line, b.columns);
+      for (int64_t j = 0; j < b.columns; j += 16)
+        store(c + j, split_detail::first_lanes(b.columns - j), _mm512_load_ps(line + j));
     }
   }
   void store(float* to, __mmask16 mask, __m512 value) const {

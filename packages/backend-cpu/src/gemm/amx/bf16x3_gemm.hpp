@@ -2,10 +2,10 @@
 //
 // A float32 is exactly the sum of three bfloat16, a = a1 + a2 + a3, each at most 2^-9 of the one
 // before. Of the nine products of parts, a2 b3, a3 b2 and a3 b3 are below 2^-26 of a b. That is
-// less than half of the rounding error of a b in float32. The other six are summed in float32. Small ones are
-// summed first and separately, so that sums are rounded less often than in a loop over k (Henry,
-// Tang, Heinecke: Leveraging the bfloat16 artificial intelligence datatype for higher-precision
-// computations, 2019).
+// less than half of the rounding error of a b in float32. The other six are summed in float32.
+// Small ones are summed first and separately, so that sums are rounded less often than in a loop
+// over k (Henry, Tang, Heinecke: Leveraging the bfloat16 artificial intelligence datatype for
+// higher-precision computations, 2019).
 //
 // All six are needed. For normally distributed numbers and k = 1024 the relative root-mean-square
 // error of results is 7e-8, and that of MKL's float32 is 3.4e-7. Without a2 b2 it is 2.8e-6, and

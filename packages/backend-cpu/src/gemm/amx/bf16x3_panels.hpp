@@ -33,8 +33,8 @@ struct SplitRange {
 // only error.
 inline bool in_range(const SplitRange& a, const SplitRange& b) {
   constexpr int32_t bias = 127, least = bias - 100, sum_from = 2 * bias - 100, sum_to = 2 * bias + 100;
-  return a.lowest >= least && b.lowest >= least && a.highest <= 250 && b.highest <= 250 && a.lowest + b.lowest >= sum_from &&
-         a.highest + b.highest <= sum_to;
+  return a.lowest >= least && b.lowest >= least && a.highest <= 250 && b.highest <= 250 &&
+         a.lowest + b.lowest >= sum_from && a.highest + b.highest <= sum_to;
 }
 
 namespace split_detail {
@@ -62,7 +62,8 @@ inline void transpose_16x16_floats(const float* from, int64_t step, int64_t rows
     for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(from + i * step);
   } else {
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) r[i] = _mm512_castps_si512(_mm512_maskz_loadu_ps(i < rows ? columns : 0, from + i * step));
+    for (int i = 0; i < 16; ++i)
+      r[i] = _mm512_castps_si512(_mm512_maskz_loadu_ps(i < rows ? columns : 0, from + i * step));
   }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
@@ -98,15 +99,15 @@ inline __mmask16 first_lanes(int64_t count) {
 
 }  // namespace split_detail
 
-// Splits up to 32 rows of the left factor (or columns of the right one) from `side` on. Covers up to
-// 32 of k from `depth` on.
+// Splits up to 32 rows of the left factor (or columns of the right one) from `side` on. Covers up
+// to 32 of k from `depth` on.
 //
 // Layout of a panel: for each 32 of k, three parts of two tiles each. The second tiles are not
 // written if the panel has at most sixteen rows (or columns). A row of a left tile is a row of the
 // factor, a row of a right tile is a pair of k. Pairs are of k and k + 16. Any pairing works if
 // both factors use the same.
-[[gnu::noinline]] inline SplitRange split_block(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth,
-                                                int64_t depths, uint16_t* to) {
+[[gnu::noinline]] inline SplitRange split_block(const SplitSource& source, bool left, int64_t side, int64_t sides,
+                                                int64_t depth, int64_t depths, uint16_t* to) {
   const bool along_depth = source.depth_step == 1, transposes = along_depth != left;
   // Distances in elements: between rows in memory, to k + 16, and to what is prefetched. A block
   // has two cache lines of each row.
@@ -139,7 +140,8 @@ inline __mmask16 first_lanes(int64_t count) {
     uint16_t* tile = to + half / tile_side * tile_elements;
     // For the first and the second sixteen of k: how many rows in memory there are, and how long
     // they are.
-    const int64_t wanted = sides - half, near_rows = along_depth ? wanted : depths, far_rows = along_depth ? wanted : depths - 16;
+    const int64_t wanted = sides - half, near_rows = along_depth ? wanted : depths,
+                  far_rows = along_depth ? wanted : depths - 16;
     const __mmask16 near_lanes = split_detail::first_lanes(along_depth ? depths : wanted),
                     far_lanes = split_detail::first_lanes(along_depth ? depths - 16 : wanted);
     for (int64_t row = 0; row < 16; ++row) {
@@ -164,12 +166,13 @@ inline __mmask16 first_lanes(int64_t count) {
 
 // Splits some panels for one chain of k. They are `step` elements apart, the first one at `to`.
 // Reads the source along its contiguous dimension.
-inline void split_panels(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
-                         uint16_t* to, int64_t step, SplitRange* ranges, int64_t range_step) {
+inline void split_panels(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth,
+                         int64_t depths, uint16_t* to, int64_t step, SplitRange* ranges, int64_t range_step) {
   const auto one = [&](int64_t panel, int64_t block) {
-    const SplitRange here = split_block(source, left, side + panel * panel_side, std::min(panel_side, sides - panel * panel_side),
-                                        depth + block * tile_depth, std::min(tile_depth, depths - block * tile_depth),
-                                        to + panel * step + block * tile_block);
+    const SplitRange here =
+        split_block(source, left, side + panel * panel_side, std::min(panel_side, sides - panel * panel_side),
+                    depth + block * tile_depth, std::min(tile_depth, depths - block * tile_depth),
+                    to + panel * step + block * tile_block);
     SplitRange& range = ranges[panel * range_step];
     range = block ? SplitRange{std::min(range.lowest, here.lowest), std::max(range.highest, here.highest)} : here;
   };

@@ -66,7 +66,8 @@ template <bool second_row, bool second_column>
 }
 
 template <bool rows, bool columns, typename Between>
-[[gnu::noinline]] void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, Between& between) {
+[[gnu::noinline]] void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums,
+                                      Between& between) {
   constexpr int64_t part = 2 * tile_elements;
   // The intrinsics do not declare that they read and write memory.
   __asm__ volatile("" : : : "memory");
@@ -105,8 +106,8 @@ template <bool rows, bool columns, typename Between>
 // sums (rows of 32 elements) = left @ right, for panels that are `blocks` tiles deep. Only `rows`
 // rows and `columns` columns are needed. between() is called while AMX is busy.
 template <typename Between>
-void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns, float* sums,
-                           Between&& between) {
+void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns,
+                           float* sums, Between&& between) {
   if (rows > tile_side)
     columns > tile_side ? split_detail::multiply_split<true, true>(left, right, blocks, sums, between)
                         : split_detail::multiply_split<true, false>(left, right, blocks, sums, between);
@@ -116,8 +117,8 @@ void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t 
 }
 
 // sums = left @ right in plain float32, for a block outside the range of the emulation.
-inline void multiply_float32(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column,
-                             int64_t columns, int64_t depth, int64_t depths, float* sums) {
+inline void multiply_float32(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows,
+                             int64_t column, int64_t columns, int64_t depth, int64_t depths, float* sums) {
   alignas(64) float line[panel_side];
   std::fill_n(sums, panel_side * panel_side, 0.0f);
   for (int64_t k = depth; k < depth + depths; ++k) {

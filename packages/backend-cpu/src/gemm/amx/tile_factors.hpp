@@ -27,8 +27,8 @@ namespace factor_detail {
 
 // Like split_block(), for bfloat16. If k is contiguous, a pair is of neighbours, else of k and k +
 // 16. Both factors must agree.
-inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
-                       uint16_t* to) {
+inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t side, int64_t sides, int64_t depth,
+                       int64_t depths, uint16_t* to) {
   const bool along_depth = source.depth_step == 1;
   alignas(64) uint16_t rows[tile_elements];
   for (int64_t half = 0; half < sides; half += tile_side) {
@@ -39,7 +39,8 @@ inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t 
     if (along_depth) {
       const __mmask32 lanes = depths >= 32 ? ~__mmask32{0} : (__mmask32{1} << depths) - 1;
       for (int64_t row = 0; row < tile_side; ++row)
-        _mm512_store_si512(into + row * 32, _mm512_maskz_loadu_epi16(row < wanted ? lanes : 0, from + row * source.side_step));
+        _mm512_store_si512(into + row * 32,
+                           _mm512_maskz_loadu_epi16(row < wanted ? lanes : 0, from + row * source.side_step));
     } else {
       const __mmask16 lanes = split_detail::first_lanes(wanted);
       for (int64_t row = 0; row < tile_side; ++row) {
@@ -51,7 +52,8 @@ inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t 
       }
     }
     if (into == rows)
-      split_detail::transpose_16x16_floats(reinterpret_cast<const float*>(rows), 16, 16, 0xffff, reinterpret_cast<float*>(tile));
+      split_detail::transpose_16x16_floats(reinterpret_cast<const float*>(rows), 16, 16, 0xffff,
+                                           reinterpret_cast<float*>(tile));
   }
 }
 
@@ -77,8 +79,8 @@ template <bool rows, bool columns>
 // Packs `sides` rows of a left factor (columns of a right one) and `depths` of k. Panels lie `step`
 // elements apart. Returns the exponent range of float32 numbers.
 template <typename T>
-SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
-                       uint16_t* to, int64_t step) {
+SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, int64_t sides, int64_t depth,
+                       int64_t depths, uint16_t* to, int64_t step) {
   SplitRange range;
   for (int64_t panel = 0; panel * panel_side < sides; ++panel)
     for (int64_t block = 0; block * tile_depth < depths; ++block) {
@@ -88,7 +90,8 @@ SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, i
       if constexpr (tile_parts<T> == 1) {
         factor_detail::pack_block(source, left, from, here, k, deep, into);
       } else {
-        const SplitRange one = split_block({source.data, source.side_step, source.depth_step}, left, from, here, k, deep, into);
+        const SplitRange one =
+            split_block({source.data, source.side_step, source.depth_step}, left, from, here, k, deep, into);
         range = {std::min(range.lowest, one.lowest), std::max(range.highest, one.highest)};
       }
     }
@@ -97,7 +100,8 @@ SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, i
 
 // sums (32 by 32) = left @ right for panels of `blocks` blocks.
 template <typename T>
-void multiply_factors(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns, float* sums) {
+void multiply_factors(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns,
+                      float* sums) {
   if constexpr (tile_parts<T> == 3) {
     multiply_split_panels(left, right, blocks, rows, columns, sums, [] {});
   } else if (rows > tile_side) {
@@ -115,7 +119,8 @@ template <typename T>
 [[gnu::always_inline]] inline void store_pairs(__m512 low, __m512 high, uint16_t* to) {
   if constexpr (tile_parts<T> == 1) {
     const __m512i half = _mm512_set1_epi32(0x8000);
-    const __m512i l = _mm512_add_epi32(_mm512_castps_si512(low), half), h = _mm512_add_epi32(_mm512_castps_si512(high), half);
+    const __m512i l = _mm512_add_epi32(_mm512_castps_si512(low), half),
+                  h = _mm512_add_epi32(_mm512_castps_si512(high), half);
     _mm512_store_si512(to, _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(l, 16), h));
   } else {
     __m512i parts[3];

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "threads/parallel.hpp"
-#include "memory/transpose.hpp"
 #include "gemm/amx/bf16x3_tiles.hpp"
+#include "memory/transpose.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -48,16 +48,17 @@ struct Exponents {
 // rows of a left factor or columns of a right one. A row of a left tile is a row of the factor, a
 // row of a right tile is a pair of k. Pairs are of k and k + 16 in both factors. A left factor is
 // contiguous along k.
-void split_tile(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths, uint16_t* to,
-                int64_t part_step, Exponents& exponents) {
-  const float *low = source.data + side * source.side_step + depth * source.depth_step, *high = low + 16 * source.depth_step;
+void split_tile(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
+                uint16_t* to, int64_t part_step, Exponents& exponents) {
+  const float *low = source.data + side * source.side_step + depth * source.depth_step,
+              *high = low + 16 * source.depth_step;
   const int64_t near = std::clamp<int64_t>(depths, 0, 16), far = std::clamp<int64_t>(depths - 16, 0, 16);
   int64_t step = left ? source.side_step : source.depth_step;
   alignas(64) float transposed[2][tile_side * 16];
   if (!left && source.depth_step == 1) {
     const auto transpose = [&](const float* from, int64_t columns, float* into) {
-      transpose_tile(reinterpret_cast<uint32_t*>(into), 16, reinterpret_cast<const uint32_t*>(from), source.side_step, sides,
-                     columns);
+      transpose_tile(reinterpret_cast<uint32_t*>(into), 16, reinterpret_cast<const uint32_t*>(from), source.side_step,
+                     sides, columns);
     };
     transpose(low, near, transposed[0]);
     transpose(high, far, transposed[1]);
@@ -76,7 +77,8 @@ void split_tile(const SplitSource& source, bool left, int64_t side, int64_t side
     __m512i parts[split_parts];
     split_detail::split_pair(l, h, parts);
 #pragma GCC unroll 3
-    for (int64_t part = 0; part < split_parts; ++part) _mm512_store_si512(to + part * part_step + row * 32, parts[part]);
+    for (int64_t part = 0; part < split_parts; ++part)
+      _mm512_store_si512(to + part * part_step + row * 32, parts[part]);
   }
 }
 
@@ -104,7 +106,8 @@ constexpr int64_t steps_of_block = 3;
 
 constexpr int64_t of_part = panel_tiles * tile_elements;  // step between parts of a right block
 
-[[gnu::noinline]] void multiply_one(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
+[[gnu::noinline]] void multiply_one(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums,
+                                    Interleaved& between) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -132,7 +135,8 @@ constexpr int64_t of_part = panel_tiles * tile_elements;  // step between parts 
   _tile_stored(3, sums + 768, 64);
 }
 
-[[gnu::noinline]] void multiply_two(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
+[[gnu::noinline]] void multiply_two(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums,
+                                    Interleaved& between) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -173,7 +177,8 @@ constexpr int64_t of_part = panel_tiles * tile_elements;  // step between parts 
   _tile_stored(3, sums + 768, 64);
 }
 
-[[gnu::noinline]] void multiply_three(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
+[[gnu::noinline]] void multiply_three(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums,
+                                      Interleaved& between) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -233,8 +238,8 @@ constexpr int64_t of_part = panel_tiles * tile_elements;  // step between parts 
 }
 
 // sums (+)= left @ right for `rows` rows and up to three tiles of columns.
-void multiply_tiles(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int columns, bool add, float* sums,
-                    Interleaved& between) {
+void multiply_tiles(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int columns, bool add,
+                    float* sums, Interleaved& between) {
   constexpr int64_t tile = tile_side * 16;
   alignas(64) float parts[6 * tile];
   // The intrinsics do not declare that they read and write memory.
@@ -265,7 +270,8 @@ int64_t TilePanels::parts() const {
   return parts_of(k_);
 }
 
-TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k, std::vector<TileColumns> columns)
+TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k,
+                       std::vector<TileColumns> columns)
     : data_(data),
       side_step_(side_step),
       depth_step_(depth_step),
@@ -279,10 +285,12 @@ TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step,
     for (int64_t panel = begin; panel < end; ++panel)
       for (int64_t part = 0; part < parts_of(k_); ++part) {
         Exponents exponents;
-        for (int64_t depth = part * depth_of_part; depth < std::min(k_, (part + 1) * depth_of_part); depth += tile_depth)
+        for (int64_t depth = part * depth_of_part; depth < std::min(k_, (part + 1) * depth_of_part);
+             depth += tile_depth)
           for (int64_t tile = 0; tile < panel_tiles; ++tile) {
             const TileColumns& some = columns_[static_cast<size_t>(panel * panel_tiles + tile)];
-            uint16_t* to = tiles_.data() + (panel * blocks_of(k_) + depth / tile_depth) * right_block + tile * tile_elements;
+            uint16_t* to =
+                tiles_.data() + (panel * blocks_of(k_) + depth / tile_depth) * right_block + tile * tile_elements;
             split_tile(source, false, some.first, some.count, depth, std::min(tile_depth, k_ - depth), to,
                        panel_tiles * tile_elements, exponents);
           }
@@ -310,8 +318,8 @@ void TileRows::set_rows(const float* rows, int64_t step, int64_t count) {
       Exponents exponents;
       for (int64_t depth = part * depth_of_part; depth < std::min(k_, (part + 1) * depth_of_part); depth += tile_depth)
         split_tile({rows, step, 1}, true, tile * tile_side, std::min(tile_side, count - tile * tile_side), depth,
-                   std::min(tile_depth, k_ - depth), tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block,
-                   tile_elements, exponents);
+                   std::min(tile_depth, k_ - depth),
+                   tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block, tile_elements, exponents);
       const SplitRange range = exponents.range();
       ranges_[tile * parts_of(k_) + part] = {range.lowest, range.highest};
     }
@@ -335,13 +343,16 @@ void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tile
         float* to = sums + row * tile_panel_columns + column * tile_side;
         const TilePanels::Range of_left = ranges_[tile * parts + part];
         if (in_range({of_left.lowest, of_left.highest}, right_range)) [[likely]] {
-          multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, part > 0, to, interleaved);
+          multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, part > 0, to,
+                         interleaved);
           continue;
         }
         alignas(64) float block[tile_side * tile_panel_columns];
-        multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, false, block, interleaved);
+        multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, false, block,
+                       interleaved);
         for (int64_t i = 0; i < here; ++i) {
-          multiply_float32(factor, panel, row + i, column, columns, depth, depths, of_right, block + i * tile_panel_columns);
+          multiply_float32(factor, panel, row + i, column, columns, depth, depths, of_right,
+                           block + i * tile_panel_columns);
           for (int64_t j = 0; j < columns * tile_side; ++j) {
             float& sum = to[i * tile_panel_columns + j];
             sum = part ? sum + block[i * tile_panel_columns + j] : block[i * tile_panel_columns + j];
@@ -357,7 +368,8 @@ void TileRows::multiply_float32(TilePanels& factor, int64_t panel, int64_t row, 
                                 int64_t depths, const TilePanels::Range& of_right, float* sums) {
   const float* a = rows_ + row * step_ + depth;
   Exponents exponents;
-  for (int64_t k = 0; k < depths; k += 16) exponents.add(_mm512_maskz_loadu_ps(split_detail::first_lanes(depths - k), a + k));
+  for (int64_t k = 0; k < depths; k += 16)
+    exponents.add(_mm512_maskz_loadu_ps(split_detail::first_lanes(depths - k), a + k));
   if (in_range(exponents.range(), {of_right.lowest, of_right.highest})) return;
   for (int v = 0; v < columns; ++v) {
     const TileColumns& some = factor.columns_[static_cast<size_t>(panel * panel_tiles + column + v)];

@@ -61,8 +61,8 @@ class TileRows {
   void multiply(TilePanels& factor, int64_t panel, float* sums, int tiles, const Between& between);
 
  private:
-  void multiply_float32(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth, int64_t depths,
-                        const TilePanels::Range& of_right, float* sums);
+  void multiply_float32(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth,
+                        int64_t depths, const TilePanels::Range& of_right, float* sums);
   int64_t k_, count_ = 0, step_ = 0;
   const float* rows_ = nullptr;
   Scratch<uint16_t> tiles_;

@@ -1,10 +1,10 @@
 // Stubs for builds without the AVX-512 loops, which do not use AMX.
 #include <utility>
 
-#include "kernels.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
-#include "kernels/attention/attention_amx.hpp"
 #include "gemm/amx/tile_panels.hpp"
+#include "kernels.hpp"
+#include "kernels/attention/attention_amx.hpp"
 
 namespace candelabra::cpu {
 
@@ -27,8 +27,15 @@ void amx_gemm(const Gemm<float>&, const Epilogue<float>&) {
   raise_out_of_bounds();
 }
 
-TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k, std::vector<TileColumns> columns)
-    : data_(data), side_step_(side_step), depth_step_(depth_step), k_(k), columns_(std::move(columns)), tiles_(0), ranges_(0) {
+TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k,
+                       std::vector<TileColumns> columns)
+    : data_(data),
+      side_step_(side_step),
+      depth_step_(depth_step),
+      k_(k),
+      columns_(std::move(columns)),
+      tiles_(0),
+      ranges_(0) {
   raise_out_of_bounds();
 }
 TileRows::TileRows(int64_t, int64_t k) : k_(k), tiles_(0), ranges_(0) {

@@ -1,24 +1,25 @@
-// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @ key^T + mask) @ value, block by
-// block. The scores exist for one block of queries and one block of keys at a time, so memory does
-// not grow with the product of the two lengths. The running maximum and sum of a row (Milakov and
-// Gimelshein 2018) are corrected after each block. The gradient recomputes the scores from the
-// logarithm of the sum (Dao et al. 2022). Blocks that suit AMX are computed there.
+// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @
+// key^T + mask) @ value, block by block. The scores exist for one block of queries and one block of
+// keys at a time, so memory does not grow with the product of the two lengths. The running maximum
+// and sum of a row (Milakov and Gimelshein 2018) are corrected after each block. The gradient
+// recomputes the scores from the logarithm of the sum (Dao et al. 2022). Blocks that suit AMX are
+// computed there.
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "memory/allocator.hpp"
-#include "simd/load_elements.hpp"
-#include "dtypes.hpp"
-#include "kernels.hpp"
-#include "gemm/gemm.hpp"
-#include "threads/parallel.hpp"
-#include "kernels/attention/attention_amx.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec_math.hpp"
 #include "candelabra/arguments/attention.hpp"
 #include "candelabra/math.hpp"
+#include "dtypes.hpp"
+#include "gemm/gemm.hpp"
+#include "kernels.hpp"
+#include "kernels/attention/attention_amx.hpp"
+#include "memory/allocator.hpp"
+#include "memory/transpose.hpp"
+#include "simd/load_elements.hpp"
+#include "simd/vec_math.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -41,11 +42,13 @@ struct Rows {
 // Rows [first, first + count) of head (n, h) of a tensor (N, H, rows, columns): the tensor's own
 // memory where BLAS can address it, else packed into `buffer`.
 template <typename T>
-Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count, compute_t<T>* buffer) {
+Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count,
+                           compute_t<T>* buffer) {
   const int64_t columns = tensor.sizes[3], step = tensor.strides[3], pitch = tensor.strides[2];
   const T* from = data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * pitch;
   if constexpr (!is_half_v<T>) {
-    if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension()) return {from, pitch};
+    if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension())
+      return {from, pitch};
   }
   for (int64_t i = 0; i < count; ++i) load_strided(from + i * pitch, step, columns, buffer + i * columns);
   return {buffer, std::max<int64_t>(columns, 1)};
@@ -66,13 +69,14 @@ Rows<T> half_rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t firs
 template <typename T>
 bool half_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Rows<T> a, Rows<T> b, float* c,
                   int64_t pitch) {
-  return half_gemm({dtype_v<T>, transpose_a, transpose_b, m, n, k, a.data, a.pitch, b.data, b.pitch, nullptr, c, pitch, true});
+  return half_gemm(
+      {dtype_v<T>, transpose_a, transpose_b, m, n, k, a.data, a.pitch, b.data, b.pitch, nullptr, c, pitch, true});
 }
 
 // For products so small that calling a library costs more than computing them.
 template <typename C>
-void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
-                   int64_t pitch) {
+void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b,
+                   C beta, C* c, int64_t pitch) {
   const int64_t a_row = transpose_a ? 1 : a.pitch, a_column = transpose_a ? a.pitch : 1;
   for (int64_t i = 0; i < m; ++i) {
     C* row = c + i * pitch;
@@ -94,8 +98,8 @@ void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int
 
 // c = alpha * op(a) @ op(b) + beta * c with beta 0 or 1, where any side may be empty.
 template <typename C>
-void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
-             int64_t pitch) {
+void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta,
+             C* c, int64_t pitch) {
   constexpr int64_t small = 4096;
   if (m * n * k <= small) return small_product<C>(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c, pitch);
   gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
@@ -108,7 +112,9 @@ template <typename C>
 class ProductWithRows {
  public:
   ProductWithRows(int64_t most_rows, int64_t width, int64_t products)
-      : width_(width), reused_(products > 1 && width > 0), transposed_(reused_ ? std::min(most_numbers, most_rows * width) : 0) {}
+      : width_(width),
+        reused_(products > 1 && width > 0),
+        transposed_(reused_ ? std::min(most_numbers, most_rows * width) : 0) {}
 
   void set(Rows<C> rows, int64_t count) {
     rows_ = rows;
@@ -241,7 +247,8 @@ void normalize_sums(C* totals, C* largest, int64_t rows) {
     const int64_t n = std::min<int64_t>(V::size, rows - i);
     const V total = V::load(totals + i, n);
     const auto empty = total == V(C(0));
-    select(empty, V(std::numeric_limits<C>::infinity()), V::load(largest + i, n) + math::log(total)).store(largest + i, n);
+    select(empty, V(std::numeric_limits<C>::infinity()), V::load(largest + i, n) + math::log(total))
+        .store(largest + i, n);
     (V(C(1)) / select(empty, V(C(1)), total)).store(totals + i, n);
   }
 }
@@ -266,7 +273,8 @@ void forward(Call& call) {
   const C scale = static_cast<C>(args.scale);
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
-  const AttentionCall tile_call{&query, &key, &value, args.mask, args.is_causal, static_cast<float>(scale), &out, &logarithms};
+  const AttentionCall tile_call{&query, &key,       &value, args.mask, args.is_causal, static_cast<float>(scale),
+                                &out,   &logarithms};
   const bool on_amx = suits_amx_attention(tile_call);
   // Larger blocks of many queries amortize the packing of keys and values. Under a causal mask
   // smaller blocks skip more keys.
@@ -275,7 +283,8 @@ void forward(Call& call) {
   const int64_t blocks = (queries + query_block - 1) / query_block, tasks = query.sizes[0] * heads * blocks;
   // The setup of a half-precision product costs as much as this many multiplications.
   constexpr int64_t worthwhile = int64_t{1} << 24;
-  const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
+  const bool large =
+      is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
     std::optional<AmxAttention> tiles;
     if (on_amx) {
@@ -289,9 +298,11 @@ void forward(Call& call) {
     Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
     Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
     ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries);
-    std::array<int64_t, 4> packed_block{-1};  // the keys in by_keys: the next block of queries may need the same
+    // The keys in by_keys: the next block of queries may need the same
+    std::array<int64_t, 4> packed_block{-1};
     Scratch<T> weights(large ? query_block * key_block : 0);
-    Scratch<T> half_queries(large ? query_block * width : 0), half_keys(large ? key_block * std::max(width, columns) : 0);
+    Scratch<T> half_queries(large ? query_block * width : 0),
+        half_keys(large ? key_block * std::max(width, columns) : 0);
     Scratch<C> part(large ? query_block * columns : 0);
     C largest[most_queries], total[most_queries];
     bool native = large;
@@ -337,7 +348,8 @@ void forward(Call& call) {
             for (int64_t i = 0; i < count; ++i)
               from_float(scores.data() + i * key_block, weights.data() + i * key_block, key_count);
             const Rows<T> v = half_rows_of<T>(value, n, h / share, k0, key_count, half_keys.data());
-            native = half_product<T>(false, false, count, columns, key_count, {weights.data(), key_block}, v, part.data(), columns);
+            native = half_product<T>(false, false, count, columns, key_count, {weights.data(), key_block}, v,
+                                     part.data(), columns);
             if (native) {
               for (int64_t j = 0; j < count * columns; ++j) sums[j] += part[j];
               continue;
@@ -375,22 +387,27 @@ void backward(Call& call) {
   const Mask<T> mask(args.mask, args.is_causal);
   const C scale = static_cast<C>(args.scale);
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
-  const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3], share = key_heads ? heads / key_heads : 1;
-  const AttentionCall tile_call{&query,  &key,        &value, args.mask,       args.is_causal,  static_cast<float>(scale),
-                                &result, &logarithms, &grad,  &call.output(0), &call.output(1), &call.output(2)};
+  const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3],
+                share = key_heads ? heads / key_heads : 1;
+  const AttentionCall tile_call{
+      &query,  &key,        &value, args.mask,       args.is_causal,  static_cast<float>(scale),
+      &result, &logarithms, &grad,  &call.output(0), &call.output(1), &call.output(2)};
   const bool on_amx = suits_amx_attention(tile_call);
   parallel_for(key.sizes[0] * key_heads, 1, [&](int64_t begin, int64_t end) {
     std::optional<AmxAttention> tiles;
     if (on_amx) {
       tiles.emplace(tile_call);
-      for (bool done = true; begin < end && done; begin += done) done = tiles->backward(begin / key_heads, begin % key_heads);
+      for (bool done = true; begin < end && done; begin += done)
+        done = tiles->backward(begin / key_heads, begin % key_heads);
       if (begin == end) return;
     }
     Scratch<C> weights(query_block * key_block), score_grads(query_block * key_block);
-    Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns), results_packed(query_block * columns);
+    Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns),
+        results_packed(query_block * columns);
     Scratch<C> keys_packed(key_block * width), values_packed(key_block * columns);
     Scratch<C> grad_keys(key_block * width), grad_values(key_block * columns), grad_queries(share * queries * width);
-    ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries), by_values(std::min(key_block, keys), columns, queries);
+    ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries),
+        by_values(std::min(key_block, keys), columns, queries);
     Scratch<C> deltas(share * queries);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / key_heads, shared = task % key_heads;
@@ -425,7 +442,8 @@ void backward(Call& call) {
             by_keys.multiply(count, scale, q, weights.data(), key_block);
             mask.apply(weights.data(), n, h, q0, count, k0, key_count);
             const C* logarithm = data<C>(logarithms) + (n * heads + h) * queries + q0;
-            for (int64_t i = 0; i < count; ++i) recompute_weights(weights.data() + i * key_block, key_count, logarithm[i]);
+            for (int64_t i = 0; i < count; ++i)
+              recompute_weights(weights.data() + i * key_block, key_count, logarithm[i]);
             const Rows<C> p{weights.data(), key_block}, s{score_grads.data(), key_block};
             product<C>(true, false, key_count, columns, count, 1, p, d, 1, grad_values.data(), columns);
             by_values.multiply(count, 1, d, score_grads.data(), key_block);
@@ -437,8 +455,8 @@ void backward(Call& call) {
               }
             }
             product<C>(true, false, key_count, width, count, scale, s, q, 1, grad_keys.data(), width);
-            product<C>(false, false, count, width, key_count, scale, s, k, 1, grad_queries.data() + (g * queries + q0) * width,
-                       width);
+            product<C>(false, false, count, width, key_count, scale, s, k, 1,
+                       grad_queries.data() + (g * queries + q0) * width, width);
           }
         for (int64_t j = 0; j < key_count; ++j) {
           const int64_t row = (n * key_heads + shared) * keys + k0 + j;

@@ -12,12 +12,12 @@
 #include <limits>
 #include <vector>
 
-#include "memory/allocator.hpp"
-#include "gemm/autotune.hpp"
-#include "simd/vec_math.hpp"
 #include "candelabra/math.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/amx/tile_factors.hpp"
+#include "gemm/autotune.hpp"
+#include "memory/allocator.hpp"
+#include "simd/vec_math.hpp"
 
 namespace candelabra::cpu {
 
@@ -94,15 +94,17 @@ class Mask {
       if constexpr (std::is_same_v<T, float>)
         return _mm512_add_ps(scores, _mm512_maskz_loadu_ps(lanes, added));
       else
-        return _mm512_add_ps(
-            scores, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, added)), 16)));
+        return _mm512_add_ps(scores, _mm512_castsi512_ps(_mm512_slli_epi32(
+                                         _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, added)), 16)));
     }
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t farthest = int64_t{1} << 26;
       if (step < farthest) {
-        const __m512i offsets = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                                   _mm512_set1_epi32(static_cast<int>(step)));
-        return _mm512_add_ps(scores, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, offsets, added, sizeof(float)));
+        const __m512i offsets =
+            _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                               _mm512_set1_epi32(static_cast<int>(step)));
+        return _mm512_add_ps(scores,
+                             _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, offsets, added, sizeof(float)));
       }
     }
     alignas(64) float values[16] = {};
@@ -181,7 +183,8 @@ class WorkOf : public AmxAttention::Work {
           of_queries(work.share_ * all_query_panels * work.width_panels_ * panel_area),
           means(work.share_ * all_query_panels * panel_side) {}
     const int64_t key_panels, all_query_panels, query_panels;
-    Scratch<uint16_t> keys, keys_across, values, queries, queries_across, grads, grads_across, weights, slopes, slopes_across;
+    Scratch<uint16_t> keys, keys_across, values, queries, queries_across, grads, grads_across, weights, slopes,
+        slopes_across;
     Scratch<float> scores, products, of_keys, of_values, of_queries, means;
   };
   // Some keys, and some queries of head `h`, the g-th that shares the keys.
@@ -202,10 +205,12 @@ class WorkOf : public AmxAttention::Work {
   void store_query_gradients(BackwardMemory& m, int64_t n, int64_t key_head) const;
 
   FactorSource<T> along_rows(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first) const {
-    return {data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * tensor.strides[2], tensor.strides[2], 1};
+    return {data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * tensor.strides[2],
+            tensor.strides[2], 1};
   }
   FactorSource<T> along_columns(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first) const {
-    return {data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * tensor.strides[2], 1, tensor.strides[2]};
+    return {data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * tensor.strides[2], 1,
+            tensor.strides[2]};
   }
   static void store_row(const float* from, T* to, int64_t n) {
     if constexpr (std::is_same_v<T, float>)
@@ -240,7 +245,8 @@ class WorkOf : public AmxAttention::Work {
 // Turns a row of scores into weights relative to the largest score so far, stored as rows of tiles.
 template <typename T>
 template <bool masked>
-void WorkOf<T>::weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, int64_t q, int64_t k0, int64_t seen) const {
+void WorkOf<T>::weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, int64_t q, int64_t k0,
+                      int64_t seen) const {
   const int64_t up = row / panel_side, i = row % panel_side, panels = panels_of(seen);
   float* scores = m.scores.data() + up * key_panels * panel_area + i * panel_side;
   uint16_t* weights = m.weights.data() + up * key_panels * block + i / tile_side * tile_elements + i % tile_side * 32;
@@ -297,8 +303,8 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
   const AmxTiles units;
   const int64_t shared = head / share_, all_panels = panels_of(keys_);
   if (m.n != n || m.head != shared) {
-    const SplitRange of_keys = pack_factor<T>(along_rows(*call_.key, n, shared, 0), false, 0, keys_, 0, width_, m.keys.data(),
-                                              width_panels_ * block),
+    const SplitRange of_keys = pack_factor<T>(along_rows(*call_.key, n, shared, 0), false, 0, keys_, 0, width_,
+                                              m.keys.data(), width_panels_ * block),
                      of_values = pack_factor<T>(along_columns(*call_.value, n, shared, 0), false, 0, columns_, 0, keys_,
                                                 m.values.data(), all_panels * block);
     m.n = n;
@@ -309,8 +315,8 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
   alignas(64) float sums[panel_area];
   for (int64_t q = q0; q < q0 + count; q += query_side) {
     const int64_t rows = std::min(query_side, q0 + count - q), row_panels = panels_of(rows);
-    const SplitRange of_queries =
-        pack_factor<T>(along_rows(*call_.query, n, head, q), true, 0, rows, 0, width_, m.queries.data(), width_panels_ * block);
+    const SplitRange of_queries = pack_factor<T>(along_rows(*call_.query, n, head, q), true, 0, rows, 0, width_,
+                                                 m.queries.data(), width_panels_ * block);
     if (!spans(of_queries, -126, 60)) return false;
     std::fill_n(m.largest, query_side, none);
     std::fill_n(m.total, query_side, 0.0f);
@@ -320,8 +326,9 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
       for (int64_t j = 0; j < panels; ++j)
         for (int64_t i = 0; i < row_panels; ++i)
           multiply_factors<T>(m.queries.data() + i * width_panels_ * block,
-                              m.keys.data() + (k0 / panel_side + j) * width_panels_ * block, width_panels_, rows - i * panel_side,
-                              seen - j * panel_side, m.scores.data() + (i * key_panels + j) * panel_area);
+                              m.keys.data() + (k0 / panel_side + j) * width_panels_ * block, width_panels_,
+                              rows - i * panel_side, seen - j * panel_side,
+                              m.scores.data() + (i * key_panels + j) * panel_area);
       const bool masked = mask_.given() || seen % panel_side != 0 || (mask_.causal() && q + 1 < k0 + seen);
       for (int64_t row = 0; row < rows; ++row)
         masked ? weigh<true>(m, n, head, row, q + row, k0, seen) : weigh<false>(m, n, head, row, q + row, k0, seen);
@@ -329,13 +336,14 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
         for (int64_t c = 0; c < column_panels_; ++c) {
           float* total = m.sums.data() + (i * column_panels_ + c) * panel_area;
           multiply_factors<T>(m.weights.data() + i * key_panels * block,
-                              m.values.data() + (c * all_panels + k0 / panel_side) * block, panels, rows - i * panel_side,
-                              columns_ - c * panel_side, k0 == 0 ? total : sums);
+                              m.values.data() + (c * all_panels + k0 / panel_side) * block, panels,
+                              rows - i * panel_side, columns_ - c * panel_side, k0 == 0 ? total : sums);
           if (k0 == 0) continue;
           for (int64_t row = 0; row < std::min(panel_side, rows - i * panel_side); ++row) {
             const __m512 correction = _mm512_set1_ps(m.correction[i * panel_side + row]);
             for (int64_t at = row * panel_side; at < (row + 1) * panel_side; at += 16)
-              _mm512_store_ps(total + at, _mm512_fmadd_ps(_mm512_load_ps(total + at), correction, _mm512_load_ps(sums + at)));
+              _mm512_store_ps(total + at,
+                              _mm512_fmadd_ps(_mm512_load_ps(total + at), correction, _mm512_load_ps(sums + at)));
           }
         }
     }
@@ -348,8 +356,8 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
       if (last == 0)
         std::fill_n(to, columns_, T(0));
       else
-        store_blocks(m.sums.data() + row / panel_side * column_panels_ * panel_area + row % panel_side * panel_side, 1, columns_,
-                     empty ? 1.0f : 1.0f / m.total[row], to, 0);
+        store_blocks(m.sums.data() + row / panel_side * column_panels_ * panel_area + row % panel_side * panel_side, 1,
+                     columns_, empty ? 1.0f : 1.0f / m.total[row], to, 0);
       mutable_data<float>(*call_.logarithms)[at] =
           empty ? std::numeric_limits<float>::infinity() : m.largest[row] + std::log(m.total[row]);
     }
@@ -387,8 +395,8 @@ void WorkOf<T>::sum_result_gradients(BackwardMemory& m, int64_t n, int64_t key_h
 // False if the keys or values are outside the range of the emulation.
 template <typename T>
 bool WorkOf<T>::pack_keys(BackwardMemory& m, int64_t n, int64_t key_head, int64_t k0, int64_t count) const {
-  const SplitRange key_range = pack_factor<T>(along_rows(*call_.key, n, key_head, k0), true, 0, count, 0, width_, m.keys.data(),
-                                              width_panels_ * block),
+  const SplitRange key_range = pack_factor<T>(along_rows(*call_.key, n, key_head, k0), true, 0, count, 0, width_,
+                                              m.keys.data(), width_panels_ * block),
                    value_range = pack_factor<T>(along_rows(*call_.value, n, key_head, k0), true, 0, count, 0, columns_,
                                                 m.values.data(), column_panels_ * block);
   if (!is_backward_range(key_range) || !is_backward_range(value_range)) return false;
@@ -400,10 +408,10 @@ bool WorkOf<T>::pack_keys(BackwardMemory& m, int64_t n, int64_t key_head, int64_
 // False if the queries or the gradient are outside the range of the emulation.
 template <typename T>
 bool WorkOf<T>::pack_queries(BackwardMemory& m, const BackwardBlock& b) const {
-  const SplitRange query_range = pack_factor<T>(along_rows(*call_.query, b.n, b.h, b.q0), false, 0, b.queries, 0, width_,
-                                                m.queries.data(), width_panels_ * block),
-                   grad_range = pack_factor<T>(along_rows(*call_.grad, b.n, b.h, b.q0), false, 0, b.queries, 0, columns_,
-                                               m.grads.data(), column_panels_ * block);
+  const SplitRange query_range = pack_factor<T>(along_rows(*call_.query, b.n, b.h, b.q0), false, 0, b.queries, 0,
+                                                width_, m.queries.data(), width_panels_ * block),
+                   grad_range = pack_factor<T>(along_rows(*call_.grad, b.n, b.h, b.q0), false, 0, b.queries, 0,
+                                               columns_, m.grads.data(), column_panels_ * block);
   if (!is_backward_range(query_range) || !is_backward_range(grad_range)) return false;
   pack_factor<T>(along_columns(*call_.query, b.n, b.h, b.q0), false, 0, width_, 0, b.queries, m.queries_across.data(),
                  b.query_panels * block);
@@ -422,7 +430,8 @@ void WorkOf<T>::recompute_weights(BackwardMemory& m, const BackwardBlock& b, int
   const float* mean = m.means.data() + b.g * m.all_query_panels * panel_side + q;
   const __m512 scale = _mm512_set1_ps(call_.scale);
   const __mmask16 lanes[2] = {split_detail::first_lanes(left), split_detail::first_lanes(left - 16)};
-  const __m512 logarithm[2] = {_mm512_maskz_loadu_ps(lanes[0], logarithms), _mm512_maskz_loadu_ps(lanes[1], logarithms + 16)},
+  const __m512 logarithm[2] = {_mm512_maskz_loadu_ps(lanes[0], logarithms),
+                               _mm512_maskz_loadu_ps(lanes[1], logarithms + 16)},
                average[2] = {_mm512_maskz_loadu_ps(lanes[0], mean), _mm512_maskz_loadu_ps(lanes[1], mean + 16)};
   const bool masked = mask_.given() || (mask_.causal() && q < k + panel_side);
   uint16_t *to_weights = m.weights.data() + c * block, *to_slopes = m.slopes.data() + c * block,
@@ -436,8 +445,8 @@ void WorkOf<T>::recompute_weights(BackwardMemory& m, const BackwardBlock& b, int
         __m512 score = _mm512_mul_ps(_mm512_maskz_load_ps(real, scores + at), scale);
         if (masked && real) score = mask_.of_queries(score, n, h, q + half * 16, k + i, real);
         weight[down][half] = _mm512_maskz_mov_ps(real, weight_of(_mm512_sub_ps(score, logarithm[half])));
-        slope[down][half] =
-            _mm512_maskz_mul_ps(real, weight[down][half], _mm512_sub_ps(_mm512_maskz_load_ps(real, products + at), average[half]));
+        slope[down][half] = _mm512_maskz_mul_ps(
+            real, weight[down][half], _mm512_sub_ps(_mm512_maskz_load_ps(real, products + at), average[half]));
       }
     for (int down = 0; down < 2; ++down) {
       store_pairs<T>(weight[down][0], weight[down][1], to_weights + down * tile_elements + row * 32);
@@ -458,10 +467,10 @@ void WorkOf<T>::add_key_gradients(BackwardMemory& m, const BackwardBlock& b) con
                   rows = std::min(panel_side, b.keys - j * panel_side);
     for (int64_t c = from; c < b.query_panels; ++c) {
       const int64_t columns = b.queries - c * panel_side;
-      multiply_factors<T>(m.keys.data() + j * width_panels_ * block, m.queries.data() + c * width_panels_ * block, width_panels_,
-                          rows, columns, m.scores.data() + c * panel_area);
-      multiply_factors<T>(m.values.data() + j * column_panels_ * block, m.grads.data() + c * column_panels_ * block, column_panels_,
-                          rows, columns, m.products.data() + c * panel_area);
+      multiply_factors<T>(m.keys.data() + j * width_panels_ * block, m.queries.data() + c * width_panels_ * block,
+                          width_panels_, rows, columns, m.scores.data() + c * panel_area);
+      multiply_factors<T>(m.values.data() + j * column_panels_ * block, m.grads.data() + c * column_panels_ * block,
+                          column_panels_, rows, columns, m.products.data() + c * panel_area);
     }
     for (int64_t c = from; c < b.query_panels; ++c) recompute_weights(m, b, j, c);
     for (int64_t c = 0; c < column_panels_; ++c) {
@@ -483,13 +492,15 @@ void WorkOf<T>::add_query_gradients(BackwardMemory& m, const BackwardBlock& b) c
   alignas(64) float sums[panel_area];
   for (int64_t c = 0; c < b.query_panels; ++c) {
     // How many panels of keys this panel of queries sees.
-    const int64_t seen =
-        std::min(panels_of(std::min(mask_.last_key(b.q0 + (c + 1) * panel_side, keys_) - b.k0, b.keys)), b.visible_panels);
+    const int64_t seen = std::min(
+        panels_of(std::min(mask_.last_key(b.q0 + (c + 1) * panel_side, keys_) - b.k0, b.keys)), b.visible_panels);
     if (seen <= 0) continue;
     for (int64_t a = 0; a < width_panels_; ++a) {
-      multiply_factors<T>(m.keys_across.data() + a * panels_of(b.keys) * block, m.slopes_across.data() + c * m.key_panels * block,
-                          seen, width_ - a * panel_side, b.queries - c * panel_side, sums);
-      add_block(sums, m.of_queries.data() + ((b.g * m.all_query_panels + b.q0 / panel_side + c) * width_panels_ + a) * panel_area);
+      multiply_factors<T>(m.keys_across.data() + a * panels_of(b.keys) * block,
+                          m.slopes_across.data() + c * m.key_panels * block, seen, width_ - a * panel_side,
+                          b.queries - c * panel_side, sums);
+      add_block(sums, m.of_queries.data() +
+                          ((b.g * m.all_query_panels + b.q0 / panel_side + c) * width_panels_ + a) * panel_area);
     }
   }
 }
@@ -521,8 +532,9 @@ void WorkOf<T>::store_query_gradients(BackwardMemory& m, int64_t n, int64_t key_
               _mm512_store_ps(transposed + (half + i) * panel_side + down, _mm512_load_ps(quarter + i * 16));
           }
         const int64_t row = (n * heads_ + key_head * share_ + g) * queries_ + c * panel_side;
-        store_blocks(transposed, std::min(panel_side, queries_ - c * panel_side), std::min(panel_side, width_ - a * panel_side),
-                     call_.scale, mutable_data<T>(*call_.of_query) + row * width_ + a * panel_side, width_);
+        store_blocks(transposed, std::min(panel_side, queries_ - c * panel_side),
+                     std::min(panel_side, width_ - a * panel_side), call_.scale,
+                     mutable_data<T>(*call_.of_query) + row * width_ + a * panel_side, width_);
       }
 }
 
@@ -541,8 +553,15 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
       for (int64_t q0 = 0; q0 < queries_; q0 += back_queries) {
         const int64_t queries = std::min(back_queries, queries_ - q0), last = mask_.last_key(q0 + queries, keys_);
         if (last <= k0) continue;
-        const BackwardBlock b{
-            n, key_head * share_ + g, g, k0, keys, q0, queries, panels_of(queries), panels_of(std::min(last - k0, keys))};
+        const BackwardBlock b{n,
+                              key_head * share_ + g,
+                              g,
+                              k0,
+                              keys,
+                              q0,
+                              queries,
+                              panels_of(queries),
+                              panels_of(std::min(last - k0, keys))};
         if (!pack_queries(m, b)) return false;
         add_key_gradients(m, b);
         add_query_gradients(m, b);
@@ -568,7 +587,8 @@ bool suits_amx_attention(const AttentionCall& call) {
   const int64_t parts = dtype == CB_FLOAT32 ? 3 : 1;
   if (queries < shortest || keys < shortest || width < shortest || columns < shortest ||
       keys * (width + columns) > most_packed / (2 * parts) || (call.grad && queries * width > most_packed) ||
-      static_cast<double>(heads) * static_cast<double>(queries) * static_cast<double>(keys) * static_cast<double>(width + columns) <
+      static_cast<double>(heads) * static_cast<double>(queries) * static_cast<double>(keys) *
+              static_cast<double>(width + columns) <
           least)
     return false;
   for (const cb_tensor* tensor : {call.query, call.key, call.value, call.grad, call.grad ? call.out : nullptr})

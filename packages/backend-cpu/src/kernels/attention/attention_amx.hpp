@@ -1,5 +1,5 @@
-// Attention on AMX: blocks of _scaled_dot_product_attention and _scaled_dot_product_attention_backward, for bfloat16, and for
-// float32 by bf16x3 emulation.
+// Attention on AMX: blocks of _scaled_dot_product_attention and
+// _scaled_dot_product_attention_backward, for bfloat16, and for float32 by bf16x3 emulation.
 #pragma once
 
 #include <cstdint>

@@ -5,17 +5,17 @@
 #include <memory>
 #include <optional>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/convolution.hpp"
 #include "candelabra/positions.hpp"
 #include "dtypes.hpp"
-#include "kernels.hpp"
-#include "gemm/matrix.hpp"
-#include "kernels/convolution/convolution_onednn.hpp"
-#include "threads/parallel.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
-#include "kernels/convolution/winograd_amx.hpp"
+#include "gemm/matrix.hpp"
+#include "kernels.hpp"
+#include "kernels/convolution/convolution_onednn.hpp"
 #include "kernels/convolution/winograd.hpp"
+#include "kernels/convolution/winograd_amx.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -64,7 +64,8 @@ struct Image {
 template <typename T>
 Image<T> image(const cb_tensor& t) {
   if (t.ndim > 5)
-    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d", static_cast<int>(t.ndim) - 2);
+    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d",
+                  static_cast<int>(t.ndim) - 2);
   Image<T> result{static_cast<T*>(t.data), {}, {}};
   result.sizes.fill(1);
   const int missing = 5 - t.ndim;
@@ -110,8 +111,8 @@ std::array<int64_t, 3> pad_to_three(std::span<const int64_t> values, int64_t fil
 
 // The three operators have stride, padding, dilation and groups in common.
 template <typename Arguments>
-ConvolutionShape shape_of(const Arguments& args, const std::array<int64_t, 5>& input, const std::array<int64_t, 5>& weight,
-                          const std::array<int64_t, 5>& output) {
+ConvolutionShape shape_of(const Arguments& args, const std::array<int64_t, 5>& input,
+                          const std::array<int64_t, 5>& weight, const std::array<int64_t, 5>& output) {
   ConvolutionShape s;
   s.spatial = args.stride.size() == 3 ? 3 : 2;
   s.batch = input[0];
@@ -242,7 +243,8 @@ void fill_image(const Image<T>& to, T value) {
 template <typename T>
 class DenseImage {
  public:
-  DenseImage(const Image<T>& original, bool suits, bool is_result) : original_(original), image_(original), is_result_(is_result) {
+  DenseImage(const Image<T>& original, bool suits, bool is_result)
+      : original_(original), image_(original), is_result_(is_result) {
     if (suits) return;
     memory_ = std::make_unique<Scratch<std::remove_const_t<T>>>(original.numel());
     auto dense = dense_image<std::remove_const_t<T>>(memory_->data(), original.sizes);
@@ -295,18 +297,19 @@ void forward_by_im2col(const ConvolutionShape& s, const Image<const T>& input, c
       im2col<T>(s, input, sample, group, columns.data());
       Matrix<T> result = output.image().pixels(sample, group * s.group_outputs(), s.group_outputs());
       if (bias)
-        copy_matrix<T>(
-            {data<T>(*bias) + group * s.group_outputs() * bias->strides[0], result.rows, result.columns, bias->strides[0], 0},
-            result);
-      multiply<T>(filters(weight.image(), s, group), {columns.data(), rows, pixels, pixels, 1}, T(1), T(bias ? 1 : 0), result);
+        copy_matrix<T>({data<T>(*bias) + group * s.group_outputs() * bias->strides[0], result.rows, result.columns,
+                        bias->strides[0], 0},
+                       result);
+      multiply<T>(filters(weight.image(), s, group), {columns.data(), rows, pixels, pixels, 1}, T(1), T(bias ? 1 : 0),
+                  result);
     }
   });
   output.finish();
 }
 
 template <typename T>
-void input_gradient_by_im2col(const ConvolutionShape& s, const Image<const T>& given_grad, const Image<const T>& given_weight,
-                              const Image<T>& input) {
+void input_gradient_by_im2col(const ConvolutionShape& s, const Image<const T>& given_grad,
+                              const Image<const T>& given_weight, const Image<T>& input) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<const T> grad(given_grad, given_grad.has_joined_plane(), false);
   int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
@@ -362,8 +365,9 @@ class WidenedImage {
  public:
   explicit WidenedImage(const Image<const T>& original) : WidenedImage(original.sizes, original) {
     if (same_strides(original, image_))
-      parallel_for(image_.numel(), grain_for(1),
-                   [&](int64_t begin, int64_t end) { to_float(original.data + begin, image_.data + begin, end - begin); });
+      parallel_for(image_.numel(), grain_for(1), [&](int64_t begin, int64_t end) {
+        to_float(original.data + begin, image_.data + begin, end - begin);
+      });
     else
       copy_image(original, image_);
   }
@@ -372,8 +376,9 @@ class WidenedImage {
   Image<const float> values() const { return constant(image_); }
   void round_to(const Image<T>& result) const {
     if (!same_strides(result, image_)) return copy_image(image_, result);
-    parallel_for(image_.numel(), grain_for(1),
-                 [&](int64_t begin, int64_t end) { from_float(image_.data + begin, result.data + begin, end - begin); });
+    parallel_for(image_.numel(), grain_for(1), [&](int64_t begin, int64_t end) {
+      from_float(image_.data + begin, result.data + begin, end - begin);
+    });
   }
 
  private:
@@ -420,7 +425,8 @@ winograd::Weight weight_of(const Image<T>& weight, bool rotated) {
 template <typename T>
 bool is_dense_or_channels_last(const Image<T>& weight) {
   const std::array<int64_t, 5>&n = weight.sizes, &step = weight.strides;
-  return is_dense(weight) || (step[1] == 1 && step[4] == n[1] && step[3] == n[1] * n[4] && step[0] == n[1] * n[4] * n[3]);
+  return is_dense(weight) ||
+         (step[1] == 1 && step[4] == n[1] && step[3] == n[1] * n[4] && step[0] == n[1] * n[4] * n[3]);
 }
 
 // Whether AMX is used for the products of tiles and channels. A tile covers 4x4 pixels of
@@ -443,21 +449,24 @@ bool convolve_by_winograd(const winograd::Images& input, const winograd::Weight&
 bool winograd_forward(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
                       const float* bias, const Image<float>& output) {
   const winograd::Images from = images_of(input), to = images_of(output);
-  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
+  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight))
+    return false;
   return convolve_by_winograd(from, weight_of(weight, false), bias, to, s.batch, s.padding[1], s.padding[2]);
 }
 
-bool winograd_input_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& weight,
-                             const Image<float>& input) {
+bool winograd_input_gradient(const ConvolutionShape& s, const Image<const float>& grad,
+                             const Image<const float>& weight, const Image<float>& input) {
   const winograd::Images from = images_of(grad), to = images_of(input);
-  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
+  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight))
+    return false;
   return convolve_by_winograd(from, weight_of(weight, true), nullptr, to, s.batch, 2 - s.padding[1], 2 - s.padding[2]);
 }
 
-bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
-                              const Image<float>& weight) {
+bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float>& grad,
+                              const Image<const float>& input, const Image<float>& weight) {
   const winograd::Images from = images_of(input), grads = images_of(grad);
-  if (!winograd::suits(s, grads.rows, grads.columns) || !from.suits() || !grads.suits() || !is_dense_or_channels_last(weight))
+  if (!winograd::suits(s, grads.rows, grads.columns) || !from.suits() || !grads.suits() ||
+      !is_dense_or_channels_last(weight))
     return false;
   const winograd::Weight result = weight_of(weight, false);
   if constexpr (winograd::lanes == 16)
@@ -472,19 +481,19 @@ bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float
 bool forward_in_float(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
                       uint64_t weight_contents, const float* bias, const Image<float>& output) {
   return winograd_forward(s, input, weight, bias, output) ||
-         onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, input.operand(), weight.operand(weight_contents), bias,
-                            output.operand());
+         onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, input.operand(), weight.operand(weight_contents),
+                            bias, output.operand());
 }
 
-bool input_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& weight,
-                             uint64_t weight_contents, const Image<float>& input) {
+bool input_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad,
+                             const Image<const float>& weight, uint64_t weight_contents, const Image<float>& input) {
   return winograd_input_gradient(s, grad, weight, input) ||
-         onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, input.operand(), weight.operand(weight_contents),
-                            nullptr, grad.operand());
+         onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, input.operand(),
+                            weight.operand(weight_contents), nullptr, grad.operand());
 }
 
-bool weight_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
-                              const Image<float>& weight) {
+bool weight_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad,
+                              const Image<const float>& input, const Image<float>& weight) {
   return winograd_weight_gradient(s, grad, input, weight) ||
          onednn_convolution(ConvolutionKind::weight_gradient, CB_FLOAT32, s, input.operand(), weight.operand(), nullptr,
                             grad.operand());
@@ -525,9 +534,10 @@ void convolution(Call& call) {
       cb_tensor wide_bias{bias_values.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
       if (bias)
         for (int64_t i = 0; i < s.output_channels; ++i) bias_values[i] = data<T>(*bias)[i * bias->strides[0]];
-      if (empty_product || !forward_in_float(s, wide_input.values(), wide_weight.values(), 0, bias ? bias_values.data() : nullptr,
-                                             wide_output.image()))
-        forward_by_im2col<float>(s, wide_input.values(), wide_weight.values(), bias ? &wide_bias : nullptr, wide_output.image());
+      if (empty_product || !forward_in_float(s, wide_input.values(), wide_weight.values(), 0,
+                                             bias ? bias_values.data() : nullptr, wide_output.image()))
+        forward_by_im2col<float>(s, wide_input.values(), wide_weight.values(), bias ? &wide_bias : nullptr,
+                                 wide_output.image());
       wide_output.round_to(output);
     } else {
       forward_by_im2col<T>(s, input, weight, bias, output);
@@ -573,8 +583,8 @@ void convolution_backward_weight(Call& call) {
     if constexpr (std::is_same_v<T, float>)
       if (weight_gradient_in_float(s, grad, input, weight)) return;
     if constexpr (is_half_v<T>) {
-      if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
-                             grad.operand()))
+      if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(),
+                             nullptr, grad.operand()))
         return;
       const WidenedImage<T> wide_grad(grad), wide_input(input), wide_weight(weight);
       if (!weight_gradient_in_float(s, wide_grad.values(), wide_input.values(), wide_weight.image()))

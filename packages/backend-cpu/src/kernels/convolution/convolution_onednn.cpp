@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "threads/deterministic.hpp"
+#include "threads/parallel.hpp"
 #include "vendor/packed_weights.hpp"
 #include "vendor/primitive_cache.hpp"
-#include "threads/parallel.hpp"
-#include "threads/deterministic.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -71,11 +71,13 @@ memory::desc activation(int spatial, const Sizes& sizes, memory::data_type type,
 
 // Describes the caller's tensor by its own strides, or by equivalent dense ones, so that equal
 // layouts compare equal.
-memory::desc callers_activation(int spatial, const Sizes& sizes, const Sizes& strides, memory::data_type type, Layout layout) {
+memory::desc callers_activation(int spatial, const Sizes& sizes, const Sizes& strides, memory::data_type type,
+                                Layout layout) {
   Layout first = layout == Layout::channels_last ? Layout::channels_last : Layout::plain;
   Layout second = layout == Layout::channels_last ? Layout::plain : Layout::channels_last;
   for (Layout candidate : {first, second})
-    if (has_layout(sizes, strides, candidate)) return description(spatial, sizes, dense_strides(sizes, candidate), type);
+    if (has_layout(sizes, strides, candidate))
+      return description(spatial, sizes, dense_strides(sizes, candidate), type);
   return description(spatial, sizes, strides, type);
 }
 
@@ -133,7 +135,8 @@ struct Steps {
       dilation.push_back(s.dilation[d] - 1);
       before.push_back(s.padding[d]);
       // Exact: negative if no window reaches the end of the input, which oneDNN accepts.
-      after.push_back((s.output[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.input[d] - s.padding[d]);
+      after.push_back((s.output[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.input[d] -
+                      s.padding[d]);
     }
   }
 };
@@ -153,7 +156,8 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
   auto made = std::make_unique<Convolution>();
   auto adopt = [&](const auto& description, const memory::desc& in, const memory::desc& out) {
     made->input.own = in;
-    made->weight.own = kind == ConvolutionKind::weight_gradient ? description.diff_weights_desc() : description.weights_desc();
+    made->weight.own =
+        kind == ConvolutionKind::weight_gradient ? description.diff_weights_desc() : description.weights_desc();
     made->output.own = out;
     made->scratchpad = description.scratchpad_desc();
     made->primitive = primitive(description.get());
@@ -162,12 +166,12 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
     // Gradients need the forward primitive as a hint. forward_inference would prefer channels-last,
     // which costs more to reorder.
     auto forward = [&](const memory::desc& with_bias) {
-      return has_bias
-                 ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct,
-                                                       input, weight, with_bias, output, g.stride, g.dilation, g.before, g.after,
-                                                       attributes)
-                 : convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct,
-                                                       input, weight, output, g.stride, g.dilation, g.before, g.after, attributes);
+      return has_bias ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training,
+                                                            algorithm::convolution_direct, input, weight, with_bias,
+                                                            output, g.stride, g.dilation, g.before, g.after, attributes)
+                      : convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training,
+                                                            algorithm::convolution_direct, input, weight, output,
+                                                            g.stride, g.dilation, g.before, g.after, attributes);
     };
     auto hint = forward(bias);
     switch (kind) {
@@ -177,15 +181,17 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
         adopt(hint, hint.src_desc(), hint.dst_desc());
         break;
       case ConvolutionKind::input_gradient: {
-        convolution_backward_data::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input, weight, output,
-                                                              g.stride, g.dilation, g.before, g.after, hint, attributes);
+        convolution_backward_data::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input,
+                                                              weight, output, g.stride, g.dilation, g.before, g.after,
+                                                              hint, attributes);
         if (is_reference(description.impl_info_str())) return nullptr;
         adopt(description, description.diff_src_desc(), description.diff_dst_desc());
         break;
       }
       case ConvolutionKind::weight_gradient: {
-        convolution_backward_weights::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input, weight,
-                                                                 output, g.stride, g.dilation, g.before, g.after, hint, attributes);
+        convolution_backward_weights::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input,
+                                                                 weight, output, g.stride, g.dilation, g.before,
+                                                                 g.after, hint, attributes);
         if (is_reference(description.impl_info_str())) return nullptr;
         adopt(description, description.src_desc(), description.diff_dst_desc());
         break;
@@ -205,9 +211,9 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
 }
 
 void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> arguments) {
-  dnnl::error::wrap_c_api(
-      dnnl_primitive_execute(primitive.get(), onednn_stream().get(), static_cast<int>(arguments.size()), arguments.data()),
-      "could not execute a primitive");
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), onednn_stream().get(),
+                                                 static_cast<int>(arguments.size()), arguments.data()),
+                          "could not execute a primitive");
 }
 
 // The caller's memory, or memory in the primitive's layout: temporary, or from the packed-weight
@@ -240,7 +246,8 @@ class Buffer {
     if (!port_.differs) return;
     Scratch<char> room(static_cast<int64_t>(port_.scratchpad.get_size()));
     memory scratchpad = onednn_memory(port_.scratchpad, room.data());
-    dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
+    dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
     execute(port_.reorder, arguments);
   }
   WantedWeight wanted() const { return {operand_.contents, operand_.data, port_.callers, port_.own}; }
@@ -265,8 +272,9 @@ const char* name_of(ConvolutionKind kind) {
 
 }  // namespace
 
-bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
-                        const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output) {
+bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape,
+                        const ConvolutionOperand& input, const ConvolutionOperand& weight, const void* bias,
+                        const ConvolutionOperand& output) {
   if (!has_product_instructions(dtype)) return false;
   thread_local PrimitiveCache<Convolution> cache(256);
   const ConvolutionShape& s = shape;

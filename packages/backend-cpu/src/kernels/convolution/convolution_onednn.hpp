@@ -37,7 +37,8 @@ enum class ConvolutionKind { forward, input_gradient, weight_gradient };
 // `dtype` is CB_FLOAT32, CB_BFLOAT16 or CB_FLOAT16. `bias` (output_channels elements, contiguous)
 // may be null and is used by forward only. False, with nothing written, if this processor has no
 // instructions for the dtype, or oneDNN only its reference loops.
-bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
-                        const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output);
+bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape,
+                        const ConvolutionOperand& input, const ConvolutionOperand& weight, const void* bias,
+                        const ConvolutionOperand& output);
 
 }  // namespace candelabra::cpu

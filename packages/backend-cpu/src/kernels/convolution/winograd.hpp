@@ -17,12 +17,12 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "memory/allocator.hpp"
 #include "gemm/panels.hpp"
 #include "kernels/convolution/convolution_onednn.hpp"
-#include "threads/parallel.hpp"
+#include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
 #include "simd/vec.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -38,7 +38,8 @@ constexpr int64_t tile = 4, patch = 6, points = patch * patch;
 // that are exact in binary, these have about the smallest rounding errors: a few times those of the
 // direct sum.
 constexpr float a1 = 0.625f, a2 = a1 * a1, a3 = a2 * a1, b1 = 1.5f, b2 = b1 * b1, b3 = b2 * b1;
-constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (a2 - b2)), of_b = 1 / (2 * b2 * (b2 - a2));
+constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (a2 - b2)),
+                of_b = 1 / (2 * b2 * (b2 - a2));
 
 [[gnu::always_inline]] inline V fma(V x, float factor, V y) {
   return math::fma(x, V(factor), y);
@@ -153,21 +154,22 @@ struct Segment {
 
 // Loads `strip_rows` rows of `count` columns from (row, column) on, for one register of channels,
 // which become innermost. Positions outside the image are zero.
-inline void load_strip(const Images& from, int64_t image, int64_t channel, int64_t row, int64_t column, int64_t strip_rows,
-                       int64_t count, float* strip) {
-  const int64_t begin = std::clamp<int64_t>(-column, 0, count), end = std::clamp<int64_t>(from.columns - column, begin, count);
+inline void load_strip(const Images& from, int64_t image, int64_t channel, int64_t row, int64_t column,
+                       int64_t strip_rows, int64_t count, float* strip) {
+  const int64_t begin = std::clamp<int64_t>(-column, 0, count),
+                end = std::clamp<int64_t>(from.columns - column, begin, count);
   for (int64_t i = 0; i < strip_rows; ++i, strip += count * lanes) {
     const int64_t y = row + i;
     if (y < 0 || y >= from.rows || begin == end) {
       std::fill_n(strip, count * lanes, 0.0f);
       continue;
     }
-    const float* source =
-        from.data + image * from.image_step + channel * from.channel_step + y * from.row_step + (column + begin) * from.column_step;
+    const float* source = from.data + image * from.image_step + channel * from.channel_step + y * from.row_step +
+                          (column + begin) * from.column_step;
     std::fill_n(strip, begin * lanes, 0.0f);
     if (from.column_step == 1)
-      transpose_tile(reinterpret_cast<uint32_t*>(strip + begin * lanes), lanes, reinterpret_cast<const uint32_t*>(source),
-                     from.channel_step, lanes, end - begin);
+      transpose_tile(reinterpret_cast<uint32_t*>(strip + begin * lanes), lanes,
+                     reinterpret_cast<const uint32_t*>(source), from.channel_step, lanes, end - begin);
     else
       for (int64_t x = begin; x < end; ++x) V::load(source + (x - begin) * from.column_step).store(strip + x * lanes);
     std::fill_n(strip + end * lanes, (count - end) * lanes, 0.0f);
@@ -180,10 +182,11 @@ inline void store_strip(const Images& to, int64_t image, int64_t channel, int64_
   const int64_t inside = std::min(count, to.columns - column);
   for (int64_t i = 0; i < std::min(tile, to.rows - row); ++i) {
     const float* from = strip + i * count * lanes;
-    float* target = to.data + image * to.image_step + channel * to.channel_step + (row + i) * to.row_step + column * to.column_step;
+    float* target =
+        to.data + image * to.image_step + channel * to.channel_step + (row + i) * to.row_step + column * to.column_step;
     if (to.column_step == 1)
-      transpose_tile(reinterpret_cast<uint32_t*>(target), to.channel_step, reinterpret_cast<const uint32_t*>(from), lanes, inside,
-                     lanes);
+      transpose_tile(reinterpret_cast<uint32_t*>(target), to.channel_step, reinterpret_cast<const uint32_t*>(from),
+                     lanes, inside, lanes);
     else
       for (int64_t x = 0; x < inside; ++x) V::load(from + x * lanes).store(target + x * to.column_step);
   }
@@ -194,16 +197,17 @@ inline void store_strip(const Images& to, int64_t image, int64_t channel, int64_
 // Transformed patches of tiles: for each point a matrix of tiles by channels.
 class Patches {
  public:
-  Patches(int64_t tiles, int64_t channels) : channels(channels), step(tiles * channels + lanes), memory_(points * step) {}
+  Patches(int64_t tiles, int64_t channels)
+      : channels(channels), step(tiles * channels + lanes), memory_(points * step) {}
   float* at(int64_t point, int64_t tile_number) { return memory_.data() + point * step + tile_number * channels; }
 
   // Transforms the patches of a segment for the register of channels from `channel` on. `first` is
   // the row of its first tile in the matrices.
-  void fill(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t channel, int64_t first,
-            float* strip) {
+  void fill(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t channel,
+            int64_t first, float* strip) {
     const int64_t count = segment.tiles * tile + 2;
-    load_strip(input, segment.image, channel, segment.row * tile - pad_rows, segment.column * tile - pad_columns, patch, count,
-               strip);
+    load_strip(input, segment.image, channel, segment.row * tile - pad_rows, segment.column * tile - pad_columns, patch,
+               count, strip);
     for (int64_t t = 0; t < segment.tiles; ++t) {
       const float* from = strip + t * tile * lanes;
       float* to = at(0, first + t) + channel;
@@ -231,22 +235,23 @@ struct Weight {
 // Loads the nine taps of `count` inputs and one register of outputs, from `from` on.
 inline void load_taps(const Weight& weight, const float* from, int64_t count, float* taps) {
   if (weight.column_step == 1 && weight.row_step == 3 && weight.input_step == 9)
-    return transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from), weight.output_step,
-                          lanes, 9 * count);
+    return transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
+                          weight.output_step, lanes, 9 * count);
   // The stride between inputs is too large for the hardware prefetcher.
   constexpr int64_t ahead = 6, cache_line = 64 / sizeof(float);
   for (int64_t i = 0; i < count; ++i, from += weight.input_step, taps += 9 * lanes) {
     if (weight.column_step == 1 && weight.row_step == 3) {
       if (weight.output_step == 9)
         for (int64_t k = 0; k < 9 * lanes; k += cache_line) __builtin_prefetch(from + ahead * weight.input_step + k);
-      transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from), weight.output_step, lanes,
-                     9);
+      transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
+                     weight.output_step, lanes, 9);
       continue;
     }
     for (int64_t y = 0; y < 3; ++y)
       for (int64_t x = 0; x < 3; ++x)
         for (int64_t lane = 0; lane < lanes; ++lane)
-          taps[(y * 3 + x) * lanes + lane] = from[lane * weight.output_step + y * weight.row_step + x * weight.column_step];
+          taps[(y * 3 + x) * lanes + lane] =
+              from[lane * weight.output_step + y * weight.row_step + x * weight.column_step];
   }
 }
 
@@ -266,12 +271,13 @@ void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end
       }
       const int64_t loaded = (i - begin) % loaded_inputs;
       if (loaded == 0)
-        load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step, std::min(loaded_inputs, end - i),
-                  taps);
+        load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step,
+                  std::min(loaded_inputs, end - i), taps);
       const float* from = taps + loaded * 9 * lanes;
-      both_sides<3, 6>([](const V* g, V* out) { transform_weight_row(g, out); },
-                       [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
-                       [&](int y, int x, V value) { value.store(to(y * patch + x) + offset); });
+      both_sides<3, 6>(
+          [](const V* g, V* out) { transform_weight_row(g, out); },
+          [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
+          [&](int y, int x, V value) { value.store(to(y * patch + x) + offset); });
     }
   }
 }
@@ -303,8 +309,8 @@ class Finite {
 // Transforms the sums of segments [begin, end) to results: `vectors` registers of channels from
 // `first_channel` on. Tiles are `tile_step` elements apart in `sums`, and points `point_step`.
 inline void store_results(const Images& output, const Tiling& tiling, int64_t begin, int64_t end, int64_t first_channel,
-                          int vectors, const float* bias, const float* sums, int64_t tile_step, int64_t point_step, float* strip,
-                          Finite& finite) {
+                          int vectors, const float* bias, const float* sums, int64_t tile_step, int64_t point_step,
+                          float* strip, Finite& finite) {
   for (int v = 0; v < vectors; ++v) {
     const int64_t channel = first_channel + v * lanes;
     if (channel >= output.channels) break;
@@ -352,9 +358,10 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
   const auto multiply = [&](Patches& patches, int64_t first, int64_t count, int64_t begin, int64_t end, int64_t panel,
                             auto&& factor, float* sums, float* strip, Finite& finite_check) {
     for (int64_t p = 0; p < points; ++p)
-      Panels<float>::multiply_panel(factor(p), channels, patches.at(p, first), channels, 1, count, sums + p * count * width,
-                                    vectors_of(weight.outputs, panel), false);
-    store_results(output, tiling, begin, end, panel * width, panel_vectors, bias, sums, width, count * width, strip, finite_check);
+      Panels<float>::multiply_panel(factor(p), channels, patches.at(p, first), channels, 1, count,
+                                    sums + p * count * width, vectors_of(weight.outputs, panel), false);
+    store_results(output, tiling, begin, end, panel * width, panel_vectors, bias, sums, width, count * width, strip,
+                  finite_check);
   };
   const int64_t block_segments = std::max<int64_t>(1, most / tiling.longest);
   const auto tiles_of = [&](int64_t begin, int64_t end) {
@@ -413,8 +420,8 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
       }
       for (int64_t panel = 0; panel < panels; ++panel)
         multiply(
-            patches, 0, count, s, last, panel, [&](int64_t p) { return factors.panel(p * panels + panel); }, sums.data(),
-            strip.data(), finite_check);
+            patches, 0, count, s, last, panel, [&](int64_t p) { return factors.panel(p * panels + panel); },
+            sums.data(), strip.data(), finite_check);
     }
     if (!finite_check.all()) finite = false;
   });
@@ -423,8 +430,8 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
 
 // Stores nine taps for each of `inputs` channels from `input` on and `outputs` channels from
 // `output` on. In `taps` outputs are contiguous, and taps are `step` elements apart.
-inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, int64_t input, int64_t inputs, const float* taps,
-                         int64_t step) {
+inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, int64_t input, int64_t inputs,
+                         const float* taps, int64_t step) {
   float* to = weight.data + output * weight.output_step + input * weight.input_step;
   const auto* from = reinterpret_cast<const uint32_t*>(taps);
   if (weight.column_step == 1) {
@@ -435,24 +442,25 @@ inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, 
     for (int64_t k = 0; k < outputs; k += lanes) {
       const int64_t count = std::min<int64_t>(lanes, outputs - k);
       transpose_tile(reinterpret_cast<uint32_t*>(buffer.data()), length, from + k, step, length, count);
-      for (int64_t i = 0; i < count; ++i) std::copy_n(buffer.data() + i * length, length, to + (k + i) * weight.output_step);
+      for (int64_t i = 0; i < count; ++i)
+        std::copy_n(buffer.data() + i * length, length, to + (k + i) * weight.output_step);
     }
     return;
   }
   for (int64_t t = 0; t < 9; ++t)
-    transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step), weight.output_step,
-                   from + t * step, 9 * step, inputs, outputs);
+    transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step),
+                   weight.output_step, from + t * step, 9 * step, inputs, outputs);
 }
 
 // The gradient of the weight from that of the results. Returns false if it is not finite.
-inline bool weight_gradient(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch, int64_t pad_rows,
-                            int64_t pad_columns) {
+inline bool weight_gradient(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch,
+                            int64_t pad_rows, int64_t pad_columns) {
   const int64_t channels = input.channels, outputs = grad.channels, panels = (outputs + width - 1) / width;
   const Tiling tiling(batch, grad.rows, grad.columns, 64);
   // The memory for the transformed tiles of a chunk, of input and gradient.
   constexpr int64_t chunk_bytes = int64_t{20} << 20;
-  const int64_t block_segments =
-      std::clamp<int64_t>(chunk_bytes / (points * (channels + panels * width) * 4 * tiling.longest), 1, tiling.segments());
+  const int64_t block_segments = std::clamp<int64_t>(
+      chunk_bytes / (points * (channels + panels * width) * 4 * tiling.longest), 1, tiling.segments());
   const int64_t chunks = (tiling.segments() + block_segments - 1) / block_segments;
   const int64_t most = block_segments * tiling.longest;
   // Blocks of input channels fit the cache, and there are enough of them for all threads.
@@ -471,35 +479,40 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
     const int64_t first_tile = Segment(tiling, first).first_tile;
     const Segment at_end(tiling, last - 1);
     const int64_t count = at_end.first_tile + at_end.tiles - first_tile;
-    parallel_for(last - first, grain_for(tiling.longest * points * (channels + outputs)), [&](int64_t begin, int64_t end) {
-      Scratch<float> strip(strip_size(tiling.longest));
-      for (int64_t s = first + begin; s < first + end; ++s) {
-        const Segment segment(tiling, s);
-        for (int64_t c = 0; c < channels; c += lanes)
-          patches.fill(input, segment, pad_rows, pad_columns, c, segment.first_tile - first_tile, strip.data());
-        const int64_t columns = segment.tiles * tile;
-        for (int64_t c = 0; c < outputs; c += lanes) {
-          load_strip(grad, segment.image, c, segment.row * tile, segment.column * tile, tile, columns, strip.data());
-          const int64_t panel = c / width;
-          for (int64_t t = 0; t < segment.tiles; ++t) {
-            const float* from = strip.data() + t * tile * lanes;
-            const int64_t offset = (segment.first_tile - first_tile + t) * width + c % width;
-            both_sides<4, 6>([](const V* y, V* out) { transform_grad_row(y, out); },
-                             [&](int i, int j) { return V::load(from + (i * columns + j) * lanes); },
-                             [&](int i, int j, V value) { value.store(grads.panel((i * patch + j) * panels + panel) + offset); });
+    parallel_for(
+        last - first, grain_for(tiling.longest * points * (channels + outputs)), [&](int64_t begin, int64_t end) {
+          Scratch<float> strip(strip_size(tiling.longest));
+          for (int64_t s = first + begin; s < first + end; ++s) {
+            const Segment segment(tiling, s);
+            for (int64_t c = 0; c < channels; c += lanes)
+              patches.fill(input, segment, pad_rows, pad_columns, c, segment.first_tile - first_tile, strip.data());
+            const int64_t columns = segment.tiles * tile;
+            for (int64_t c = 0; c < outputs; c += lanes) {
+              load_strip(grad, segment.image, c, segment.row * tile, segment.column * tile, tile, columns,
+                         strip.data());
+              const int64_t panel = c / width;
+              for (int64_t t = 0; t < segment.tiles; ++t) {
+                const float* from = strip.data() + t * tile * lanes;
+                const int64_t offset = (segment.first_tile - first_tile + t) * width + c % width;
+                both_sides<4, 6>([](const V* y, V* out) { transform_grad_row(y, out); },
+                                 [&](int i, int j) { return V::load(from + (i * columns + j) * lanes); },
+                                 [&](int i, int j, V value) {
+                                   value.store(grads.panel((i * patch + j) * panels + panel) + offset);
+                                 });
+              }
+            }
           }
-        }
-      }
-    });
+        });
     parallel_for(items, 1, [&](int64_t begin, int64_t end) {
       Scratch<float> own(chunks > 1 ? 0 : sums_of_item), taps(9 * share * width);
       Finite finite_check;
       for (int64_t item = begin; item < end; ++item) {
-        const int64_t panel = item / blocks, channel = item % blocks * share, here = std::min(share, channels - channel);
+        const int64_t panel = item / blocks, channel = item % blocks * share,
+                      here = std::min(share, channels - channel);
         float* sums = chunks > 1 ? kept.data() + item * sums_of_item : own.data();
         for (int64_t p = 0; p < points; ++p)
-          Panels<float>::multiply_panel(grads.panel(p * panels + panel), count, patches.at(p, 0) + channel, 1, channels, here,
-                                        sums + p * share * width, vectors_of(outputs, panel), chunk > 0);
+          Panels<float>::multiply_panel(grads.panel(p * panels + panel), count, patches.at(p, 0) + channel, 1, channels,
+                                        here, sums + p * share * width, vectors_of(outputs, panel), chunk > 0);
         if (chunk + 1 < chunks) continue;
         for (int64_t c = 0; c < here; ++c)
           for (int64_t k = 0; k < std::min(width, outputs - panel * width); k += lanes)
@@ -510,7 +523,8 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
                                value.store(taps.data() + (c * 9 + i * 3 + j) * width + k);
                              });
         const int64_t first_output = panel * width;
-        store_weight(of_weight, first_output, std::min(width, outputs - first_output), channel, here, taps.data(), width);
+        store_weight(of_weight, first_output, std::min(width, outputs - first_output), channel, here, taps.data(),
+                     width);
       }
       if (!finite_check.all()) finite = false;
     });
@@ -533,9 +547,9 @@ inline bool is_enabled() {
 inline bool suits(const ConvolutionShape& s, int64_t rows, int64_t columns) {
   const auto three = std::array<int64_t, 3>{1, 3, 3};
   const auto ones = std::array<int64_t, 3>{1, 1, 1};
-  if (s.spatial != 2 || s.groups != 1 || s.kernel != three || s.stride != ones || s.dilation != ones || s.padding[0] != 0 ||
-      s.padding[1] > 2 || s.padding[2] > 2 || s.input[0] != 1 || s.input_channels < 32 || s.output_channels < 32 ||
-      s.input_channels % 16 || s.output_channels % 16 || !is_enabled())
+  if (s.spatial != 2 || s.groups != 1 || s.kernel != three || s.stride != ones || s.dilation != ones ||
+      s.padding[0] != 0 || s.padding[1] > 2 || s.padding[2] > 2 || s.input[0] != 1 || s.input_channels < 32 ||
+      s.output_channels < 32 || s.input_channels % 16 || s.output_channels % 16 || !is_enabled())
     return false;
   const int64_t tiles = (rows + tile - 1) / tile * ((columns + tile - 1) / tile);
   const double used = static_cast<double>(rows * columns) / static_cast<double>(tiles * tile * tile);

@@ -102,8 +102,8 @@ class PointPanels {
   // The address at point 0 of row (or pair of k) `row`. `number` selects the panel, and `depth` its
   // block of 32 of k.
   uint16_t* row(int64_t number, int64_t depth, int64_t row) {
-    return at(0, number / panel_side) + depth / tile_depth * depth_block + number % panel_side / tile_side * tile_elements +
-           row % tile_side * 32;
+    return at(0, number / panel_side) + depth / tile_depth * depth_block +
+           number % panel_side / tile_side * tile_elements + row % tile_side * 32;
   }
   int64_t point_step() const { return point_step_; }
 
@@ -123,7 +123,8 @@ class Pair {
   template <int before, typename Line, typename In>
   void high(Line&& line, In&& in, uint16_t* to, int64_t point_step, Largest& largest) {
     Largest most = largest;
-    both_sides<before, patch>(line, in, [&](int i, int j, V value) { put(i * patch + j, value.v, to, point_step, most); });
+    both_sides<before, patch>(line, in,
+                              [&](int i, int j, V value) { put(i * patch + j, value.v, to, point_step, most); });
     largest = most;
   }
   void no_high(uint16_t* to, int64_t point_step, Largest& largest) {
@@ -131,7 +132,8 @@ class Pair {
   }
   void none(uint16_t* to, int64_t point_step) {
     for (int64_t p = 0; p < points; ++p)
-      for (int64_t part = 0; part < 3; ++part) _mm512_store_si512(to + p * point_step + part * part_step, _mm512_setzero_si512());
+      for (int64_t part = 0; part < 3; ++part)
+        _mm512_store_si512(to + p * point_step + part * part_step, _mm512_setzero_si512());
   }
 
  private:
@@ -148,22 +150,23 @@ constexpr auto of_weight = [](const V* g, V* out) { transform_weight_row(g, out)
 
 // Packs the patches of a segment as rows. `first` is the number of its first tile there. `largest`
 // has an entry for each tile, and `strips` room for two strips.
-void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t first, float* strips,
-                  PointPanels& to, Largest* largest) {
+void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t first,
+                  float* strips, PointPanels& to, Largest* largest) {
   const int64_t count = segment.tiles * tile + 2;
   float *low = strips, *high = strips + patch * count * lanes;
   Pair pair;
   for (int64_t c = 0; c < input.channels; c += 2 * lanes) {
     const bool has_high = c + lanes < input.channels;
     const auto load = [&](int64_t channel, float* strip) {
-      load_strip(input, segment.image, channel, segment.row * tile - pad_rows, segment.column * tile - pad_columns, patch, count,
-                 strip);
+      load_strip(input, segment.image, channel, segment.row * tile - pad_rows, segment.column * tile - pad_columns,
+                 patch, count, strip);
     };
     load(c, low);
     if (has_high) load(c + lanes, high);
     for (int64_t t = 0; t < segment.tiles; ++t) {
       const auto in = [&](const float* strip) {
-        return [from = strip + t * tile * lanes, count](int i, int j) { return V::load(from + (i * count + j) * lanes); };
+        return
+            [from = strip + t * tile * lanes, count](int i, int j) { return V::load(from + (i * count + j) * lanes); };
       };
       uint16_t* place = to.row(first + t, c, first + t);
       Largest most = c == 0 ? Largest{} : largest[first + t];
@@ -213,7 +216,8 @@ class Products {
  public:
   // sums (+)= left @ right over `depth` of k. `sums` is a block of 32 by 32, of which `rows` rows
   // and `columns` columns are needed.
-  void multiply(const uint16_t* left, const uint16_t* right, int64_t depth, int64_t rows, int64_t columns, float* sums, bool add) {
+  void multiply(const uint16_t* left, const uint16_t* right, int64_t depth, int64_t rows, int64_t columns, float* sums,
+                bool add) {
     float* to = add ? kept_[turn_] : sums;
     multiply_split_panels(left, right, blocks_of(depth, tile_depth), rows, columns, to, [&] { finish(); });
     if (!add) return;
@@ -240,13 +244,14 @@ constexpr int64_t part_of_depth(int64_t k) {
 }
 
 // sums (+)= all rows of `left` @ one panel of 32 columns at a point, in parts of k that fit L1.
-void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_t left_depth, PointPanels& right, int64_t panel,
-                    int64_t columns, int64_t depth, int64_t point, float* sums, bool add, Products& products) {
+void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_t left_depth, PointPanels& right,
+                    int64_t panel, int64_t columns, int64_t depth, int64_t point, float* sums, bool add,
+                    Products& products) {
   for (int64_t k = 0; k < depth; k += depth_at_once)
     for (int64_t i = 0; i * panel_side < rows; ++i)
-      products.multiply(left.at(point, first_panel + i) + part_of_depth(left_depth + k), right.at(point, panel) + part_of_depth(k),
-                        std::min(depth_at_once, depth - k), std::min(panel_side, rows - i * panel_side), columns,
-                        sums + i * panel_area, add || k > 0);
+      products.multiply(left.at(point, first_panel + i) + part_of_depth(left_depth + k),
+                        right.at(point, panel) + part_of_depth(k), std::min(depth_at_once, depth - k),
+                        std::min(panel_side, rows - i * panel_side), columns, sums + i * panel_area, add || k > 0);
 }
 
 // Sums for `tiles` tiles at all points, for 32 channels.
@@ -267,8 +272,8 @@ int64_t strips_size(int64_t longest) {
 
 // For fewer patches than weights: patches are transformed first, for all threads, and each weight
 // where it is used.
-bool convolve_few_tiles(const Images& input, const Weight& weight, const float* bias, const Images& output, const Tiling& tiling,
-                        int64_t pad_rows, int64_t pad_columns) {
+bool convolve_few_tiles(const Images& input, const Weight& weight, const float* bias, const Images& output,
+                        const Tiling& tiling, int64_t pad_rows, int64_t pad_columns) {
   const int64_t channels = weight.inputs, tiles = tiling.tiles(), panels = blocks_of(weight.outputs, panel_side);
   PointPanels patches(blocks_of(tiles, panel_side), channels);
   Scratch<Largest> largest(tiles);
@@ -299,8 +304,8 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
           multiply_panel(patches, 0, tiles, k, factors, 0, columns, depth, p, sums.at(p), k > 0, products);
         products.finish();
       }
-      store_results(output, tiling, 0, tiling.segments(), first, static_cast<int>(columns / lanes), bias, sums.at(0), panel_side,
-                    sums.step(), strip.data(), looked);
+      store_results(output, tiling, 0, tiling.segments(), first, static_cast<int>(columns / lanes), bias, sums.at(0),
+                    panel_side, sums.step(), strip.data(), looked);
     }
     if (!looked.all() || !are_large_enough(of_tiles, of_weights)) good = false;
   });
@@ -317,10 +322,11 @@ bool suits_amx(int64_t inputs, int64_t outputs, int64_t tiles, bool is_weight_gr
 }
 
 bool convolve_on_amx(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
-                       int64_t pad_rows, int64_t pad_columns) {
+                     int64_t pad_rows, int64_t pad_columns) {
   constexpr int64_t most = panel_side;
   const Tiling tiling(batch, output.rows, output.columns, most);
-  if (tiling.tiles() < weight.outputs) return convolve_few_tiles(input, weight, bias, output, tiling, pad_rows, pad_columns);
+  if (tiling.tiles() < weight.outputs)
+    return convolve_few_tiles(input, weight, bias, output, tiling, pad_rows, pad_columns);
   const int64_t panels = blocks_of(weight.outputs, panel_side), channels = weight.inputs;
   PointPanels factors(panels, channels);
   const int64_t parts = blocks_of(channels, tile_depth);
@@ -361,8 +367,8 @@ bool convolve_on_amx(const Images& input, const Weight& weight, const float* bia
             multiply_panel(patches, 0, count, 0, factors, panel, columns, channels, p, sums.at(p), false, products);
           products.finish();
         }
-        store_results(output, tiling, s, last, first, static_cast<int>(columns / lanes), bias, sums.at(0), panel_side, sums.step(),
-                      strips.data(), looked);
+        store_results(output, tiling, s, last, first, static_cast<int>(columns / lanes), bias, sums.at(0), panel_side,
+                      sums.step(), strips.data(), looked);
       }
     }
     if (!looked.all() || !are_large_enough(of_tiles, of_weights)) good = false;
@@ -386,8 +392,8 @@ void fill_depth(const Images& from, Line&& line, const Tiling& tiling, int64_t f
   while (first + number < last) {
     const int64_t at = first + number, row = at / tiling.across, column = at % tiling.across;
     const int64_t tiles = std::min(tiling.across - column, last - at), count = tiles * tile + overlap;
-    load_strip(from, row / tiling.down, channel, row % tiling.down * tile - pad_rows, column * tile - pad_columns, before, count,
-               strip);
+    load_strip(from, row / tiling.down, channel, row % tiling.down * tile - pad_rows, column * tile - pad_columns,
+               before, count, strip);
     for (int64_t t = 0; t < tiles; ++t, ++number) {
       const auto in = [&](int i, int j) { return V::load(strip + (i * count + t * tile + j) * lanes); };
       if (number % 2 == 0)
@@ -414,7 +420,8 @@ struct Sides {
   int64_t pad_rows, pad_columns;
   PointPanels patches, grads;
 
-  Sides(const Images& input, const Images& grad, const Tiling& tiling, int64_t pad_rows, int64_t pad_columns, int64_t most_tiles)
+  Sides(const Images& input, const Images& grad, const Tiling& tiling, int64_t pad_rows, int64_t pad_columns,
+        int64_t most_tiles)
       : input(input),
         grad(grad),
         tiling(tiling),
@@ -432,7 +439,8 @@ struct Sides {
   int32_t fill(int64_t set, int64_t first, int64_t last, int64_t depth, float* strip) {
     Largest largest;
     if (is_of_input(set)) {
-      fill_depth<patch>(input, of_input, tiling, first, last, pad_rows, pad_columns, set * lanes, patches, depth, strip, largest);
+      fill_depth<patch>(input, of_input, tiling, first, last, pad_rows, pad_columns, set * lanes, patches, depth, strip,
+                        largest);
       for (int64_t p = 0; p < points; ++p)
         for (int64_t part = 0; part < 3; ++part)
           transpose_pairs(patches.row(set * lanes, depth, 0) + p * patches.point_step() + part * part_step);
@@ -448,8 +456,8 @@ struct Sides {
 
 // Transforms sums of all points to the weight's gradient, for inputs [channel, channel + inputs)
 // and at most 32 outputs [output, output + outputs). Rows of sums have 32 outputs.
-void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, int64_t channel, int64_t inputs, const float* sums,
-                    int64_t point_step, float* taps, Finite& looked) {
+void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, int64_t channel, int64_t inputs,
+                    const float* sums, int64_t point_step, float* taps, Finite& looked) {
   for (int64_t c = 0; c < inputs; ++c)
     for (int64_t k = 0; k < outputs; k += lanes)
       both_sides<6, 3>([](const V* s, V* out) { transform_weight_grad_row(s, out); },
@@ -468,9 +476,10 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
                                int64_t pad_rows, int64_t pad_columns) {
   constexpr int64_t most_groups = 8;
   const int64_t channels = input.channels, outputs = grad.channels, panels = blocks_of(outputs, panel_side),
-                channel_panels = blocks_of(channels, panel_side), tiles = tiling.tiles(), blocks = blocks_of(tiles, tile_depth),
-                groups = std::min(most_groups, blocks);
-  const int64_t panel_step = channel_panels * panel_area, point_step = panels * panel_step + 16, group_step = points * point_step;
+                channel_panels = blocks_of(channels, panel_side), tiles = tiling.tiles(),
+                blocks = blocks_of(tiles, tile_depth), groups = std::min(most_groups, blocks);
+  const int64_t panel_step = channel_panels * panel_area, point_step = panels * panel_step + 16,
+                group_step = points * point_step;
   Scratch<float> sums(groups * group_step);
   std::atomic<bool> good{true};
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
@@ -486,8 +495,9 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
         Products products;
         for (int64_t p = 0; p < points; ++p)
           for (int64_t panel = 0; panel < panels; ++panel)
-            multiply_panel(sides.patches, 0, channels, 0, sides.grads, panel, std::min(panel_side, outputs - panel * panel_side),
-                           tile_depth, p, sums.data() + group * group_step + p * point_step + panel * panel_step, block > first,
+            multiply_panel(sides.patches, 0, channels, 0, sides.grads, panel,
+                           std::min(panel_side, outputs - panel * panel_side), tile_depth, p,
+                           sums.data() + group * group_step + p * point_step + panel * panel_step, block > first,
                            products);
         products.finish();
       }
@@ -500,7 +510,8 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
     Scratch<float> taps(9 * panel_area);
     Finite looked;
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t panel = item / channel_panels, channel = item % channel_panels * panel_side, output = panel * panel_side;
+      const int64_t panel = item / channel_panels, channel = item % channel_panels * panel_side,
+                    output = panel * panel_side;
       float* here = sums.data() + panel * panel_step + channel * panel_side;
       for (int64_t group = 1; group < groups; ++group)
         for (int64_t p = 0; p < points; ++p)
@@ -508,8 +519,8 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
             float* to = here + p * point_step + i;
             (V::load(to) + V::load(to + group * group_step)).store(to);
           }
-      store_gradient(of_weight, output, std::min(panel_side, outputs - output), channel, std::min(panel_side, channels - channel),
-                     here, point_step, taps.data(), looked);
+      store_gradient(of_weight, output, std::min(panel_side, outputs - output), channel,
+                     std::min(panel_side, channels - channel), here, point_step, taps.data(), looked);
     }
     if (!looked.all()) good = false;
   });
@@ -518,12 +529,13 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
 
 }  // namespace
 
-bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch, int64_t pad_rows,
-                              int64_t pad_columns) {
+bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch,
+                            int64_t pad_rows, int64_t pad_columns) {
   const int64_t channels = input.channels, outputs = grad.channels;
   const int64_t panels = blocks_of(outputs, panel_side), channel_panels = blocks_of(channels, panel_side);
   const Tiling tiling(batch, grad.rows, grad.columns, std::numeric_limits<int64_t>::max());
-  if (channels * outputs <= few_products) return weight_gradient_in_groups(input, grad, of_weight, tiling, pad_rows, pad_columns);
+  if (channels * outputs <= few_products)
+    return weight_gradient_in_groups(input, grad, of_weight, tiling, pad_rows, pad_columns);
   const int64_t tiles = tiling.tiles();
   // Tiles whose patches are kept at a time, for both sides.
   constexpr int64_t room = int64_t{20} << 20;
@@ -550,7 +562,8 @@ bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weigh
       }
     });
     Least of_patches, of_grads;
-    for (int64_t i = 0; i < blocks * sets; ++i) (sides.is_of_input(i % sets) ? of_patches : of_grads).note_exponent(exponents[i]);
+    for (int64_t i = 0; i < blocks * sets; ++i)
+      (sides.is_of_input(i % sets) ? of_patches : of_grads).note_exponent(exponents[i]);
     if (!are_large_enough(of_patches, of_grads)) return false;
     parallel_for(items, 1, [&](int64_t begin, int64_t end) {
       Scratch<float> own(chunked ? 0 : sums_of_item), taps(9 * share * panel_area);
@@ -563,8 +576,8 @@ bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weigh
         {
           Products products;
           for (int64_t p = 0; p < points; ++p)
-            multiply_panel(sides.patches, from, here, 0, sides.grads, panel, columns, last - first, p, sums + p * sums_of_point,
-                           first > 0, products);
+            multiply_panel(sides.patches, from, here, 0, sides.grads, panel, columns, last - first, p,
+                           sums + p * sums_of_point, first > 0, products);
           products.finish();
         }
         if (last == tiles)

@@ -13,9 +13,9 @@ bool suits_amx(int64_t inputs, int64_t outputs, int64_t tiles, bool is_weight_gr
 // Like convolve() and weight_gradient() of winograd.hpp; require has_amx_gemm(). Also false for
 // numbers too small for bfloat16 parts.
 bool convolve_on_amx(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
-                       int64_t pad_rows, int64_t pad_columns);
-bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch, int64_t pad_rows,
-                              int64_t pad_columns);
+                     int64_t pad_rows, int64_t pad_columns);
+bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch,
+                            int64_t pad_rows, int64_t pad_columns);
 
 }  // namespace winograd
 }  // namespace CANDELABRA_ISA_NAMESPACE

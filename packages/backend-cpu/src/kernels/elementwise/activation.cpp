@@ -78,14 +78,16 @@ Logit<C> logit_of(std::optional<double> eps) {
 }
 void logit(Call& call) {
   const arguments::Logit args(call);
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps), moderate); });
+  dispatch<FloatTypes>(call.output().dtype,
+                       [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps), moderate); });
 }
 void elu_backward(Call& call) {
   const arguments::EluBackward args(call);
   const double alpha = args.alpha->re, scale = args.scale->re, input_scale = args.input_scale->re;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const EluBackward<C> op{static_cast<C>(alpha * scale * input_scale), static_cast<C>(scale), static_cast<C>(input_scale)};
+    const EluBackward<C> op{static_cast<C>(alpha * scale * input_scale), static_cast<C>(scale),
+                            static_cast<C>(input_scale)};
     map2<T>(call, op, moderate);
   });
 }

@@ -6,8 +6,8 @@
 #include "candelabra/positions.hpp"
 #include "drivers/elementwise.hpp"
 #include "drivers/elementwise_complex.hpp"
-#include "simd/half_loops.hpp"
 #include "drivers/iterate.hpp"
+#include "simd/half_loops.hpp"
 #include "simd/vec_power.hpp"
 
 // After vec_power.hpp: its formulas call the functions of vectors.
@@ -47,9 +47,9 @@ void add(Call& call) {
 
 void refuse_bool(const Call& call) {
   if (call.output().dtype == CB_BOOL)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    throw failure(CB_RUNTIME_ERROR,
+                  "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                  "`logical_xor()` operator instead.");
 }
 void sub(Call& call) {
   namespace at = positions::sub;
@@ -135,7 +135,8 @@ struct IntegerDivision {
   T operator()(T a, T b) const {
     const double exact = static_cast<double>(a) / static_cast<double>(b);
     const double down = Kind == Whole::Floor || Kind == Whole::Remainder ? math::floor(exact) : math::trunc(exact);
-    const auto quotient = static_cast<int64_t>(down);  // float index: the block was checked: below 2^51, no 0
+    // Float index: the block was checked: below 2^51, no 0
+    const auto quotient = static_cast<int64_t>(down);
     if constexpr (Kind == Whole::Floor || Kind == Whole::Trunc)
       return static_cast<T>(quotient);
     else
@@ -247,10 +248,12 @@ void pow(Call& call) {
     if constexpr (is_floating_v<T>) {
       if (number && common_power<T>(call, static_cast<double>(static_cast<compute_t<T>>(*data<T>(exponent))))) return;
     } else if constexpr (is_complex_v<T>) {
-      if (number && data<T>(exponent)->imag() == 0 && common_complex_power<T>(call, static_cast<double>(data<T>(exponent)->real())))
+      if (number && data<T>(exponent)->imag() == 0 &&
+          common_complex_power<T>(call, static_cast<double>(data<T>(exponent)->real())))
         return;
     } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
-      if (number && *data<T>(exponent) < 0) throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
+      if (number && *data<T>(exponent) < 0)
+        throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
     if constexpr (is_complex_v<T>)
       map_complex2<complex_formulas::Power, T>(call);

@@ -139,7 +139,8 @@ void clamp(Call& call) {
   namespace at = positions::clamp;
   const arguments::Clamp args(call);
   if (clamp_by_numbers(call, args.min, args.max)) return;
-  if (args.min && args.max) return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
+  if (args.min && args.max)
+    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
   if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     if (args.min)
@@ -154,7 +155,8 @@ struct Lerp {
   template <typename T>
   T operator()(T start, T end, T weight) const {
     if constexpr (is_complex_v<T>)
-      return std::norm(weight) < real_t<T>(0.25) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+      return std::norm(weight) < real_t<T>(0.25) ? start + weight * (end - start)
+                                                 : end - (end - start) * (T(1) - weight);
     else
       return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
   }

@@ -121,7 +121,9 @@ struct MakeComplex {
 };
 template <typename T>
 struct Polar {
-  std::complex<T> operator()(T magnitude, T angle) const { return {magnitude * std::cos(angle), magnitude * std::sin(angle)}; }
+  std::complex<T> operator()(T magnitude, T angle) const {
+    return {magnitude * std::cos(angle), magnitude * std::sin(angle)};
+  }
 };
 template <template <typename> typename Op, int64_t Work>
 void from_parts(Call& call) {

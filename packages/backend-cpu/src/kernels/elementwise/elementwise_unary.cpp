@@ -121,7 +121,9 @@ template <typename T>
 struct RoundDecimals {
   T scale;  // 10^|decimals|
   bool fraction;
-  T operator()(T x) const { return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale; }
+  T operator()(T x) const {
+    return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale;
+  }
 };
 template <typename T>
 struct NanToNum {
@@ -148,10 +150,10 @@ void neg(Call& call) {
     return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), operands<1>(call));
   }
   if (call.output().dtype == CB_BOOL)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-        "`logical_not()` operator instead.");
+    throw failure(CB_RUNTIME_ERROR,
+                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+                  "use the `~` or "
+                  "`logical_not()` operator instead.");
   unary<Neg, NumberTypes, light>(call);
 }
 
@@ -169,7 +171,8 @@ void round(Call& call) {
   const arguments::Round args(call);
   const int64_t decimals = args.decimals;
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
-    if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
+    if (decimals != 0)
+      throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
     return unary<Round, IntegersAndFloats, light>(call);
   }
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {

@@ -3,11 +3,11 @@
 #include <bit>
 #include <numeric>
 
+#include "candelabra/arguments/special.hpp"
+#include "candelabra/special/bessel.hpp"
 #include "drivers/elementwise.hpp"
 #include "simd/vec_bessel.hpp"
 #include "simd/vec_normal.hpp"
-#include "candelabra/arguments/special.hpp"
-#include "candelabra/special/bessel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {

@@ -2,13 +2,13 @@
 // orthogonal polynomials.
 #include <cmath>
 
-#include "drivers/elementwise.hpp"
-#include "simd/vec_incomplete_gamma.hpp"
 #include "candelabra/arguments/special.hpp"
 #include "candelabra/float_index.hpp"
 #include "candelabra/positions.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
+#include "drivers/elementwise.hpp"
+#include "simd/vec_incomplete_gamma.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -45,7 +45,8 @@ struct IncompleteGamma {
   template <typename T>
   Vec<T> operator()(Vec<T> a, Vec<T> x) const {
     constexpr double rounding = sizeof(T) == 4 ? 1e-10 : 1e-17;
-    return in_double([](V order, V number) { return math::incomplete::regularized<upper>(order, number, rounding); }, a, x);
+    return in_double([](V order, V number) { return math::incomplete::regularized<upper>(order, number, rounding); }, a,
+                     x);
   }
   template <typename T>
   Mask<T> outside(Vec<T> a, Vec<T> x) const {
@@ -117,8 +118,8 @@ void zeta(Call& call) {
       const double power = constant_of<T>(s);
       if (power >= 2 && power <= highest && power == std::floor(power)) {
         const auto run = [&]<int Known>() {
-          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(index_from_float(power, 2, highest))}, work / 4,
-                  positions::special_zeta::other);
+          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(index_from_float(power, 2, highest))},
+                  work / 4, positions::special_zeta::other);
         };
         return power == 2   ? run.template operator()<2>()
                : power == 3 ? run.template operator()<3>()

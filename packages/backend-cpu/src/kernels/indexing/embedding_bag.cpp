@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/allocator.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/indexing.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -25,12 +25,13 @@ std::vector<int64_t> bag_starts(const cb_tensor& offsets, int64_t bags, int64_t 
   std::vector<int64_t> starts(bags + 1);
   const int64_t* begins = data<int64_t>(offsets);
   if (offsets.numel != 0 && begins[0] != 0)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got %lld",
-        static_cast<long long>(begins[0]));
+    throw failure(CB_RUNTIME_ERROR,
+                  "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                  "However, got %lld",
+                  static_cast<long long>(begins[0]));
   if (offsets.numel != 0 && begins[offsets.numel - 1] > count)
-    throw failure(CB_RUNTIME_ERROR, "offsets[-1] can not be greater than input's length(%lld) but got offsets[-1] of %lld",
+    throw failure(CB_RUNTIME_ERROR,
+                  "offsets[-1] can not be greater than input's length(%lld) but got offsets[-1] of %lld",
                   static_cast<long long>(count), static_cast<long long>(begins[offsets.numel - 1]));
   for (int64_t b = 0; b < bags; ++b) {
     if (begins[b] < 0)
@@ -70,8 +71,8 @@ void add_row(const T* row, int64_t step, int64_t columns, compute_t<T> factor, c
 // Sums the rows of one bag in order; returns their number without padding. Columns go in blocks
 // whose sums stay in registers.
 template <typename T>
-int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count, int64_t padding,
-                const compute_t<T>* factors, compute_t<T>* sums) {
+int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count,
+                int64_t padding, const compute_t<T>* factors, compute_t<T>* sums) {
   using C = compute_t<T>;
   constexpr int64_t block = 64, ahead = 8, cache_line = 64, near_bytes = 1 << 20;
   const int64_t columns = weight.sizes[1], row_step = weight.strides[0], step = weight.strides[1];
@@ -101,7 +102,8 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
   std::fill_n(sums + whole, columns - whole, C(0));
   for (int64_t i = first; i < last; ++i)
     if (indices[i] != padding)
-      add_row<T>(table + indices[i] * row_step + whole * step, step, columns - whole, factors ? factors[i] : C(1), sums + whole);
+      add_row<T>(table + indices[i] * row_step + whole * step, step, columns - whole, factors ? factors[i] : C(1),
+                 sums + whole);
   return used;
 }
 
@@ -131,8 +133,8 @@ void forward(Call& call) {
         std::fill_n(sums.data(), columns, C(0));
         std::fill_n(positions + b * columns, columns, int64_t{0});
       } else {
-        used = add_bag<T>(weight, indices, starts[b], starts[b + 1], count, padding, factors ? data<C>(*factors) : nullptr,
-                          sums.data());
+        used = add_bag<T>(weight, indices, starts[b], starts[b + 1], count, padding,
+                          factors ? data<C>(*factors) : nullptr, sums.data());
       }
       for (int64_t i = starts[b]; mode == Mode::max && i < starts[b + 1]; ++i) {
         const int64_t index = indices[i];

@@ -1,9 +1,9 @@
 // gather, scatter, scatter_add: one index per element.
 #include "candelabra/arguments/indexing.hpp"
+#include "kernels/indexing/scatter_slices.hpp"
+#include "kernels/movement/move.hpp"
 #include "memory/allocator.hpp"
 #include "simd/load.hpp"
-#include "kernels/movement/move.hpp"
-#include "kernels/indexing/scatter_slices.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 // Gathers n elements of a slice along `dim`. Indices are checked block by block, before elements
 // are read.
 template <typename U>
-void gather_slice(U* to, int64_t to_step, const int64_t* indices, int64_t index_step, const U* slice, int64_t slice_step, int64_t n,
-                  int64_t dim, int64_t size) {
+void gather_slice(U* to, int64_t to_step, const int64_t* indices, int64_t index_step, const U* slice,
+                  int64_t slice_step, int64_t n, int64_t dim, int64_t size) {
   constexpr int64_t block = 512;
   for (int64_t first = 0; first < n; first += block) {
     const int64_t count = std::min(block, n - first);
@@ -41,7 +41,8 @@ bool gather_short_slices(const Lines& lines, U* to, const U* from, const int64_t
     for (int64_t first = begin; first < end; first += each) {
       const int64_t last = std::min(first + each, end);
       const int64_t* index = indices + first * count;
-      if (any_out_of_range(index, 1, (last - first) * count, size)) raise_out_of_bounds(index, 1, (last - first) * count, dim, size);
+      if (any_out_of_range(index, 1, (last - first) * count, size))
+        raise_out_of_bounds(index, 1, (last - first) * count, dim, size);
       for (int64_t i = first; i < last; ++i, index += count) {
         const U* slice = from + i * self_side;
         U* out = to + i * out_side;
@@ -77,8 +78,8 @@ void gather(Call& call) {
           for (int64_t i = 0; i < n; ++i) {
             const U* slice = from + at[2] + i * self_side;
             if (whole) prefetch_row(slice, size);
-            gather_slice(to + at[1] + i * out_side, out_step, indices + at[0] + i * index_side, index_step, slice, self_step,
-                         lines.count, dim, size);
+            gather_slice(to + at[1] + i * out_side, out_step, indices + at[0] + i * index_side, index_step, slice,
+                         self_step, lines.count, dim, size);
           }
         },
         [&](const int64_t* at, int64_t n) {
@@ -94,7 +95,8 @@ void gather(Call& call) {
               if (k + ahead < lines.count) prefetch_row(index + ahead * index_step, n);
               for (int64_t i = 0; i < n; ++i) row[i] = block[i + index[i] * self_step];
             } else {
-              for (int64_t i = 0; i < n; ++i) row[i * out_side] = block[i * self_side + index[i * index_side] * self_step];
+              for (int64_t i = 0; i < n; ++i)
+                row[i * out_side] = block[i * self_side + index[i * index_side] * self_step];
             }
           }
         });
@@ -107,8 +109,9 @@ void scatter(Call& call) {
   const cb_tensor& out = call.output();
   const int64_t dim = args.dim;
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
-  dispatch_size(itemsize(out.dtype),
-                [&]<typename U>() { scatter_slices<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self); });
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    scatter_slices<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self);
+  });
 }
 
 // scatter_add of a long vector to few elements: a fixed number of parts is summed in parallel, then
@@ -120,8 +123,8 @@ bool suits_parts(const cb_tensor& out, const cb_tensor& index, const cb_tensor& 
   if constexpr (std::is_same_v<T, bool>)
     return false;
   else
-    return out.ndim == 1 && index.ndim == 1 && !(source.flags & CB_TENSOR_NUMBER) && index.numel >= parts * shortest_part &&
-           index.numel >= 4 * parts * out.numel;
+    return out.ndim == 1 && index.ndim == 1 && !(source.flags & CB_TENSOR_NUMBER) &&
+           index.numel >= parts * shortest_part && index.numel >= 4 * parts * out.numel;
 }
 
 template <typename T>

@@ -1,10 +1,10 @@
 // masked_fill, masked_scatter, masked_select, nonzero.
 #include <memory>
 
-#include "memory/allocator.hpp"
-#include "simd/load.hpp"
 #include "candelabra/arguments/indexing.hpp"
 #include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
+#include "simd/load.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -32,7 +32,8 @@ struct Expanded {
 void masked_fill(Call& call) {
   const arguments::MaskedFill args(call);
   cb_tensor& out = call.output();
-  Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes), value(*args.value, out.ndim, out.sizes);
+  Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes),
+      value(*args.value, out.ndim, out.sizes);
   auto g = geometry<4>({&out, &self.tensor, &mask.tensor, &value.tensor});
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
@@ -200,8 +201,8 @@ bool is_nonzero(T value) {
 // `index` has the leading indices. Dims is the number of dimensions, or 0 where only `ndim` knows
 // it.
 template <typename T, int Dims>
-int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* index, int ndim, int64_t* to,
-                   const int64_t* full) {
+int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* index, int ndim,
+                   int64_t* to, const int64_t* full) {
   int64_t first = Dims == 2 ? index[0] : 0;
   int64_t j = begin;
   // Masks often have long runs: groups that are all true or all false take a short cut.
@@ -257,7 +258,8 @@ void nonzero_of(Call& call, const cb_tensor& self) {
   int last_dim = self.ndim - 1;
   int64_t row_length = self.sizes[last_dim];
   parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-    int64_t *to = data<int64_t>(out) + (*before)[first] * self.ndim, *full = data<int64_t>(out) + (*before)[last] * self.ndim;
+    int64_t *to = data<int64_t>(out) + (*before)[first] * self.ndim,
+            *full = data<int64_t>(out) + (*before)[last] * self.ndim;
     int64_t element = first * chunk, end = std::min(last * chunk, g.numel);
     int64_t index[max_dims];
     while (element < end) {  // row by row

@@ -25,8 +25,8 @@ int indexed_dims(const cb_tensor& tensor) {
 }
 
 // Slices of `indexed` along dim by index, slices of `dense` in order.
-void set_along(IndexedSlices& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
-               Negative negative, bool write_indexed) {
+void set_along(IndexedSlices& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim,
+               const cb_tensor& index, Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
   int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
   (write_indexed ? slabs.from : slabs.to).set_even(dense_stride);
@@ -53,7 +53,8 @@ void index_add(Call& call) {
   cb_tensor& out = call.output();
   IndexedSlices slabs(index.numel);
   set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
-  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slices(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
+  dispatch<AllTypes>(out.dtype,
+                     [&]<typename T>() { add_slices(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
 }
 
 void index_copy(Call& call) {
@@ -113,8 +114,8 @@ struct Indexed {
 };
 
 // Sets slices between self (by index) and a tensor of the indexed shape.
-void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
-                 const cb_tensor& dense, bool write_indexed) {
+void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& self,
+                 std::span<const cb_tensor* const> indices, const cb_tensor& dense, bool write_indexed) {
   int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
   bool first = true;
   for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
@@ -260,7 +261,8 @@ void take_dense(U* to, const U* from, const int64_t* indices, int64_t n, int64_t
     }
     if (outside < 0) {
       for (int64_t i = 0; i < count; ++i)
-        if (static_cast<uint64_t>(wrapped[i]) >= static_cast<uint64_t>(size)) throw_out_of_range(indices[first + i], size);
+        if (static_cast<uint64_t>(wrapped[i]) >= static_cast<uint64_t>(size))
+          throw_out_of_range(indices[first + i], size);
     }
     for (int64_t i = 0; i < count; ++i) to[first + i] = from[wrapped[i]];
   }
@@ -298,7 +300,8 @@ void take(Call& call) {
 
 // Sets slices between rows of a matrix (by index) and a tensor with one more dimension than the
 // indices.
-void set_rows(IndexedSlices& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
+void set_rows(IndexedSlices& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense,
+              bool write_matrix) {
   int64_t* offsets = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t number) {
     offsets[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
@@ -358,8 +361,8 @@ void embedding_backward(Call& call) {
       if (const auto groups = group(slabs)) {
         const bool all = is_contiguous(out);
         if (!all) set_zero(out);
-        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all, out.numel,
-                                data<T>(grad), 1.0f);
+        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all,
+                                out.numel, data<T>(grad), 1.0f);
       }
     }
     using S = compute_t<T>;  // half precisions are summed in float32, in a buffer
@@ -376,13 +379,15 @@ void embedding_backward(Call& call) {
     if (padding >= 0) remove_padding(slabs, indices, padding);
     if constexpr (!is_half_v<T>)
       if (const auto groups = is_contiguous(out) ? group(slabs) : nullptr)
-        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel, data<T>(grad), T(1));
+        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel,
+                                data<T>(grad), T(1));
     set_zero(summed);
     add_slices<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
     if constexpr (is_half_v<T>) {
       auto g = geometry<2>({&out, &summed});
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) data<T>(out)[at[0] + i * g.strides[0][0]] = T(sums[at[1] + i * g.strides[1][0]]);
+        for (int64_t i = 0; i < n; ++i)
+          data<T>(out)[at[0] + i * g.strides[0][0]] = T(sums[at[1] + i * g.strides[1][0]]);
       });
     }
   });

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/indexing.hpp"
 #include "kernels/indexing/scatter_slices.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -62,7 +62,8 @@ struct Dense {
 template <typename C, typename T>
 void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim) {
   const auto with = [&](auto f) {
-    scatter_slices<C, T>(out, index, source, dim, [f](C& to, const T& value) { to = f(load(&to), static_cast<C>(load(&value))); });
+    scatter_slices<C, T>(out, index, source, dim,
+                         [f](C& to, const T& value) { to = f(load(&to), static_cast<C>(load(&value))); });
   };
   constexpr bool truth = std::is_same_v<C, bool>;
   switch (reduction) {
@@ -91,7 +92,8 @@ void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, 
 }
 
 // counts = `first` + the number of values scattered to each element.
-void count_values(const cb_tensor& counts, const cb_tensor& index, const cb_tensor& source, int64_t dim, int64_t first) {
+void count_values(const cb_tensor& counts, const cb_tensor& index, const cb_tensor& source, int64_t dim,
+                  int64_t first) {
   std::fill_n(mutable_data<int64_t>(counts), counts.numel, first);
   int64_t one = 1;
   cb_tensor ones = source;

@@ -4,16 +4,16 @@
 
 #include <array>
 
-#include "simd/load.hpp"
 #include "kernels/movement/move.hpp"
+#include "simd/load.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 // RuntimeError, as for PyTorch's gather and scatter; the other indexing operators raise IndexError.
 [[noreturn, gnu::cold, gnu::noinline]] inline void out_of_bounds(int64_t index, int64_t dim, int64_t size) {
-  throw failure(CB_RUNTIME_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
-                static_cast<long long>(dim), static_cast<long long>(size));
+  throw failure(CB_RUNTIME_ERROR, "index %lld is out of bounds for dimension %lld with size %lld",
+                static_cast<long long>(index), static_cast<long long>(dim), static_cast<long long>(size));
 }
 
 // A view: other sizes and strides on the same memory.
@@ -52,9 +52,11 @@ struct View {
   return outside < 0;
 }
 
-[[gnu::cold, gnu::noinline]] inline void raise_out_of_bounds(const int64_t* numbers, int64_t stride, int64_t n, int64_t dim, int64_t size) {
+[[gnu::cold, gnu::noinline]] inline void raise_out_of_bounds(const int64_t* numbers, int64_t stride, int64_t n,
+                                                             int64_t dim, int64_t size) {
   for (int64_t i = 0; i < n; ++i)
-    if (static_cast<uint64_t>(numbers[i * stride]) >= static_cast<uint64_t>(size)) out_of_bounds(numbers[i * stride], dim, size);
+    if (static_cast<uint64_t>(numbers[i * stride]) >= static_cast<uint64_t>(size))
+      out_of_bounds(numbers[i * stride], dim, size);
 }
 
 inline void check_indices(const cb_tensor& index, int64_t dim, int64_t size) {
@@ -93,7 +95,8 @@ struct Lines {
   template <typename Along, typename Block>
   void for_each(int64_t bytes, Along&& one_by_one, Block&& block) const {
     if (along) {
-      parallel_for(g.numel, grain_for(2 * count), [&](int64_t begin, int64_t end) { for_each_run(g, begin, end, one_by_one); });
+      parallel_for(g.numel, grain_for(2 * count),
+                   [&](int64_t begin, int64_t end) { for_each_run(g, begin, end, one_by_one); });
       return;
     }
     // Blocks are as wide as the cache and the number of threads allow, because wide blocks read
@@ -169,7 +172,8 @@ void scatter_to_block(const ScatterSteps& steps, void* to, const int64_t* number
       if (k + ahead < count) prefetch_row(number + ahead * index_step, n), prefetch_row(value + ahead * source_step, n);
       for (int64_t i = 0; i < n; ++i) write(block[i + number[i] * out_step], value[i]);
     } else {
-      for (int64_t i = 0; i < n; ++i) write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
+      for (int64_t i = 0; i < n; ++i)
+        write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
     }
   }
 }
@@ -187,7 +191,8 @@ inline void scatter_by(const ScatterLoops& loops, const void* write, const cb_te
   const int64_t extent = out.ndim ? out.sizes[dim] : 1;
   const auto [index_step, out_step, source_step, self_step] = std::to_array(lines.step);
   const int64_t out_side = lines.g.strides[1][0], self_side = lines.g.strides[3][0];
-  const ScatterSteps steps{lines.count, index_step, out_step, source_step, lines.g.strides[0][0], out_side, lines.g.strides[2][0]};
+  const ScatterSteps steps{lines.count, index_step,           out_step, source_step, lines.g.strides[0][0],
+                           out_side,    lines.g.strides[2][0]};
   char* to = static_cast<char*>(out.data);
   const char* from = static_cast<const char*>(source.data);
   const int64_t* numbers = data<int64_t>(index);
@@ -227,7 +232,7 @@ inline void scatter_by(const ScatterLoops& loops, const void* write, const cb_te
 // covers all slices.
 template <typename T, typename S = T, typename F>
 void scatter_slices(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, const F& write,
-                   const cb_tensor* self = nullptr) {
+                    const cb_tensor* self = nullptr) {
   static constexpr ScatterLoops loops{sizeof(T), sizeof(S), scatter_to_slices<T, S, F>, scatter_to_block<T, S, F>};
   scatter_by(loops, &write, out, index, source, dim, self);
 }

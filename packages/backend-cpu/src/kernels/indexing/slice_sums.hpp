@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
-#include "simd/load.hpp"
 #include "kernels/indexing/slices.hpp"
+#include "simd/load.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -58,8 +58,8 @@ inline std::unique_ptr<Groups> group(const IndexedSlices& slabs) {
 // Adds n source slices to `base` (zeros if null) and stores the sum. Sums of a block of columns
 // stay in registers, and later rows are prefetched. Half precision is summed in float32.
 template <typename T, typename S>
-void add_group(T* to, const T* base, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length,
-               compute_t<T> factor) {
+void add_group(T* to, const T* base, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end,
+               int64_t length, compute_t<T> factor) {
   using C = compute_t<T>;
   constexpr int64_t width = 256 / sizeof(C) ? 256 / sizeof(C) : 1, ahead = 6;
   int64_t c = 0;
@@ -69,7 +69,8 @@ void add_group(T* to, const T* base, const S* from, const int64_t* sources, int6
     for (int64_t s = 0; s < n; ++s) {
       if (sources + s + ahead < all_end) {
         const auto* next = reinterpret_cast<const char*>(from + sources[s + ahead] + c);
-        for (int64_t byte = 0; byte < width * static_cast<int64_t>(sizeof(S)); byte += 64) __builtin_prefetch(next + byte);
+        for (int64_t byte = 0; byte < width * static_cast<int64_t>(sizeof(S)); byte += 64)
+          __builtin_prefetch(next + byte);
       }
       const S* row = from + sources[s] + c;
 #pragma omp simd
@@ -95,8 +96,10 @@ void add_group(T* to, const T* base, const S* from, const int64_t* sources, int6
 // `all`: the slices that could be written make up the whole of `to`. The others are then
 // initialized from `base`, or with zeros if it is null.
 template <typename T, typename S>
-void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, int64_t numel, const S* from, compute_t<T> factor) {
-  const int64_t *starts = groups.starts.data(), *sources = groups.sources.data(), *destinations = groups.destinations.data();
+void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, int64_t numel, const S* from,
+                compute_t<T> factor) {
+  const int64_t *starts = groups.starts.data(), *sources = groups.sources.data(),
+                *destinations = groups.destinations.data();
   const int64_t count = groups.count, *all_end = sources + starts[count];
   const auto initialize_between = [&](int64_t first, int64_t last) {
     if (!all || first >= last) return;
@@ -110,8 +113,8 @@ void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, 
   parallel_for(starts[count], grain_for(length), [&](int64_t begin, int64_t end) {
     for (int64_t g = std::lower_bound(starts, starts + count, begin) - starts; g < count && starts[g] < end; ++g) {
       initialize_between(g == 0 ? 0 : destinations[g - 1] + length, destinations[g]);
-      add_group(to + destinations[g], base ? base + destinations[g] : nullptr, from, sources + starts[g], starts[g + 1] - starts[g],
-                all_end, length, factor);
+      add_group(to + destinations[g], base ? base + destinations[g] : nullptr, from, sources + starts[g],
+                starts[g + 1] - starts[g], all_end, length, factor);
       if (g + 1 == count) initialize_between(destinations[g] + length, numel);
     }
   });
@@ -133,7 +136,8 @@ void add_slices(IndexedSlices& slabs, const cb_tensor& out, const cb_tensor* sel
     T* a = to + o;
     const S* b = from + i;
     if constexpr (std::is_same_v<T, bool>) {
-      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = load(a + k * out_stride) || (load(b + k * in_stride) && factor);
+      for (int64_t k = 0; k < n; ++k)
+        a[k * out_stride] = load(a + k * out_stride) || (load(b + k * in_stride) && factor);
     } else if (out_stride == 1 && in_stride == 1) {
 #pragma omp simd
       for (int64_t k = 0; k < n; ++k) a[k] = static_cast<T>(a[k] + factor * static_cast<T>(b[k]));

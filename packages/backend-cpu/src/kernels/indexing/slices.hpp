@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "memory/allocator.hpp"
 #include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -30,8 +30,8 @@ void for_each_index(const cb_tensor& index, F&& f) {
 enum class Negative { Refused, Wraps };
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise_index_error(int64_t index, int64_t dim, int64_t size) {
-  throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
-                static_cast<long long>(dim), static_cast<long long>(size));
+  throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld",
+                static_cast<long long>(index), static_cast<long long>(dim), static_cast<long long>(size));
 }
 
 inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negative) {
@@ -98,19 +98,22 @@ struct IndexedSlices {
   explicit IndexedSlices(int64_t count) : count(count) {}
 
   // A slab has all dimensions of a tensor except [first, first + indexed).
-  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first,
-                 int read_indexed) {
+  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read,
+                 int read_first, int read_indexed) {
     SlabView a(written, written_first, written_indexed), b(read, read_first, read_indexed);
     shape = geometry<2>({&a.tensor, &b.tensor});
   }
-  void prefer(int64_t slab_step) { slice_by_slice = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]); }
+  void prefer(int64_t slab_step) {
+    slice_by_slice = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]);
+  }
 
   // Calls run(to, from, n, to_stride, from_stride). Exclusive: slabs do not overlap, so that
   // threads may share them. Otherwise each thread processes a part of every slab, so that writes to
   // one element stay in order.
   template <bool Exclusive, typename F>
   void for_each(const F& run) {
-    for_each_of_runs(Exclusive, [](const Runs& runs, const void* function) { runs.call(*static_cast<const F*>(function)); }, &run);
+    for_each_of_runs(
+        Exclusive, [](const Runs& runs, const void* function) { runs.call(*static_cast<const F*>(function)); }, &run);
   }
 
  private:
@@ -126,7 +129,8 @@ struct IndexedSlices {
     template <typename F>
     void call(F run) const {
       if (n == 1)
-        for (int64_t j = 0; j < count; ++j) run(to[j] + to_shift, from[j] + from_shift, int64_t{1}, int64_t{1}, int64_t{1});
+        for (int64_t j = 0; j < count; ++j)
+          run(to[j] + to_shift, from[j] + from_shift, int64_t{1}, int64_t{1}, int64_t{1});
       else
         for (int64_t j = 0; j < count; ++j) run(to[j] + to_shift, from[j] + from_shift, n, to_stride, from_stride);
     }
@@ -142,9 +146,12 @@ struct IndexedSlices {
       int64_t to_buffer[batch], from_buffer[batch];
       for (; first < last; first += batch) {
         int64_t slab_count = std::min(batch, last - first);
-        const int64_t *to_at = to.some(first, slab_count, to_buffer), *from_at = from.some(first, slab_count, from_buffer);
+        const int64_t *to_at = to.some(first, slab_count, to_buffer),
+                      *from_at = from.some(first, slab_count, from_buffer);
         if (shape.flat())
-          call({to_at, from_at, slab_count, begin * to_stride, begin * from_stride, end - begin, to_stride, from_stride}, function);
+          call(
+              {to_at, from_at, slab_count, begin * to_stride, begin * from_stride, end - begin, to_stride, from_stride},
+              function);
         else
           for (int64_t j = 0; j < slab_count; ++j)
             for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
@@ -174,7 +181,9 @@ struct IndexedSlices {
       parallel_for(shape.numel, std::max<int64_t>(1, grain_for(slab_count)), [&](int64_t begin, int64_t end) {
         for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
           for (int64_t i = 0; i < n; ++i)
-            call({to_at, from_at, slab_count, at[0] + i * shape.strides[0][0], at[1] + i * shape.strides[1][0], 1, 1, 1}, function);
+            call(
+                {to_at, from_at, slab_count, at[0] + i * shape.strides[0][0], at[1] + i * shape.strides[1][0], 1, 1, 1},
+                function);
         });
       });
     }
@@ -215,7 +224,8 @@ using Bytes32 = char __attribute__((vector_size(32), aligned(1), may_alias));
 template <bool By32>
 [[gnu::always_inline]] inline void move_row(std::byte* out, const std::byte* in, int64_t bytes) {
   if constexpr (By32) {
-    for (int64_t at = 0; at < bytes; at += 32) *reinterpret_cast<Bytes32*>(out + at) = *reinterpret_cast<const Bytes32*>(in + at);
+    for (int64_t at = 0; at < bytes; at += 32)
+      *reinterpret_cast<Bytes32*>(out + at) = *reinterpret_cast<const Bytes32*>(in + at);
   } else {
     const Bytes16 last = *reinterpret_cast<const Bytes16*>(in + bytes - 16);
     for (int64_t at = 0; at + 16 < bytes; at += 16)
@@ -227,7 +237,8 @@ template <bool By32>
 // Copies indexed short rows. `far`: the table is larger than the L2 cache, so that rows are
 // prefetched.
 template <bool By32>
-void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes, bool far) {
+void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes,
+                     bool far) {
   constexpr int64_t batch = 256, ahead = 12, cache_line = 64;
   // Far rows are latency bound: more threads help earlier.
   parallel_for(slabs.count, (far ? 1 : 2) * grain_for(slabs.shape.numel), [&](int64_t begin, int64_t end) {
@@ -249,7 +260,8 @@ void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte
 // matrix. They are copied a cache line of each slab at a time, so that the strided side uses all of
 // a cache line before it is evicted from L2.
 inline bool are_columns(const IndexedSlices& slabs, int64_t size) {
-  const int64_t to = std::abs(slabs.shape.strides[0][0]), from = std::abs(slabs.shape.strides[1][0]), cache_line = 64 / size;
+  const int64_t to = std::abs(slabs.shape.strides[0][0]), from = std::abs(slabs.shape.strides[1][0]),
+                cache_line = 64 / size;
   return slabs.shape.flat() && slabs.count >= 4 && slabs.shape.numel > cache_line && std::min(to, from) == 1 &&
          std::max(to, from) >= cache_line;
 }
@@ -257,16 +269,19 @@ inline bool are_columns(const IndexedSlices& slabs, int64_t size) {
 template <bool Exclusive, typename U>
 void move_columns(const IndexedSlices& slabs, U* to, const U* from) {
   constexpr int64_t width = std::max<int64_t>(64 / sizeof(U), 1), batch = 256;
-  const int64_t elements = slabs.shape.numel, to_stride = slabs.shape.strides[0][0], from_stride = slabs.shape.strides[1][0];
+  const int64_t elements = slabs.shape.numel, to_stride = slabs.shape.strides[0][0],
+                from_stride = slabs.shape.strides[1][0];
   const auto block = [&](int64_t first_slab, int64_t last_slab, int64_t begin, int64_t end) {
     int64_t to_buffer[batch], from_buffer[batch];
     for (int64_t element = begin; element < end; element += width) {
       const int64_t n = std::min(width, end - element);
       for (int64_t first = first_slab; first < last_slab; first += batch) {
         const int64_t count = std::min(batch, last_slab - first);
-        const int64_t *to_at = slabs.to.some(first, count, to_buffer), *from_at = slabs.from.some(first, count, from_buffer);
+        const int64_t *to_at = slabs.to.some(first, count, to_buffer),
+                      *from_at = slabs.from.some(first, count, from_buffer);
         for (int64_t j = 0; j < count; ++j)
-          move_run(to + to_at[j] + element * to_stride, to_stride, from + from_at[j] + element * from_stride, from_stride, n);
+          move_run(to + to_at[j] + element * to_stride, to_stride, from + from_at[j] + element * from_stride,
+                   from_stride, n);
       }
     }
   };

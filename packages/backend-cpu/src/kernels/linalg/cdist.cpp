@@ -11,14 +11,14 @@
 #include <limits>
 #include <utility>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
-#include "kernels.hpp"
-#include "threads/parallel.hpp"
-#include "simd/vec_power.hpp"
 #include "candelabra/arguments/linalg.hpp"
 #include "candelabra/math.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
+#include "memory/allocator.hpp"
+#include "simd/vec_power.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -155,7 +155,8 @@ C square_of(const C* row, int64_t terms) {
 
 // Distances of `count` rows to a tile. `squares` are the squared lengths of the tile's columns.
 template <typename C>
-void euclidean_rows(const C* const* rows, int count, const C* columns, const C* squares, int64_t terms, C (*out)[tile]) {
+void euclidean_rows(const C* const* rows, int count, const C* columns, const C* squares, int64_t terms,
+                    C (*out)[tile]) {
   products(rows, columns, terms, out);
   for (int r = 0; r < count; ++r) {
     const C own = square_of(rows[r], terms);
@@ -217,7 +218,8 @@ void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>
         done = true;
       }
     if (!done)
-      for (int r = 0; r < count; ++r) row_distances(rows_of[r], others.columns.data(), terms, norm, distances[r], width);
+      for (int r = 0; r < count; ++r)
+        row_distances(rows_of[r], others.columns.data(), terms, norm, distances[r], width);
     for (int r = 0; r < count; ++r) give(i + r, static_cast<const C*>(distances[r]));
   }
 }
@@ -230,23 +232,24 @@ void all_pairs(Call& call, const Norm& norm) {
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   const int64_t batch = out.numel / (rows * others);
   const int64_t across = (others + tile - 1) / tile, down = (rows + rows_per_block - 1) / rows_per_block;
-  parallel_for(batch * across * down, grain_for(rows_per_block * tile * std::max<int64_t>(terms, 1) / 4),
-               [&](int64_t begin, int64_t end) {
-                 Tile<C> second(terms);
-                 Scratch<C> wide(terms * rows_per_step);
-                 int64_t loaded = -1;
-                 for (int64_t item = begin; item < end; ++item) {
-                   const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_per_block;
-                   const int64_t width = std::min(tile, others - j0);
-                   if (std::exchange(loaded, item / down) != item / down)
-                     second.load(data<T>(x2) + (b * others + j0) * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
-                   rows_to_tile(data<T>(x1) + b * rows * terms, i0, std::min(rows, i0 + rows_per_block), second, width, terms,
-                                wide.data(), norm, [&](int64_t i, const C* distances) {
-                                  T* to = mutable_data<T>(out) + (b * rows + i) * others + j0;
-                                  for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[j]);
-                                });
-                 }
-               });
+  parallel_for(
+      batch * across * down, grain_for(rows_per_block * tile * std::max<int64_t>(terms, 1) / 4),
+      [&](int64_t begin, int64_t end) {
+        Tile<C> second(terms);
+        Scratch<C> wide(terms * rows_per_step);
+        int64_t loaded = -1;
+        for (int64_t item = begin; item < end; ++item) {
+          const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_per_block;
+          const int64_t width = std::min(tile, others - j0);
+          if (std::exchange(loaded, item / down) != item / down)
+            second.load(data<T>(x2) + (b * others + j0) * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
+          rows_to_tile(data<T>(x1) + b * rows * terms, i0, std::min(rows, i0 + rows_per_block), second, width, terms,
+                       wide.data(), norm, [&](int64_t i, const C* distances) {
+                         T* to = mutable_data<T>(out) + (b * rows + i) * others + j0;
+                         for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[j]);
+                       });
+        }
+      });
 }
 
 // The pairs (i, j > i) of one matrix, in row-major order.
@@ -262,10 +265,12 @@ void self_pairs(Call& call, const Norm& norm) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t j0 = item * tile, width = std::min(tile, rows - j0);
       second.load(data<T>(x) + j0 * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
-      rows_to_tile(data<T>(x), 0, j0 + width - 1, second, width, terms, wide.data(), norm, [&](int64_t i, const C* distances) {
-        T* to = mutable_data<T>(out) + i * (2 * rows - i - 1) / 2 - i - 1;
-        for (int64_t j = std::max(i + 1, j0); j < j0 + width; ++j) to[j] = static_cast<T>(distances[j - j0]);
-      });
+      rows_to_tile(data<T>(x), 0, j0 + width - 1, second, width, terms, wide.data(), norm,
+                   [&](int64_t i, const C* distances) {
+                     T* to = mutable_data<T>(out) + i * (2 * rows - i - 1) / 2 - i - 1;
+                     for (int64_t j = std::max(i + 1, j0); j < j0 + width; ++j)
+                       to[j] = static_cast<T>(distances[j - j0]);
+                   });
     }
   });
 }
@@ -354,10 +359,12 @@ void euclidean_backward(Call& call) {
                    std::fill_n(own.data(), rows_per_step * padded, C(0));
                    for (int64_t r = 0; r < rows_per_step; ++r) {
                      const int64_t row = b * rows + first + std::min(r, count - 1);
-                     for (int64_t m = 0; m < terms; ++m) own[r * padded + m] = static_cast<C>(data<T>(x1)[row * terms + m]);
+                     for (int64_t m = 0; m < terms; ++m)
+                       own[r * padded + m] = static_cast<C>(data<T>(x1)[row * terms + m]);
                      for (int64_t j = 0; j < others; ++j) {
                        const C distance = static_cast<C>(results[row * others + j]);
-                       scales[r * others + j] = distance == 0 ? C(0) : static_cast<C>(slopes[row * others + j]) / distance;
+                       scales[r * others + j] =
+                           distance == 0 ? C(0) : static_cast<C>(slopes[row * others + j]) / distance;
                      }
                    }
                    const T* second = data<T>(x2) + b * others * terms;
@@ -365,7 +372,8 @@ void euclidean_backward(Call& call) {
                      const int64_t some = std::min(width, terms - m);
                      V mine[rows_per_step][2], sum[rows_per_step][2] = {};
                      for (int r = 0; r < rows_per_step; ++r)
-                       for (int half = 0; half < 2; ++half) mine[r][half] = L::load(own.data() + r * padded + m + half * L::count);
+                       for (int half = 0; half < 2; ++half)
+                         mine[r][half] = L::load(own.data() + r * padded + m + half * L::count);
                      std::fill_n(wide, width, C(0));
                      const C* scale = scales.data();
                      for (int64_t j = 0; j < others; ++j) {
@@ -383,7 +391,8 @@ void euclidean_backward(Call& call) {
                            sum[r][half] += (mine[r][half] - theirs[half]) * scale[r * others + j];
                      }
                      for (int r = 0; r < rows_per_step; ++r)
-                       for (int half = 0; half < 2; ++half) L::store(sums.data() + r * padded + m + half * L::count, sum[r][half]);
+                       for (int half = 0; half < 2; ++half)
+                         L::store(sums.data() + r * padded + m + half * L::count, sum[r][half]);
                    }
                    for (int64_t r = 0; r < count; ++r) {
                      T* to = mutable_data<T>(out) + (b * rows + first + r) * terms;
@@ -402,22 +411,24 @@ void cdist_backward(Call& call) {
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     if (p == 2) return euclidean_backward<T>(call);
     using C = compute_t<T>;
-    parallel_for(out.numel / terms, grain_for(2 * terms * std::max<int64_t>(others, 1)), [&](int64_t begin, int64_t end) {
-      Scratch<C> sums(terms), wide(terms);
-      for (int64_t item = begin; item < end; ++item) {
-        const T *row = data<T>(x1) + item * terms, *second = data<T>(x2) + item / rows * others * terms;
-        for (int64_t m = 0; m < terms; ++m) wide[m] = static_cast<C>(row[m]);
-        std::fill_n(sums.data(), terms, C(0));
-        // For p = 0 the distance is a count of unequal elements: its gradient is zero.
-        for (int64_t j = 0; j < others && p != 0; ++j) {
-          const int64_t at = item * others + j;
-          const DistanceGradient<C> change(p, static_cast<C>(data<T>(*args.grad)[at]), static_cast<C>(data<T>(*args.result)[at]));
-          change.add(wide.data(), second + j * terms, terms, sums.data());
-        }
-        T* to = mutable_data<T>(out) + item * terms;
-        for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<T>(sums[m]);
-      }
-    });
+    parallel_for(out.numel / terms, grain_for(2 * terms * std::max<int64_t>(others, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   Scratch<C> sums(terms), wide(terms);
+                   for (int64_t item = begin; item < end; ++item) {
+                     const T *row = data<T>(x1) + item * terms, *second = data<T>(x2) + item / rows * others * terms;
+                     for (int64_t m = 0; m < terms; ++m) wide[m] = static_cast<C>(row[m]);
+                     std::fill_n(sums.data(), terms, C(0));
+                     // For p = 0 the distance is a count of unequal elements: its gradient is zero.
+                     for (int64_t j = 0; j < others && p != 0; ++j) {
+                       const int64_t at = item * others + j;
+                       const DistanceGradient<C> change(p, static_cast<C>(data<T>(*args.grad)[at]),
+                                                        static_cast<C>(data<T>(*args.result)[at]));
+                       change.add(wide.data(), second + j * terms, terms, sums.data());
+                     }
+                     T* to = mutable_data<T>(out) + item * terms;
+                     for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<T>(sums[m]);
+                   }
+                 });
   });
 }
 

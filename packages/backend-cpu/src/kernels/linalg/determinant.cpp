@@ -1,10 +1,10 @@
 // Determinants of batches of square matrices: products of the diagonals of their LU factors.
 #include <cmath>
 
+#include "candelabra/arguments/solving.hpp"
 #include "simd/complex_math.hpp"
 #include "vendor/lapack.hpp"
 #include "vendor/lapack_blocked.hpp"
-#include "candelabra/arguments/solving.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {

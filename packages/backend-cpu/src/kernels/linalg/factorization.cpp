@@ -2,10 +2,10 @@
 #include <array>
 #include <utility>
 
+#include "candelabra/arguments/factorization.hpp"
 #include "drivers/iterate.hpp"
 #include "vendor/lapack.hpp"
 #include "vendor/lapack_blocked.hpp"
-#include "candelabra/arguments/factorization.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -103,8 +103,8 @@ void lu_pivots_to_permutation(Call& call) {
             const int64_t i = backwards ? length - 1 - k : k;
             const int64_t pivot = pivots[i * in_step];
             if (pivot < 1 || pivot > length)
-              throw failure(CB_RUNTIME_ERROR, "pivots must be between 1 and %lld, but got %lld", static_cast<long long>(length),
-                            static_cast<long long>(pivot));
+              throw failure(CB_RUNTIME_ERROR, "pivots must be between 1 and %lld, but got %lld",
+                            static_cast<long long>(length), static_cast<long long>(pivot));
             std::swap(order[i * out_step], order[(pivot - 1) * out_step]);
           }
         }
@@ -126,7 +126,8 @@ void ldl_factor(Call& call) {
       int info = 0;
       if (a.rows > 0)
         with_work<T>([&](T* work, int* size) {
-          (hermitian ? Lapack<T>::hetrf : Lapack<T>::sytrf)("L", &a.rows, a.data(), &a.leading, pivots.data(), work, size, &info);
+          (hermitian ? Lapack<T>::hetrf : Lapack<T>::sytrf)("L", &a.rows, a.data(), &a.leading, pivots.data(), work,
+                                                            size, &info);
         });
       for (int j = 1; j < a.columns; ++j)
         for (int i = 0; i < j; ++i) a.at(i, j) = T(0);
@@ -141,8 +142,9 @@ template <typename T>
 void factor_qr(ColumnMajor<T>& a, Line<T>& tau) {
   int info = 0;
   if (a.rows > 0 && a.columns > 0)
-    with_work<T>(
-        [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
+    with_work<T>([&](T* work, int* size) {
+      Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info);
+    });
 }
 
 // The first a.columns columns of the product of the `count` reflectors stored in `a` below its

@@ -20,14 +20,14 @@
 
 #include <mkl_dfti.h>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
-#include "drivers/iterate.hpp"
-#include "kernels.hpp"
-#include "threads/parallel.hpp"
-#include "threads/deterministic.hpp"
-#include "memory/transpose.hpp"
 #include "candelabra/arguments/fft.hpp"
+#include "drivers/iterate.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "memory/allocator.hpp"
+#include "memory/transpose.hpp"
+#include "threads/deterministic.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -89,7 +89,8 @@ DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
   if (plan.kind != Kind::Complex) check(DftiSetValue(raw, DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX));
   const Layout& forward_side = plan.forward ? plan.in : plan.out;
   const Layout& backward_side = plan.forward ? plan.out : plan.in;
-  std::array<MKL_LONG, most_dims + 1> forward_strides{}, backward_strides{};  // the first is an offset
+  // The first is an offset
+  std::array<MKL_LONG, most_dims + 1> forward_strides{}, backward_strides{};
   std::transform(forward_side.strides.begin(), forward_side.strides.end(), forward_strides.begin() + 1, integer);
   std::transform(backward_side.strides.begin(), backward_side.strides.end(), backward_strides.begin() + 1, integer);
   check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides.data()));
@@ -111,7 +112,8 @@ DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
 // `in_row` and `out_row`.
 class Slices {
  public:
-  Slices(const cb_tensor& in, const cb_tensor& out, int dim) : in_stride(in.strides[dim]), out_stride(out.strides[dim]) {
+  Slices(const cb_tensor& in, const cb_tensor& out, int dim)
+      : in_stride(in.strides[dim]), out_stride(out.strides[dim]) {
     std::vector<int> dims;
     for (int d = 0; d < out.ndim; ++d)
       if (d != dim && out.sizes[d] != 1) dims.push_back(d);
@@ -171,8 +173,8 @@ void transpose(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t r
 // Transforms the slices along `dim`: `in_length` elements of In each become a slice of `n` points,
 // times `scale`. The slices of a chunk are not divided further: other threads have other chunks.
 template <typename In, typename Out>
-void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
-                      double scale, bool is_chunk) {
+void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind,
+                      bool forward, double scale, bool is_chunk) {
   const Slices slices(input, output, dim);
   if (slices.count == 0 || n == 0) return;
   const auto* source = static_cast<const In*>(input.data);
@@ -185,7 +187,8 @@ void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_
   // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
   // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
   // place.
-  const bool adjacent = !threaded && !gathered && n > 1 && slices.in_stride > 1 && slices.in_row == 1 && slices.out_row == 1;
+  const bool adjacent =
+      !threaded && !gathered && n > 1 && slices.in_stride > 1 && slices.in_row == 1 && slices.out_row == 1;
   const bool transposed = adjacent && kind == Kind::RealToComplex && n >= 32;
   const bool copied = adjacent && kind == Kind::Complex && !in_place;
   // At least as many blocks as there may be threads.
@@ -226,7 +229,8 @@ void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_
       }
       if constexpr (std::is_same_v<In, Out>) {
         if (copied) {
-          for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * slices.in_stride, here, target + to + k * slices.out_stride);
+          for (int64_t k = 0; k < n; ++k)
+            std::copy_n(in + k * slices.in_stride, here, target + to + k * slices.out_stride);
           const Layout layout = slice_layout(slices.out_stride, here == 1 ? 0 : slices.out_row);
           const Plan plan{1, {n}, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
           check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
@@ -256,8 +260,9 @@ void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_
       Layout out_layout = slice_layout(slices.out_stride, slices.out_row);
       if (n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
       if (here == 1) in_layout.distance = out_layout.distance = 0;
-      const Plan plan{1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
-                      threaded, scale};
+      const Plan plan{
+          1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
+          threaded, scale};
       DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
       auto* unchanged = const_cast<In*>(in);  // MKL does not write to it
       if (plan.in_place)
@@ -309,7 +314,8 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   if (plan.in_place)
     check(forward ? DftiComputeForward(descriptor, out.data) : DftiComputeBackward(descriptor, out.data));
   else
-    check(forward ? DftiComputeForward(descriptor, in.data, out.data) : DftiComputeBackward(descriptor, in.data, out.data));
+    check(forward ? DftiComputeForward(descriptor, in.data, out.data)
+                  : DftiComputeBackward(descriptor, in.data, out.data));
   return true;
 }
 
@@ -434,7 +440,8 @@ void fft_c2r(Call& call) {
   const int dim = static_cast<int>(args.dim);
   const int64_t n = args.n;
   dispatch<FullFloatTypes>(output.dtype, [&]<typename T>() {
-    transform_slices<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, args.scale, false);
+    transform_slices<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, args.scale,
+                                         false);
   });
 }
 

@@ -5,28 +5,30 @@
 #include <optional>
 #include <utility>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/linalg.hpp"
-#include "gemm/panel_loops.hpp"
 #include "dtypes.hpp"
-#include "kernels.hpp"
 #include "gemm/matrix.hpp"
 #include "gemm/panel_gemm.hpp"
-#include "matmul/products.hpp"
-#include "threads/parallel.hpp"
-#include "kernels/reduction/reduce_aminmax.hpp"
+#include "gemm/panel_loops.hpp"
+#include "kernels.hpp"
 #include "kernels/linalg/tiny_products.hpp"
+#include "kernels/reduction/reduce_aminmax.hpp"
+#include "matmul/products.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 template <typename T>
 Matrix<const T> matrix(const cb_tensor& tensor, int first = 0) {
-  return {data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
+  return {data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first],
+          tensor.strides[first + 1]};
 }
 template <typename T>
 Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
-  return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
+  return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first],
+          tensor.strides[first + 1]};
 }
 
 void mm(Call& call) {
@@ -44,7 +46,8 @@ void add_product(Call& call, const Args& args, Activation activation) {
   const cb_tensor& self = *args.self;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     const T beta = scalar_to<T>(*args.beta), alpha = scalar_to<T>(*args.alpha);
-    multiply_and_add<T>(matrix<T>(*args.mat1), matrix<T>(*args.mat2), alpha, beta, matrix<T>(self), mutable_matrix<T>(out), activation);
+    multiply_and_add<T>(matrix<T>(*args.mat1), matrix<T>(*args.mat2), alpha, beta, matrix<T>(self),
+                        mutable_matrix<T>(out), activation);
   });
 }
 
@@ -79,10 +82,12 @@ bool multiply_in_one_call(const cb_tensor& a, const cb_tensor& b, const cb_tenso
   const auto is_addressable = [&](const Matrix<const T>& factor, int64_t step, bool& transpose) {
     transpose = !factor.has_plain_rows();
     const Matrix<const T> seen = transpose ? factor.transposed() : factor;
-    return seen.has_plain_rows() && seen.leading_dimension() <= longest && step >= seen.columns && step <= longest * longest / 4;
+    return seen.has_plain_rows() && seen.leading_dimension() <= longest && step >= seen.columns &&
+           step <= longest * longest / 4;
   };
   bool transpose_left = false, transpose_right = false;
-  if (!is_addressable(left, a.strides[0], transpose_left) || !is_addressable(right, b.strides[0], transpose_right)) return false;
+  if (!is_addressable(left, a.strides[0], transpose_left) || !is_addressable(right, b.strides[0], transpose_right))
+    return false;
   if (result.leading_dimension() > longest || out.strides[0] < n || out.sizes[0] > longest) return false;
   const int64_t lda = (transpose_left ? left.transposed() : left).leading_dimension(),
                 ldb = (transpose_right ? right.transposed() : right).leading_dimension();
@@ -108,8 +113,8 @@ bool multiply_in_one_call(const cb_tensor& a, const cb_tensor& b, const cb_tenso
   } else if constexpr (is_integer_v<T>) {
     return false;
   } else {
-    gemm_batch(GemmBatch<T>{{transpose_left, transpose_right, m, n, k, T(1), left.data, lda, right.data, ldb, T(0), result.data,
-                             result.leading_dimension()},
+    gemm_batch(GemmBatch<T>{{transpose_left, transpose_right, m, n, k, T(1), left.data, lda, right.data, ldb, T(0),
+                             result.data, result.leading_dimension()},
                             out.sizes[0],
                             a.strides[0],
                             b.strides[0],
@@ -167,7 +172,8 @@ void multiply_batches(const cb_tensor& a, const cb_tensor& b, const cb_tensor& o
   constexpr int64_t tiny = 256;
   // Up to this many operations a product, the overhead of a call dominates.
   constexpr int64_t small = is_half_v<T> ? int64_t{1} << 20 : int64_t{1} << 15;
-  if (batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_in_one_call<T>(a, b, out)) return;
+  if (batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_in_one_call<T>(a, b, out))
+    return;
   for_each_batch(batches, operations, [&](int64_t i) {
     const Matrix<T> result = mutable_batch<T>(out, i);
     if (operations <= tiny) return multiply_tiny<T>(batch<T>(a, i), batch<T>(b, i), result);
@@ -267,7 +273,8 @@ Sum dot_range(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t be
   if constexpr (!is_complex_v<T>)
     if (a_step == 1 && b_step == 1)
       for (; i + lanes <= end; i += lanes)
-        for (int64_t lane = 0; lane < lanes; ++lane) sums[lane] += static_cast<Sum>(a[i + lane]) * static_cast<Sum>(b[i + lane]);
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          sums[lane] += static_cast<Sum>(a[i + lane]) * static_cast<Sum>(b[i + lane]);
   for (; i < end; ++i) sums[(i - begin) % lanes] += static_cast<Sum>(a[i * a_step]) * static_cast<Sum>(b[i * b_step]);
   for (int64_t half = lanes / 2; half > 0; half /= 2)
     for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
@@ -300,7 +307,8 @@ std::complex<R> complex_dot(const std::complex<R>* a, const std::complex<R>* b, 
   L::store(equals, (equal[0] + equal[1]) + (equal[2] + equal[3]));
   L::store(unequals, (unequal[0] + unequal[1]) + (unequal[2] + unequal[3]));
   for (int half = L::count / 2; half > 1; half /= 2)
-    for (int lane = 0; lane < half; ++lane) equals[lane] += equals[lane + half], unequals[lane] += unequals[lane + half];
+    for (int lane = 0; lane < half; ++lane)
+      equals[lane] += equals[lane + half], unequals[lane] += unequals[lane + half];
   const std::complex<R> rest = dot_range<std::complex<R>, std::complex<R>>(a, 1, b, 1, i / 2, n);
   return std::complex<R>(equals[0] - equals[1], unequals[0] + unequals[1]) + rest;
 }
@@ -323,7 +331,8 @@ void dot(Call& call) {
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     // Integers are summed unsigned because they must wrap.
     using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-    using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
+    using Sum =
+        typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
     constexpr int64_t block = 4096;  // independent of the number of threads
     int64_t n = a.sizes[0], blocks = (n + block - 1) / block;
     const T *x = data<T>(a), *y = data<T>(b);

@@ -79,7 +79,8 @@ void solve_triangular(Call& call) {
   cb_tensor& out = call.output(0);
   const bool upper = args.upper, left = args.left, unit = args.unitriangular;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    const int n = lapack_int(rows_of(matrices)), m = lapack_int(rows_of(right)), columns = lapack_int(columns_of(right));
+    const int n = lapack_int(rows_of(matrices)), m = lapack_int(rows_of(right)),
+              columns = lapack_int(columns_of(right));
     const bool rows = has_rows(matrices);
     each(matrices, right, [&](int64_t b) {
       T* x = batch_item<T>(out, b, 2);
@@ -95,8 +96,8 @@ void solve_triangular(Call& call) {
           if (left)
             Lapack<T>::trsm(side, part, transpose, diagonal, &here, &m, &one, a, &apart, x + begin, &leading);
           else
-            Lapack<T>::trsm(side, part, transpose, diagonal, &columns, &here, &one, a, &apart, x + int64_t{begin} * leading,
-                            &leading);
+            Lapack<T>::trsm(side, part, transpose, diagonal, &columns, &here, &one, a, &apart,
+                            x + int64_t{begin} * leading, &leading);
         });
       };
       if (rows) {
@@ -124,7 +125,8 @@ void lu_solve(Call& call) {
         if (pivots[static_cast<size_t>(i)] < 1 || pivots[static_cast<size_t>(i)] > a.rows)
           throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows,
                         pivots[static_cast<size_t>(i)]);
-      if (x.rows > 0) solve_lu<T>(adjoint ? "C" : "N", a.rows, x.columns, a.data(), a.leading, pivots.data(), x.data(), x.leading);
+      if (x.rows > 0)
+        solve_lu<T>(adjoint ? "C" : "N", a.rows, x.columns, a.data(), a.leading, pivots.data(), x.data(), x.leading);
       x.store(call.output(0), b);
     });
   });
@@ -143,12 +145,12 @@ void ldl_solve(Call& call) {
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] == 0 || std::abs(pivots[static_cast<size_t>(i)]) > a.rows)
           throw failure(CB_RUNTIME_ERROR,
-                        "linalg.ldl_solve: pivots must be numbers of rows from 1 to %d, or their negatives, but got %d", a.rows,
-                        pivots[static_cast<size_t>(i)]);
+                        "linalg.ldl_solve: pivots must be numbers of rows from 1 to %d, or their negatives, but got %d",
+                        a.rows, pivots[static_cast<size_t>(i)]);
       int info = 0;
       if (x.rows > 0 && x.columns > 0)
-        (hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs)("L", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(),
-                                                          &x.leading, &info);
+        (hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs)("L", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(),
+                                                          x.data(), &x.leading, &info);
       x.store(call.output(0), b);
     });
   });
@@ -176,11 +178,12 @@ template <typename T>
 void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
   int info = 0;
   Line<T> tau(static_cast<size_t>(a.columns));
-  with_work<T>(
-      [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
   with_work<T>([&](T* work, int* size) {
-    Lapack<T>::ormqr("L", is_complex_v<T> ? "C" : "T", &a.rows, &x.columns, &a.columns, a.data(), &a.leading, tau.data(), x.data(),
-                     &x.leading, work, size, &info);
+    Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info);
+  });
+  with_work<T>([&](T* work, int* size) {
+    Lapack<T>::ormqr("L", is_complex_v<T> ? "C" : "T", &a.rows, &x.columns, &a.columns, a.data(), &a.leading,
+                     tau.data(), x.data(), &x.leading, work, size, &info);
   });
   for (int j = 0; j < a.columns; ++j)
     for (int i = j + 1; i < a.columns; ++i) a.at(i, j) = T(0);
@@ -189,25 +192,29 @@ void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
 // Solves one least-squares problem. x holds the right-hand sides in its first rows, and is
 // overwritten with the solution. Returns the rank (with gels: the smaller side).
 template <typename T>
-int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular, double rcond) {
+int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular,
+                  double rcond) {
   using R = real_t<T>;
   const int k = std::min(a.rows, a.columns);
   int info = 0, rank = k;
   R cutoff = static_cast<R>(rcond);
   // LAPACK reports such input as bad arguments, or not at all.
   if (!all_finite(a.values()) || !all_finite(x.values()))
-    throw failure(CB_RUNTIME_ERROR,
-                  "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
-                  "are not finite.");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
+        "are not finite.");
   if (driver == "gels") {
     with_work<T>([&](T* work, int* size) {
-      Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size, &info);
+      Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size,
+                      &info);
     });
     if (info > 0)
-      throw failure(CB_RUNTIME_ERROR,
-                    "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
-                    "full rank (error code: %d).",
-                    info);
+      throw failure(
+          CB_RUNTIME_ERROR,
+          "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
+          "full rank (error code: %d).",
+          info);
     return k;
   }
   if (driver == "gelsy") {
@@ -225,21 +232,21 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     Line<R> reals(static_cast<size_t>(2 * a.columns));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank,
-                         work, size, reals.data(), &info);
+        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(),
+                         &cutoff, &rank, work, size, reals.data(), &info);
       else
-        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank,
-                         work, size, &info);
+        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(),
+                         &cutoff, &rank, work, size, &info);
     });
   } else if (driver == "gelss") {
     Line<R> reals(static_cast<size_t>(5 * k));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
-                         &rank, work, size, reals.data(), &info);
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
+                         &cutoff, &rank, work, size, reals.data(), &info);
       else
-        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
-                         &rank, work, size, &info);
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
+                         &cutoff, &rank, work, size, &info);
     });
   } else {
     // One query returns the sizes of all workspaces.
@@ -248,11 +255,11 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     R optimal_real{};
     auto run = [&](T* work, int* size, R* reals, int* integers) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
-                         &rank, work, size, reals, integers, &info);
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
+                         &cutoff, &rank, work, size, reals, integers, &info);
       else
-        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
-                         &rank, work, size, integers, &info);
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
+                         &cutoff, &rank, work, size, integers, &info);
     };
     run(&optimal, &query, &optimal_real, &optimal_int);
     int size = work_size(std::real(optimal));
@@ -262,8 +269,8 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     run(work.data(), &size, reals.data(), integers.data());
   }
   if (info > 0)
-    throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).",
-                  info);
+    throw failure(CB_RUNTIME_ERROR,
+                  "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).", info);
   return rank;
 }
 
@@ -273,7 +280,8 @@ void lstsq(Call& call) {
   const cb_tensor &matrices = *args.A, &right = *args.B;
   const double rcond = args.rcond;
   const std::string_view driver = args.driver;
-  const int64_t sides[] = {rows_of(matrices), columns_of(matrices)}, work = sides[0] * sides[1] * std::min(sides[0], sides[1]);
+  const int64_t sides[] = {rows_of(matrices), columns_of(matrices)},
+                work = sides[0] * sides[1] * std::min(sides[0], sides[1]);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, work), threads_of_library(work), [&](int64_t b) {
       ColumnMajor<T> a(sides[0], sides[1]), x(rows_of(call.output(0)), columns_of(right));

@@ -26,21 +26,22 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, Line<real_t<T>>& values, bool vecto
   T optimal{};
   real_t<T> optimal_real{};
   if constexpr (is_complex_v<T>)
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_real, &query, &optimal_int,
-                     &query, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_real, &query,
+                     &optimal_int, &query, &info);
   else
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_int, &query, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_int, &query,
+                     &info);
   int size = work_size(std::real(optimal)), int_size = std::max(1, optimal_int);
   Line<T> work(static_cast<size_t>(size));
   std::vector<int> integers(static_cast<size_t>(int_size));
   if constexpr (is_complex_v<T>) {
     int real_size = work_size(optimal_real);
     Line<real_t<T>> reals(static_cast<size_t>(real_size));
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size,
-                     integers.data(), &int_size, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(),
+                     &real_size, integers.data(), &int_size, &info);
   } else {
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, integers.data(), &int_size,
-                     &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, integers.data(),
+                     &int_size, &info);
   }
   return info;
 }
@@ -70,28 +71,29 @@ void eigh(Call& call) {
 // For real matrices LAPACK returns conjugate pairs of eigenvalues, and the real and imaginary parts
 // of one eigenvector of each.
 template <typename T>
-int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values, ColumnMajor<std::complex<real_t<T>>>& vectors,
-                        bool compute_vectors) {
+int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values,
+                        ColumnMajor<std::complex<real_t<T>>>& vectors, bool compute_vectors) {
   using R = real_t<T>;
   int info = 0, one = 1;
   const char* job = compute_vectors ? "V" : "N";
   if constexpr (is_complex_v<T>) {
     Line<R> reals(static_cast<size_t>(2 * a.rows));
     with_work<T>([&](T* work, int* size) {
-      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, values.data(), nullptr, &one, vectors.data(), &vectors.leading, work,
-                      size, reals.data(), &info);
+      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, values.data(), nullptr, &one, vectors.data(),
+                      &vectors.leading, work, size, reals.data(), &info);
     });
   } else {
     Line<R> real(static_cast<size_t>(a.rows)), imaginary(static_cast<size_t>(a.rows));
     ColumnMajor<R> parts(a.rows, a.rows);
     with_work<T>([&](T* work, int* size) {
-      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, real.data(), imaginary.data(), nullptr, &one, parts.data(),
-                      &parts.leading, work, size, &info);
+      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, real.data(), imaginary.data(), nullptr, &one,
+                      parts.data(), &parts.leading, work, size, &info);
     });
     for (int j = 0; j < a.rows; ++j) {
       values[static_cast<size_t>(j)] = {real[static_cast<size_t>(j)], imaginary[static_cast<size_t>(j)]};
       const bool pair = compute_vectors && imaginary[static_cast<size_t>(j)] > 0 && j + 1 < a.rows;
-      if (pair) values[static_cast<size_t>(j) + 1] = {real[static_cast<size_t>(j) + 1], imaginary[static_cast<size_t>(j) + 1]};
+      if (pair)
+        values[static_cast<size_t>(j) + 1] = {real[static_cast<size_t>(j) + 1], imaginary[static_cast<size_t>(j) + 1]};
       for (int i = 0; compute_vectors && i < a.rows; ++i) {
         vectors.at(i, j) = {parts.at(i, j), pair ? parts.at(i, j + 1) : R(0)};
         if (pair) vectors.at(i, j + 1) = std::conj(vectors.at(i, j));
@@ -146,16 +148,17 @@ void svd(Call& call) {
         const char* job = !vectors ? "N" : full ? "A" : "S";
         std::vector<int> integers(static_cast<size_t>(8 * k));
         if constexpr (is_complex_v<T>) {
-          const int64_t k64 = k, reals = std::max(5 * k64 * k64 + 5 * k64, 2 * int64_t{large} * k64 + 2 * k64 * k64 + k64);
+          const int64_t k64 = k,
+                        reals = std::max(5 * k64 * k64 + 5 * k64, 2 * int64_t{large} * k64 + 2 * k64 * k64 + k64);
           Line<R> real_work(static_cast<size_t>(std::max<int64_t>(7 * k64, reals)));
           with_work<T>([&](T* work, int* size) {
-            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(),
-                             &vh.leading, work, size, real_work.data(), integers.data(), &info);
+            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading,
+                             vh.data(), &vh.leading, work, size, real_work.data(), integers.data(), &info);
           });
         } else {
           with_work<T>([&](T* work, int* size) {
-            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(),
-                             &vh.leading, work, size, integers.data(), &info);
+            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading,
+                             vh.data(), &vh.leading, work, size, integers.data(), &info);
           });
         }
       } else if (vectors && full) {  // an empty matrix: any orthonormal bases

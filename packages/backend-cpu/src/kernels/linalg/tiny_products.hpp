@@ -19,7 +19,8 @@ namespace tiny {
 template <typename T>
 using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <typename T>
-using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide<T>>, std::type_identity<compute_t<T>>>::type;
+using Sum =
+    typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide<T>>, std::type_identity<compute_t<T>>>::type;
 
 // Columns computed at once.
 template <typename T>
@@ -39,7 +40,8 @@ void columns(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>
         const R real = left->real(), imaginary = left->imag(), *row = reinterpret_cast<const R*>(right);
         for (int j = 0; j < 2 * N; ++j) by_real[j] += real * row[j], by_imaginary[j] += imaginary * row[j];
       }
-      for (int j = 0; j < N; ++j) to[j] = T(by_real[2 * j] - by_imaginary[2 * j + 1], by_real[2 * j + 1] + by_imaginary[2 * j]);
+      for (int j = 0; j < N; ++j)
+        to[j] = T(by_real[2 * j] - by_imaginary[2 * j + 1], by_real[2 * j + 1] + by_imaginary[2 * j]);
     } else {
       Sum<T> sums[N] = {};
       for (int64_t p = 0; p < a.columns; ++p, left += a.column_stride, right += b.row_stride) {

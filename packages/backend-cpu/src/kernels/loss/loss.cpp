@@ -1,10 +1,10 @@
 // nll_loss_forward, nll_loss_backward.
 #include "candelabra/arguments/loss.hpp"
-#include "memory/allocator.hpp"
 #include "drivers/iterate.hpp"
 #include "kernels.hpp"
-#include "threads/parallel.hpp"
 #include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -78,7 +78,8 @@ void forward(Call& call, const arguments::NllLossForward& args) {
             sum += w;
             loss += here;
           }
-          if (reduction == None) data<T>(out)[at[2] + i * g.strides[2][0]] = static_cast<T>(static_cast<compute_t<T>>(here));
+          if (reduction == None)
+            data<T>(out)[at[2] + i * g.strides[2][0]] = static_cast<T>(static_cast<compute_t<T>>(here));
         }
       });
       losses[p] = loss;
@@ -87,7 +88,8 @@ void forward(Call& call, const arguments::NllLossForward& args) {
   });
   double loss = 0, sum = 0;
   for (int64_t p = 0; p < pieces; ++p) loss += losses[p], sum += weights[p];
-  if (reduction != None) *data<T>(out) = static_cast<T>(static_cast<compute_t<T>>(reduction == Mean ? loss / sum : loss));
+  if (reduction != None)
+    *data<T>(out) = static_cast<T>(static_cast<compute_t<T>>(reduction == Mean ? loss / sum : loss));
   *data<T>(total) = static_cast<T>(static_cast<compute_t<T>>(sum));
 }
 
@@ -117,7 +119,8 @@ void backward(Call& call, const arguments::NllLossBackward& args) {
         if (number == ignored) continue;
         if (static_cast<uint64_t>(number) >= static_cast<uint64_t>(classes)) bad_target(number);
         double here = -weight(number) * scale * static_cast<double>(data<T>(grad)[at[2] + i * g.strides[2][0]]);
-        data<T>(out)[at[0] + i * g.strides[0][0] + number * first.class_stride] = static_cast<T>(static_cast<compute_t<T>>(here));
+        data<T>(out)[at[0] + i * g.strides[0][0] + number * first.class_stride] =
+            static_cast<T>(static_cast<compute_t<T>>(here));
       }
     });
   });

@@ -5,13 +5,13 @@
 // sum(exp(x - maximum)). Backward needs nothing else to write the gradient in one pass.
 #include <cmath>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
-#include "simd/half_registers.hpp"
-#include "kernels.hpp"
-#include "threads/parallel.hpp"
 #include "candelabra/positions.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
 #include "kernels/reduction/softmax_slices.hpp"
+#include "memory/allocator.hpp"
+#include "simd/half_registers.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -60,8 +60,10 @@ const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_
 // The maximum and log(sum(exp(x - maximum))) of the first `count` rows, at most max_slices. x[j] is
 // set to row j.
 template <typename T, typename V>
-void statistics_of_rows(const T* scores, int64_t classes, int64_t count, V* buffer, const V** x, V* largest, V* logarithm) {
-  for (int64_t j = 0; j < count; ++j) x[j] = row_of(scores, j, classes, std::is_same_v<T, V> ? nullptr : buffer + j * classes);
+void statistics_of_rows(const T* scores, int64_t classes, int64_t count, V* buffer, const V** x, V* largest,
+                        V* logarithm) {
+  for (int64_t j = 0; j < count; ++j)
+    x[j] = row_of(scores, j, classes, std::is_same_v<T, V> ? nullptr : buffer + j * classes);
   double sums[max_slices];
   if (classes <= math::Vec<V>::size) {
     for (int64_t j = 0; j < count; ++j) {
@@ -171,7 +173,8 @@ void backward(Call& call) {
 }
 
 void cross_entropy_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_forward::input).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_forward::input).dtype,
+                       [&]<typename T>() { forward<T>(call); });
 }
 void cross_entropy_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });

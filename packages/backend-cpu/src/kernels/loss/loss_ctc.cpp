@@ -7,11 +7,11 @@
 #include <limits>
 #include <vector>
 
-#include "memory/allocator.hpp"
+#include "candelabra/arguments/loss.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/loss.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -54,8 +54,8 @@ struct States {
 void check_labels(const int64_t* labels, int64_t count, int64_t classes) {
   for (int64_t i = 0; i < count; ++i)
     if (static_cast<uint64_t>(labels[i]) >= static_cast<uint64_t>(classes))
-      throw failure(CB_INDEX_ERROR, "ctc_loss(): target %lld is out of bounds for %lld classes", static_cast<long long>(labels[i]),
-                    static_cast<long long>(classes));
+      throw failure(CB_INDEX_ERROR, "ctc_loss(): target %lld is out of bounds for %lld classes",
+                    static_cast<long long>(labels[i]), static_cast<long long>(classes));
 }
 
 template <typename T>
@@ -86,11 +86,12 @@ void forward(Call& call, const arguments::CtcLoss& args) {
       for (int64_t t = 1; t < length; ++t) {
         const T* before = alpha + (t - 1) * width;
         for (int64_t s = 0; s < states.count; ++s)
-          alpha[t * width + s] =
-              score(t, s) + log_sum(before[s], s > 0 ? before[s - 1] : never<T>, states.skips(s) ? before[s - 2] : never<T>);
+          alpha[t * width + s] = score(t, s) + log_sum(before[s], s > 0 ? before[s - 1] : never<T>,
+                                                       states.skips(s) ? before[s - 2] : never<T>);
       }
       const T* last = alpha + (length - 1) * width;
-      data<T>(losses)[n] = -log_sum(last[states.count - 1], states.count > 1 ? last[states.count - 2] : never<T>, never<T>);
+      data<T>(losses)[n] =
+          -log_sum(last[states.count - 1], states.count > 1 ? last[states.count - 2] : never<T>, never<T>);
     }
   });
 }

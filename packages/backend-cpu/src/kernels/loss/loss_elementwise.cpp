@@ -1,8 +1,8 @@
 // Elementwise losses and their gradients. The formulas are in candelabra/loss.hpp.
+#include "candelabra/arguments/loss.hpp"
 #include "drivers/elementwise.hpp"
 #include "simd/half_loops.hpp"
 #include "simd/vec_math.hpp"
-#include "candelabra/arguments/loss.hpp"
 
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -32,7 +32,8 @@ void huber_error(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     const HuberError<C> op{scalar_to<C>(*args.delta), scalar_to<C>(*args.scale)};
-    map_in_registers<T, 2>(call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
+    map_in_registers<T, 2>(
+        call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
   });
 }
 void huber_error_backward(Call& call) {

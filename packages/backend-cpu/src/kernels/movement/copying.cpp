@@ -11,8 +11,8 @@ namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 // The dtypes of the loops: the driver converts half precisions to float32 and back.
-using LoopTypes =
-    Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double, complex64, complex128>;
+using LoopTypes = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double,
+                        complex64, complex128>;
 
 template <typename R>
 struct Convert {

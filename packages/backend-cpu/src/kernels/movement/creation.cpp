@@ -6,10 +6,10 @@
 
 #include "candelabra/arguments/creation.hpp"
 #include "candelabra/triangle.hpp"
-#include "memory/copy_bytes.hpp"
-#include "dtypes.hpp"
 #include "drivers/iterate.hpp"
+#include "dtypes.hpp"
 #include "kernels.hpp"
+#include "memory/copy_bytes.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -20,7 +20,8 @@ void fill_with(cb_tensor& out, U value) {
   Geometry<1> g = geometry<1>({&out});
   U* base = data<U>(out);
   if (g.contiguous()) {
-    parallel_for(g.numel, grain_for(1), [&](int64_t begin, int64_t end) { fill_bytes(base + begin, value, end - begin); });
+    parallel_for(g.numel, grain_for(1),
+                 [&](int64_t begin, int64_t end) { fill_bytes(base + begin, value, end - begin); });
     return;
   }
   parallel_for(g.numel, grain_for(2), [&](int64_t begin, int64_t end) {
@@ -81,12 +82,15 @@ void arange(Call& call) {
         auto first = static_cast<uint64_t>(start.i), each = static_cast<uint64_t>(step.i);
         generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
       } else {  // each bound is truncated to the dtype before the first element, as in PyTorch
-        auto first = static_cast<uint64_t>(truncated<int64_t>(start.re)), each = static_cast<uint64_t>(truncated<int64_t>(step.re));
+        auto first = static_cast<uint64_t>(truncated<int64_t>(start.re)),
+             each = static_cast<uint64_t>(truncated<int64_t>(step.re));
         generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
       }
     } else {
       double first = start.re, each = step.re;
-      generate<T>(out, [=](int64_t i) { return static_cast<T>(static_cast<compute_t<T>>(first + each * static_cast<double>(i))); });
+      generate<T>(out, [=](int64_t i) {
+        return static_cast<T>(static_cast<compute_t<T>>(first + each * static_cast<double>(i)));
+      });
     }
   });
 }
@@ -122,7 +126,8 @@ void linspace(Call& call) {
       complex128 first(start.re, start.im), last(end.re, end.im);
       complex128 each = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : complex128(0);
       generate<T>(out, [=](int64_t i) {
-        auto at = i < steps / 2 ? first + each * static_cast<double>(i) : last - each * static_cast<double>(steps - 1 - i);
+        auto at =
+            i < steps / 2 ? first + each * static_cast<double>(i) : last - each * static_cast<double>(steps - 1 - i);
         return steps == 1 ? T(first) : T(at);
       });
     } else {
@@ -142,7 +147,8 @@ void linspace(Call& call) {
 
 // The row and column indices of elements [begin, end) of a triangle, in row-major order.
 template <typename T>
-void write_triangle_indices(T* rows_out, T* columns_out, int64_t begin, int64_t end, int64_t columns, int64_t offset, bool upper) {
+void write_triangle_indices(T* rows_out, T* columns_out, int64_t begin, int64_t end, int64_t columns, int64_t offset,
+                            bool upper) {
   // The row of element `begin`: the last row with at most `begin` elements before it.
   int64_t row = 0, beyond = 1;
   while (triangle::count(beyond, columns, offset, upper) <= begin) beyond *= 2;

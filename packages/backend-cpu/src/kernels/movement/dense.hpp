@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "memory/allocator.hpp"
 #include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

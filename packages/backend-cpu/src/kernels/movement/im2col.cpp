@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "memory/allocator.hpp"
+#include "candelabra/arguments/resampling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
 #include "simd/load.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/resampling.hpp"
-#include "kernels/movement/move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -54,7 +54,8 @@ void im2col(Call& call) {
         for (int64_t y = y0; y < y1; ++y) {
           U* row = to + y * across.count;
           for (int64_t x = 0; x < x0; ++x) row[x] = U{};
-          move_run(row + x0, 1, from + (down.start(a) + y * down.stride) * across.size + across.start(b) + x0 * across.stride,
+          move_run(row + x0, 1,
+                   from + (down.start(a) + y * down.stride) * across.size + across.start(b) + x0 * across.stride,
                    across.stride, x1 - x0);
           for (int64_t x = x1; x < across.count; ++x) row[x] = U{};
         }

@@ -29,7 +29,8 @@ void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces
     for (int64_t first = begin; first < end; first += block) {
       const int64_t n = std::min(block, end - first);
       for (const Piece& piece : pieces)
-        move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes, stores);
+        move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes,
+                  stores);
     }
     if (stores == RowStores::NonTemporal) _mm_sfence();
   });
@@ -180,7 +181,8 @@ struct Split {
 // r, H, W).
 void match_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r, Split& deep_parts, Split& wide_parts) {
   const int channels = deep.ndim - 3, rows = channels + 1, columns = rows + 1;
-  for (int d = 0; d < channels; ++d) deep_parts.add(deep.sizes[d], deep.strides[d]), wide_parts.add(deep.sizes[d], wide.strides[d]);
+  for (int d = 0; d < channels; ++d)
+    deep_parts.add(deep.sizes[d], deep.strides[d]), wide_parts.add(deep.sizes[d], wide.strides[d]);
   const auto add = [&](int64_t size, int64_t in_deep, int64_t in_wide) {
     deep_parts.add(size, in_deep);
     wide_parts.add(size, in_wide);

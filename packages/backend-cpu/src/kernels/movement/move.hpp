@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstring>
 
-#include "memory/copy_bytes.hpp"
-#include "dtypes.hpp"
 #include "drivers/iterate.hpp"
+#include "dtypes.hpp"
 #include "kernels.hpp"
+#include "memory/copy_bytes.hpp"
 #include "memory/move_rows.hpp"
-#include "threads/parallel.hpp"
 #include "memory/transpose.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -52,15 +52,17 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   }
   if (outer.ndim == 0) outer.ndim = 1, outer.sizes[0] = 1, outer.strides[0][0] = outer.strides[1][0] = 0;
   int64_t row_tiles = (rows + tile - 1) / tile;
-  parallel_for(outer.numel * row_tiles, std::max<int64_t>(1, light_grain / (tile * columns)), [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item) {
-      Position<2> at(outer, item / row_tiles);
-      int64_t j = item % row_tiles * tile, tile_rows = std::min(tile, rows - j);
-      for (int64_t i = 0; i < columns; i += tile)
-        transpose_tile(out + at.offsets[0] + i + j * g.strides[0][across], g.strides[0][across],
-                       in + at.offsets[1] + i * g.strides[1][0] + j, g.strides[1][0], std::min(tile, columns - i), tile_rows);
-    }
-  });
+  parallel_for(outer.numel * row_tiles, std::max<int64_t>(1, light_grain / (tile * columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t item = begin; item < end; ++item) {
+                   Position<2> at(outer, item / row_tiles);
+                   int64_t j = item % row_tiles * tile, tile_rows = std::min(tile, rows - j);
+                   for (int64_t i = 0; i < columns; i += tile)
+                     transpose_tile(out + at.offsets[0] + i + j * g.strides[0][across], g.strides[0][across],
+                                    in + at.offsets[1] + i * g.strides[1][0] + j, g.strides[1][0],
+                                    std::min(tile, columns - i), tile_rows);
+                 }
+               });
 }
 
 // Which side interleaves the rows of the other, as stack(dim=-1), repeat_interleave and
@@ -185,13 +187,14 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
   const RowStores stores = row_stores(g.numel * size);
   auto* to = static_cast<std::byte*>(out.data);
   const auto* from = static_cast<const std::byte*>(in.data);
-  parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)), [&](int64_t begin, int64_t end) {
-    for_each_run(outer, begin, end, [&](const int64_t* at, int64_t rows) {
-      move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size, outer.strides[1][0] * size, rows, bytes,
-                stores);
-    });
-    if (stores == RowStores::NonTemporal) _mm_sfence();
-  });
+  parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)),
+               [&](int64_t begin, int64_t end) {
+                 for_each_run(outer, begin, end, [&](const int64_t* at, int64_t rows) {
+                   move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size,
+                             outer.strides[1][0] * size, rows, bytes, stores);
+                 });
+                 if (stores == RowStores::NonTemporal) _mm_sfence();
+               });
 }
 
 // For a short innermost dimension. If the next dimension is contiguous on one side, the inner loop
@@ -228,8 +231,8 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
     const U* from = data<U>(in);
     constexpr int64_t short_run = 16;
     if (g.ndim > 1 && g.sizes[0] <= short_run && g.sizes[1] > g.sizes[0]) return move_short_runs(g, to, from);
-    const bool repeats =
-        g.strides[0][0] == 1 && g.strides[1][0] == 0 && g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold();
+    const bool repeats = g.strides[0][0] == 1 && g.strides[1][0] == 0 &&
+                         g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold();
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
         if (repeats)

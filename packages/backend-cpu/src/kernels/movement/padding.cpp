@@ -1,15 +1,16 @@
-// _constant_pad_nd: a constant at both ends of any dimensions. _reflection_replication_pad and _reflection_replication_pad_backward:
-// reflection, replication and circular padding of the last dimensions.
+// _constant_pad_nd: a constant at both ends of any dimensions. _reflection_replication_pad and
+// _reflection_replication_pad_backward: reflection, replication and circular padding of the last
+// dimensions.
 #include <bit>
 #include <cstring>
 #include <vector>
 
-#include "memory/allocator.hpp"
+#include "candelabra/arguments/resampling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
-#include "threads/parallel.hpp"
-#include "candelabra/arguments/resampling.hpp"
 #include "kernels/movement/move.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -58,7 +59,8 @@ struct Padding {
   }
 
   int64_t first, last;
-  std::vector<int64_t> ahead, behind;  // source indices of positions before `first`, and from `last` on
+  // Source indices of positions before `first`, and from `last` on
+  std::vector<int64_t> ahead, behind;
 };
 
 void reflection_replication_pad(Call& call) {
@@ -140,7 +142,8 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
   // Positions [first, end) of a row come from the input.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
   const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
-  const bool non_temporal = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
+  const bool non_temporal =
+      out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
   const T* from = data<T>(in);
   T* to = mutable_data<T>(out);
   parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {
@@ -152,7 +155,8 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
     }
     for (int64_t r = begin; r < stop; ++r) {
       bool inside = true;
-      for (int d = 0; d < last; ++d) inside &= static_cast<uint64_t>(index[d] - f.before[d]) < static_cast<uint64_t>(f.in_sizes[d]);
+      for (int d = 0; d < last; ++d)
+        inside &= static_cast<uint64_t>(index[d] - f.before[d]) < static_cast<uint64_t>(f.in_sizes[d]);
       T* here = to + r * row;
       if (!inside) {
         std::fill_n(here, row, value);
@@ -185,8 +189,9 @@ void constant_pad_nd(Call& call) {
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using U = std::conditional_t<
         sizeof(T) == 1, uint8_t,
-        std::conditional_t<sizeof(T) == 2, uint16_t,
-                           std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 8, uint64_t, Bits128>>>>;
+        std::conditional_t<
+            sizeof(T) == 2, uint16_t,
+            std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 8, uint64_t, Bits128>>>>;
     copy_framed<U>(in, out, f, std::bit_cast<U>(scalar_to<T>(*args.value)));
   });
 }
@@ -238,7 +243,8 @@ void reflection_replication_pad_backward(Call& call) {
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   const Padding pad(out, grad, args.padding, args.mode);
-  dispatch_among(out.dtype, FloatTypes{} + ComplexTypes{}, [&]<typename T>() { accumulate_gradient<T>(pad, grad, out); });
+  dispatch_among(out.dtype, FloatTypes{} + ComplexTypes{},
+                 [&]<typename T>() { accumulate_gradient<T>(pad, grad, out); });
 }
 
 }  // namespace

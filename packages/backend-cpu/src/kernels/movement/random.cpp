@@ -3,16 +3,16 @@
 // steps: random words, numbers, stores.
 #include <cmath>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/random.hpp"
 #include "candelabra/draws.hpp"
 #include "candelabra/math.hpp"
 #include "candelabra/random.hpp"
-#include "dtypes.hpp"
 #include "drivers/iterate.hpp"
+#include "dtypes.hpp"
 #include "kernels.hpp"
-#include "threads/parallel.hpp"
+#include "memory/allocator.hpp"
 #include "simd/philox.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -30,7 +30,8 @@ struct Words {
   static_assert(chunk / 2 % philox_step == 0);
   void fill(const Call& call, Draws draws, int64_t first, int64_t n) {
     int64_t per_block = draws == Draws::Words32 ? 4 : 2;
-    philox_words(call.seed(), call.offset() + static_cast<uint64_t>(first / per_block), (n + per_block - 1) / per_block, at);
+    philox_words(call.seed(), call.offset() + static_cast<uint64_t>(first / per_block), (n + per_block - 1) / per_block,
+                 at);
   }
   uint64_t word64(int64_t i) const { return at[2 * i] | static_cast<uint64_t>(at[2 * i + 1]) << 32; }
 };
@@ -102,7 +103,8 @@ void uniform_(Call& call) {
   const arguments::Uniform args(call);
   double from = args.from, to = args.to;
   if (!(from <= to))
-    throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+    throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from,
+                  to);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto low = static_cast<C>(from), range = static_cast<C>(to - from);

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "memory/allocator.hpp"
 #include "dtypes.hpp"
+#include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
 
 namespace candelabra::cpu {
@@ -33,17 +33,20 @@ class TransposedSlices {
 
   void read(const T* from, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(buffer_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k), slices);
+      transpose_tile(bits(buffer_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k),
+                     slices);
   }
   void write(T* to, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(to + k * stride), stride, bits(buffer_.data() + k), pitch_, slices, std::min(tile, length_ - k));
+      transpose_tile(bits(to + k * stride), stride, bits(buffer_.data() + k), pitch_, slices,
+                     std::min(tile, length_ - k));
   }
 
  private:
   static constexpr int64_t size = sizeof(T), tile = 64;
-  using Bits = std::conditional_t<size == 1, uint8_t,
-                                  std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
+  using Bits =
+      std::conditional_t<size == 1, uint8_t,
+                         std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
   static_assert(sizeof(Bits) == sizeof(T));
   static Bits* bits(T* pointer) { return reinterpret_cast<Bits*>(pointer); }
   static const Bits* bits(const T* pointer) { return reinterpret_cast<const Bits*>(pointer); }

@@ -173,7 +173,10 @@ void rms_norm_of(Call& call) {
     for (int64_t r = begin; r < end; ++r) {
       const T* x = data<T>(input) + r * n;
       double squares = 0;
-      consume(n, [&](const V* v, int64_t, int64_t count) { squares += reduce::sum_of<double, reduce::Of::squares>(v, count); }, x);
+      consume(
+          n,
+          [&](const V* v, int64_t, int64_t count) { squares += reduce::sum_of<double, reduce::Of::squares>(v, count); },
+          x);
       const V scale = static_cast<V>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
       data<V>(rstd)[r] = scale;
       transform(
@@ -199,7 +202,8 @@ void rms_norm_backward_of(Call& call) {
   const int64_t n = row_length(args.normalized_shape), rows = rstd.numel;
   const bool parameters = grad_weight.numel != 0;
   Vector<V> weight(args.weight, n, V(1));
-  const int64_t chunk = std::max(least_rows, (rows + most_chunks - 1) / most_chunks), chunks = (rows + chunk - 1) / chunk;
+  const int64_t chunk = std::max(least_rows, (rows + most_chunks - 1) / most_chunks),
+                chunks = (rows + chunk - 1) / chunk;
   Scratch<double> partial(parameters ? chunks * n : 0);
   const int64_t grain = std::max<int64_t>(1, grain_for(6 * n) / chunk);
   parallel_for(chunks, grain, [&](int64_t begin, int64_t end) {

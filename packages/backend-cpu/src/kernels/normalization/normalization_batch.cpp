@@ -68,7 +68,8 @@ void forward(Call& call, const arguments::NativeBatchNorm& args) {
     }
   } else {
     if (!running_mean || !running_var)
-      throw failure(CB_RUNTIME_ERROR, "native_batch_norm: running_mean and running_var must be given when training is False");
+      throw failure(CB_RUNTIME_ERROR,
+                    "native_batch_norm: running_mean and running_var must be given when training is False");
     Vector<double> mean(running_mean, channels, 0), variance(running_var, channels, 1);
     std::copy_n(mean.data(), channels, means.data());
     std::copy_n(variance.data(), channels, variances.data());
@@ -83,7 +84,9 @@ void forward(Call& call, const arguments::NativeBatchNorm& args) {
     center[c] = static_cast<V>(means[c]);
     scale[c] = static_cast<V>(rstd(c) * static_cast<double>(weight[c]));
   }
-  const auto normalized = [](auto value, auto mean, auto factor, auto shift) { return (value - mean) * factor + shift; };
+  const auto normalized = [](auto value, auto mean, auto factor, auto shift) {
+    return (value - mean) * factor + shift;
+  };
   Channels expanded(input, true);
   auto g = geometry<3>({&out, &input, &expanded.tensor});
   parallel_for(g.numel, light_grain / 2, [&](int64_t begin, int64_t end) {
@@ -204,7 +207,8 @@ void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
       T* dx = data<T>(out) + at[0];
       const T* x = data<T>(input) + at[1];
       const T* dy = data<T>(grad) + at[2];
-      int64_t s0 = h.strides[0][0], s1 = h.strides[1][0], s2 = h.strides[2][0], channel_stride = h.strides[3][0], c = at[3];
+      int64_t s0 = h.strides[0][0], s1 = h.strides[1][0], s2 = h.strides[2][0], channel_stride = h.strides[3][0],
+              c = at[3];
       bool contiguous = s0 == 1 && s1 == 1 && s2 == 1;
       if (contiguous && channel_stride == 0) {
         transform_registers(n, gradient, dx, x, dy, center[c], scale[c], shift[c], slope[c]);

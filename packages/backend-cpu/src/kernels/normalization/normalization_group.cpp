@@ -3,16 +3,17 @@
 //
 // In contiguous memory a group is one row. In channels-last memory statistics are computed per
 // channel and then combined into groups.
-#include "simd/channel_registers.hpp"
 #include "candelabra/arguments/normalization.hpp"
 #include "kernels/normalization/normalize_moments.hpp"
+#include "simd/channel_registers.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 struct Groups {
   int64_t batch, channels, groups, plane;  // plane: elements of one channel of one sample
-  Groups(const cb_tensor& input, int64_t groups) : batch(input.sizes[0]), channels(input.sizes[1]), groups(groups), plane(1) {
+  Groups(const cb_tensor& input, int64_t groups)
+      : batch(input.sizes[0]), channels(input.sizes[1]), groups(groups), plane(1) {
     for (int d = 2; d < input.ndim; ++d) plane *= input.sizes[d];
   }
   int64_t width() const { return channels / groups; }  // channels of a group
@@ -53,7 +54,8 @@ void add_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t cou
       R estimate[K], sum[K], square[K];
       for (int k = 0; k < K; ++k) {
         const int64_t at = c + k * R::size;
-        estimate[k] = load_some(estimates + at, n), sum[k] = load_some(sums + at, n), square[k] = load_some(squares + at, n);
+        estimate[k] = load_some(estimates + at, n), sum[k] = load_some(sums + at, n),
+        square[k] = load_some(squares + at, n);
       }
       for (int64_t p = begin; p < end; ++p)
         for (int k = 0; k < K; ++k)
@@ -121,7 +123,8 @@ void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args
   parallel_for(shape.batch * shape.plane, grain_for(2 * channels), [&](int64_t begin, int64_t end) {
     for (int64_t pixel = begin; pixel < end;) {
       const int64_t sample = pixel / shape.plane, last = std::min((sample + 1) * shape.plane, end);
-      const V *center = centers.data() + sample * channels, *factor = factors.data() + sample * channels, *shift = bias.data();
+      const V *center = centers.data() + sample * channels, *factor = factors.data() + sample * channels,
+              *shift = bias.data();
       for (; pixel < last; ++pixel)
         transform_registers(
             channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, to + pixel * channels,
@@ -206,7 +209,8 @@ void add_gradients(GradientSums* totals, const T* grads, const T* pixels, const 
 }
 
 template <typename T>
-void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupNormBackward& args, const Groups& shape) {
+void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupNormBackward& args,
+                                       const Groups& shape) {
   using V = compute_t<T>;
   const T *grad = data<T>(*args.grad), *from = data<T>(*args.input);
   T* to = data<T>(call.output(0));
@@ -224,7 +228,8 @@ void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupN
   parallel_for(shape.batch * blocks, grain_for(4 * Groups::block_pixels * channels), [&](int64_t begin, int64_t end) {
     Scratch<V> workspace(2 * channels);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / blocks, first = i % blocks * Groups::block_pixels, at = (sample * shape.plane + first) * channels;
+      const int64_t sample = i / blocks, first = i % blocks * Groups::block_pixels,
+                    at = (sample * shape.plane + first) * channels;
       GradientSums* sums = partial.data() + i * channels;
       std::fill_n(sums, channels, GradientSums{});
       add_gradients(sums, grad + at, from + at, coefficients.data() + 4 * sample * channels, channels,
@@ -259,8 +264,8 @@ void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupN
       const V *center = coefficients.data() + pixel / shape.plane * 4 * channels, *factor = center + channels,
               *slope = factor + channels, *shift = slope + channels;
       transform_registers(
-          channels, [](auto g, auto x, auto m, auto f, auto s, auto b) { return g * f - ((x - m) * s + b); }, to + pixel * channels,
-          grad + pixel * channels, from + pixel * channels, center, factor, slope, shift);
+          channels, [](auto g, auto x, auto m, auto f, auto s, auto b) { return g * f - ((x - m) * s + b); },
+          to + pixel * channels, grad + pixel * channels, from + pixel * channels, center, factor, slope, shift);
     }
   });
   write_parameter_gradients(call, shape, sums.data(), scales.data());

@@ -2,9 +2,9 @@
 // input in the compute dtype.
 #pragma once
 
+#include "kernels/reduction/reduce_variance.hpp"
 #include "memory/allocator.hpp"
 #include "simd/half_registers.hpp"
-#include "kernels/reduction/reduce_variance.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -91,7 +91,9 @@ template <typename T, typename F, typename... In>
       to_float(first + i, buffer[0], count);
       int k = 1;
       (to_float(in + i, buffer[k++], count), ...);
-      [&]<size_t... K>(std::index_sequence<K...>) { f(buffer[0], buffer[K + 1]..., i, count); }(std::index_sequence_for<In...>{});
+      [&]<size_t... K>(std::index_sequence<K...>) {
+        f(buffer[0], buffer[K + 1]..., i, count);
+      }(std::index_sequence_for<In...>{});
     }
   }
 }

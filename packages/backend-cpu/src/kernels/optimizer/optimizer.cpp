@@ -7,13 +7,13 @@
 
 #include "candelabra/arguments/optimizer.hpp"
 #include "candelabra/positions.hpp"
+#include "drivers/iterate.hpp"
 #include "dtypes.hpp"
+#include "kernels.hpp"
 #include "memory/gather.hpp"
 #include "simd/half_registers.hpp"
-#include "drivers/iterate.hpp"
-#include "kernels.hpp"
-#include "threads/parallel.hpp"
 #include "simd/vec_math.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -36,9 +36,11 @@ std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& lis
                     parameters.size(), lists[k], list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i])
-        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, lists[k]);
+        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i,
+                      lists[k]);
       if (list[i]->dtype != parameters[i]->dtype)
-        throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
+        throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype",
+                      call.raw()->operator_name);
       if (!same_sizes(*list[i], *parameters[i]))
         throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
                       call.raw()->operator_name, i);
@@ -91,7 +93,8 @@ void update_range(const Operands<N>& operands, int64_t begin, int64_t end, const
   for (int64_t first = begin; first < end; first += chunk) {
     int64_t n = std::min(chunk, end - first), done = 0;
     for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
-      for (int k = 0; k < N; ++k) gather(buffers[k] + done, data<T>(*operands[k]) + offsets[k], g.strides[k][0], sizeof(T), m);
+      for (int k = 0; k < N; ++k)
+        gather(buffers[k] + done, data<T>(*operands[k]) + offsets[k], g.strides[k][0], sizeof(T), m);
       done += m;
     });
     step_all<N>(at, n, step);
@@ -143,7 +146,9 @@ struct DecayedGradient {
 
   DecayedGradient(double weight_decay, bool maximize)
       : sign(filled<V>(maximize ? -1 : 1)), decay(filled<V>(weight_decay)), decays(weight_decay != 0) {}
-  V operator()(V gradient, V parameter) const { return decays ? fma(decay, parameter, sign * gradient) : sign * gradient; }
+  V operator()(V gradient, V parameter) const {
+    return decays ? fma(decay, parameter, sign * gradient) : sign * gradient;
+  }
 };
 
 // The maximum of each lane; NaN where either is NaN.
@@ -158,7 +163,8 @@ template <typename V>
 struct Averages {
   V weight1, keep2, weight2;
 
-  Averages(double beta1, double beta2) : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
+  Averages(double beta1, double beta2)
+      : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
   void update(V gradient, V& mean, V& square) const {
     mean = fma(weight1, gradient - mean, mean);
     square = fma(keep2, square, weight2 * gradient * gradient);
@@ -291,7 +297,8 @@ void fused_adamax(Call& call) {
   bool maximize = args.maximize;
   double correction = 1 - std::pow(beta1, checked_step(call, args.step));
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_infs}, [=]<typename V>() {
-    V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2), epsilon = filled<V>(eps);
+    V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2),
+      epsilon = filled<V>(eps);
     DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, mean, infinity_norm] = a;
@@ -310,7 +317,8 @@ void fused_nadam(Call& call) {
   double momentum = args.momentum, next_momentum = args.next_momentum, product = args.mu_product;
   bool decoupled = args.decoupled, maximize = args.maximize;
   double correction = 1 - std::pow(beta2, checked_step(call, args.step));
-  double of_gradient = lr * (1 - momentum) / (1 - product), of_mean = lr * next_momentum / (1 - product * next_momentum);
+  double of_gradient = lr * (1 - momentum) / (1 - product),
+         of_mean = lr * next_momentum / (1 - product * next_momentum);
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
     V gradient_rate = filled<V>(of_gradient), mean_rate = filled<V>(of_mean), epsilon = filled<V>(eps);
     Averages<V> averages(beta1, beta2);
@@ -335,7 +343,8 @@ void fused_radam(Call& call) {
   double step = checked_step(call, args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
   double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
   bool rectified = length > 5;
-  if (rectified) scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
+  if (rectified)
+    scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
     V rate = filled<V>(scale), epsilon = filled<V>(eps), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
     Averages<V> averages(beta1, beta2);
@@ -374,10 +383,12 @@ void fused_adadelta(Call& call) {
 void fused_rprop(Call& call) {
   namespace at = positions::fused_rprop;
   const arguments::FusedRprop args(call);
-  double eta_minus = args.eta_minus, eta_plus = args.eta_plus, size_min = args.step_size_min, size_max = args.step_size_max;
+  double eta_minus = args.eta_minus, eta_plus = args.eta_plus, size_min = args.step_size_min,
+         size_max = args.step_size_max;
   bool maximize = args.maximize;
   update<4>(call, {at::params, at::grads, at::prevs, at::step_sizes}, [=]<typename V>() {
-    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(size_min), largest = filled<V>(size_max);
+    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(size_min),
+      largest = filled<V>(size_max);
     V zero = filled<V>(0), one = filled<V>(1);
     DecayedGradient<V> decayed(0, maximize);
     return [=](Registers<V, 4>& a) {

@@ -8,12 +8,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/pooling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling/pooling_planes.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -70,8 +70,8 @@ int64_t index_of_maximum(const C* values, int64_t n) {
 // Adaptive windows: the maximum of each column over the rows comes first, then the maximum of each
 // window over its columns. Of equal values the first in the plane wins, and of NaN the last.
 template <typename C>
-void max_adaptive_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices, C* column_max,
-                      int32_t* column_at) {
+void max_adaptive_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices,
+                      C* column_max, int32_t* column_at) {
   const int64_t width = columns.inputs;
   if (rows.size() == 1) {
     const C* row = plane + rows[0] * width;
@@ -88,7 +88,8 @@ void max_adaptive_row(const C* plane, const Axis& columns, std::span<const int64
     column_max[c] = lowest<C>();
     column_at[c] = static_cast<int32_t>(rows[0] * width + c);
   }
-  for (const int64_t y : rows) compare_row<1>(plane + y * width, 1, width, static_cast<int32_t>(y * width), column_max, column_at);
+  for (const int64_t y : rows)
+    compare_row<1>(plane + y * width, 1, width, static_cast<int32_t>(y * width), column_max, column_at);
   for (int64_t x = 0; x < columns.outputs(); ++x) {
     const Window& window = columns.windows[x];
     if (window.count == 0) continue;
@@ -108,8 +109,8 @@ void max_adaptive_row(const C* plane, const Axis& columns, std::span<const int64
 
 // One output row of a plane from the input rows in its windows.
 template <typename C>
-void max_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices, C* column_max,
-             int32_t* column_at) {
+void max_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices,
+             C* column_max, int32_t* column_at) {
   const int64_t width = columns.inputs;
   for (int64_t x = 0; x < columns.outputs(); ++x) {
     const Window& window = columns.windows[x];
@@ -130,8 +131,8 @@ void max_row(const C* plane, const Axis& columns, std::span<const int64_t> rows,
 }
 
 template <typename T>
-void max_by_planes(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output,
-                   int64_t* positions, const Layout& indices) {
+void max_by_planes(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out,
+                   const Layout& output, int64_t* positions, const Layout& indices) {
   using C = compute_t<T>;
   int64_t width = axes.columns.outputs();
   parallel_for(input.plane_count(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
@@ -187,7 +188,8 @@ void max_of_windows(const C* row, const Axis& columns, C* best) {
 }
 
 template <typename T>
-void max_values(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output) {
+void max_values(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out,
+                const Layout& output) {
   using C = compute_t<T>;
   const int64_t width = axes.columns.inputs, outputs = axes.columns.outputs();
   parallel_for(input.plane_count(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
@@ -219,8 +221,8 @@ void max_values(const T* in, const Layout& input, const Axes& axes, const InputR
 // One output for all channels, which are contiguous. `indices` may be null. Its initial value is
 // `none`, for windows in which no value exceeds the lowest one.
 template <typename T>
-void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> rows, const Axis& columns, const Window& window,
-                   int64_t none, T* to, int64_t* indices) {
+void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> rows, const Axis& columns,
+                   const Window& window, int64_t none, T* to, int64_t* indices) {
   using C = compute_t<T>;
   if constexpr (is_integer_v<T>) {
     const int64_t channels = input.sizes[1];
@@ -275,8 +277,8 @@ void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t
 
 // `positions` may be null: then only values are computed.
 template <typename T>
-void max_by_channels(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output,
-                     int64_t* positions, const Layout* indices) {
+void max_by_channels(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out,
+                     const Layout& output, int64_t* positions, const Layout* indices) {
   const int64_t channels = input.sizes[1], height = axes.output_rows(), width = axes.columns.outputs();
   const int64_t work = 2 * axes.work() / std::max<int64_t>(1, height) * channels;
   const bool in_place = output.strides[1] == 1 && (!positions || indices->strides[1] == 1);
@@ -297,7 +299,8 @@ void max_by_channels(const T* in, const Layout& input, const Axes& axes, const I
           max_of_pixels<T>(from, input, rows, axes.columns, window, none, values, at);
           continue;
         }
-        max_of_pixels<T>(from, input, rows, axes.columns, window, none, buffer.data(), positions ? index_buffer.data() : nullptr);
+        max_of_pixels<T>(from, input, rows, axes.columns, window, none, buffer.data(),
+                         positions ? index_buffer.data() : nullptr);
         for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = buffer[c];
         if (!positions) continue;
         for (int64_t c = 0; c < channels; ++c) at[c * indices->strides[1]] = index_buffer[c];
@@ -358,8 +361,8 @@ void adaptive_max_pool(Call& call) {
 }
 
 template <typename T>
-void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& index_layout, T* out,
-                              const Layout& to) {
+void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& index_layout,
+                              T* out, const Layout& to) {
   int64_t inputs = to.plane_size();
   for_channel_blocks(to, inputs + 4 * from.plane_size(), [&](int64_t sample, int64_t first, int64_t end) {
     T* plane = out + sample * to.strides[0];
@@ -367,7 +370,8 @@ void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* 
     for (int64_t y = 0; y < from.row_count(); ++y)
       for (int64_t x = 0; x < from.sizes[4]; ++x) {
         const T* values = grad + sample * from.strides[0] + from.row_offset(y) + x * from.strides[4];
-        const int64_t* at = indices + sample * index_layout.strides[0] + index_layout.row_offset(y) + x * index_layout.strides[4];
+        const int64_t* at =
+            indices + sample * index_layout.strides[0] + index_layout.row_offset(y) + x * index_layout.strides[4];
         for (int64_t c = first; c < end; ++c) {
           int64_t index = at[c * index_layout.strides[1]];
           if (index == -1) continue;
@@ -389,7 +393,8 @@ void max_pool_backward(Call& call) {
     using C = compute_t<T>;
     if constexpr (!is_half_v<T>)  // half precision needs float32 sums
       if (to.is_channels_last() && to.has_uniform_planes())
-        return max_backward_by_channels<T>(data<T>(grad), from, data<int64_t>(indices), index_layout, mutable_data<T>(out), to);
+        return max_backward_by_channels<T>(data<T>(grad), from, data<int64_t>(indices), index_layout,
+                                           mutable_data<T>(out), to);
     parallel_for(to.plane_count(), grain_for(inputs + 4 * outputs), [&](int64_t begin, int64_t end) {
       Scratch<C> buffer(plane_buffer_size<T>(to));
       for (int64_t p = begin; p < end; ++p) {

@@ -5,12 +5,12 @@
 #include <limits>
 #include <vector>
 
-#include "memory/allocator.hpp"
 #include "candelabra/arguments/pooling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling/pooling_planes.hpp"
 #include "kernels/reduction/reduce_sum.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -114,7 +114,8 @@ template <typename C>
 
 // Whether each window consists of whole, consecutive input rows.
 inline bool has_whole_row_windows(const Axes& axes, const InputRows& input_rows) {
-  if (axes.columns.outputs() != 1 || axes.columns.inputs == 0 || axes.columns.windows[0].count != axes.columns.inputs) return false;
+  if (axes.columns.outputs() != 1 || axes.columns.inputs == 0 || axes.columns.windows[0].count != axes.columns.inputs)
+    return false;
   for (int64_t y = 0; y < axes.output_rows(); ++y) {
     const auto rows = input_rows.of(y);
     for (size_t i = 1; i < rows.size(); ++i)
@@ -124,8 +125,8 @@ inline bool has_whole_row_windows(const Axes& axes, const InputRows& input_rows)
 }
 
 template <typename T>
-void average_by_planes(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, const Divisor& divisor,
-                       T* out, const Layout& output) {
+void average_by_planes(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows,
+                       const Divisor& divisor, T* out, const Layout& output) {
   using C = compute_t<T>;
   const int64_t width = axes.columns.inputs, outputs = axes.columns.outputs();
   const bool whole_rows = has_whole_row_windows(axes, input_rows);
@@ -172,7 +173,8 @@ void average_of_pixels(const T* sample, const Layout& input, std::span<const int
   if constexpr (is_integer_v<T>) {
     const int64_t channels = input.sizes[1];
     std::fill_n(to, channels, T{0});
-    for_each_pixel(sample, input, rows, columns, window, [=](int64_t, const T* pixel) { add_row<1>(pixel, 1, channels, to); });
+    for_each_pixel(sample, input, rows, columns, window,
+                   [=](int64_t, const T* pixel) { add_row<1>(pixel, 1, channels, to); });
     for (int64_t c = 0; c < channels; ++c) to[c] /= divided_by;
   } else {
     using R = math::Vec<compute_t<T>>;
@@ -188,8 +190,8 @@ void average_of_pixels(const T* sample, const Layout& input, std::span<const int
 }
 
 template <typename T>
-void average_by_channels(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, const Divisor& divisor,
-                         T* out, const Layout& output) {
+void average_by_channels(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows,
+                         const Divisor& divisor, T* out, const Layout& output) {
   using C = compute_t<T>;
   const int64_t channels = input.sizes[1], height = axes.output_rows(), width = axes.columns.outputs();
   const int64_t work = axes.work() / std::max<int64_t>(1, height) * channels;
@@ -287,7 +289,8 @@ void average_backward_by_channels(const T* grad, const Layout& from, const Axes&
         for (int64_t c = first; c < end; ++c) parts[c - first] = values[c * from.strides[1]] / by[x];
         for (const int64_t iy : rows)
           for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix)
-            add_row<1>(static_cast<const T*>(parts.data()), 1, end - first, plane + to.row_offset(iy) + ix * to.strides[4] + first);
+            add_row<1>(static_cast<const T*>(parts.data()), 1, end - first,
+                       plane + to.row_offset(iy) + ix * to.strides[4] + first);
       }
     }
   });
@@ -317,8 +320,8 @@ void average_of(Call& call, const cb_tensor& self, const Layout& input, const La
 }
 
 template <typename Types>
-void average_backward_of(Call& call, const cb_tensor& grad, const Layout& grad_layout, const Layout& input, const Axes& axes,
-                         const Divisor& divisor) {
+void average_backward_of(Call& call, const cb_tensor& grad, const Layout& grad_layout, const Layout& input,
+                         const Axes& axes, const Divisor& divisor) {
   cb_tensor& out = call.output();
   const InputRows input_rows(axes);
   dispatch<Types>(out.dtype, [&]<typename T>() {
@@ -349,7 +352,8 @@ void avg_pool_backward(Call& call) {
   Layout grad(*args.grad), input(call.output());
   Divisor divisor = divisor_of(args.count_include_pad, args.divisor_override);
   average_backward_of<AverageTypes>(call, *args.grad, grad, input,
-                                    regular_axes(input, grad, args.kernel_size, args.stride, args.padding, {}), divisor);
+                                    regular_axes(input, grad, args.kernel_size, args.stride, args.padding, {}),
+                                    divisor);
 }
 
 void adaptive_avg_pool(Call& call) {
@@ -357,7 +361,8 @@ void adaptive_avg_pool(Call& call) {
   Layout input(*args.self), output(call.output());
   // One output per plane is a mean over the plane.
   if (output.plane_size() == 1 && input.plane_size() != 0 && !input.is_channels_last())
-    return dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { reduce::sum_to<T, true>(*args.self, call.output()); });
+    return dispatch<FloatTypes>(call.output().dtype,
+                                [&]<typename T>() { reduce::sum_to<T, true>(*args.self, call.output()); });
   average_of<FloatTypes>(call, *args.self, input, output, adaptive_axes(input, output), {false, 0});
 }
 

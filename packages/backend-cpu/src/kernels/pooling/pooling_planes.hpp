@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "memory/allocator.hpp"
-#include "simd/channel_registers.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling/pooling_windows.hpp"
+#include "memory/allocator.hpp"
+#include "simd/channel_registers.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE::pooling {
@@ -81,7 +81,8 @@ void for_channel_blocks(const Layout& layout, int64_t work, F&& body) {
   constexpr int64_t block = channel_block;
   int64_t channels = layout.sizes[1], blocks = (channels + block - 1) / block;
   parallel_for(layout.sizes[0] * blocks, grain_for(work * std::min(block, channels)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i / blocks, i % blocks * block, std::min(channels, (i % blocks + 1) * block));
+    for (int64_t i = begin; i < end; ++i)
+      body(i / blocks, i % blocks * block, std::min(channels, (i % blocks + 1) * block));
   });
 }
 

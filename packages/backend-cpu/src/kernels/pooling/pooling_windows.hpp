@@ -46,7 +46,8 @@ struct Layout {
 
  private:
   bool has_planes_of_step(int64_t step) const {
-    return (sizes[3] == 1 || strides[3] == sizes[4] * step) && (sizes[2] == 1 || strides[2] == sizes[3] * sizes[4] * step);
+    return (sizes[3] == 1 || strides[3] == sizes[4] * step) &&
+           (sizes[2] == 1 || strides[2] == sizes[3] * sizes[4] * step);
   }
 };
 
@@ -67,7 +68,8 @@ struct Axis {
   int64_t outputs() const { return static_cast<int64_t>(windows.size()); }
 };
 
-inline Axis regular_axis(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+inline Axis regular_axis(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding,
+                         int64_t dilation) {
   Axis axis{inputs, dilation, {}, true, kernel, stride, padding};
   axis.windows.reserve(static_cast<size_t>(outputs));
   for (int64_t o = 0; o < outputs; ++o) {
@@ -131,7 +133,8 @@ struct InputRows {
 
 // The lists have one entry per spatial dimension. An empty dilation is 1.
 inline Axes regular_axes(const Layout& input, const Layout& output, std::span<const int64_t> kernel,
-                         std::span<const int64_t> stride, std::span<const int64_t> padding, std::span<const int64_t> dilation) {
+                         std::span<const int64_t> stride, std::span<const int64_t> padding,
+                         std::span<const int64_t> dilation) {
   const auto axis = [&](size_t d) {
     const size_t missing = 3 - kernel.size();
     if (d < missing) return regular_axis(1, 1, 1, 1, 0, 1);

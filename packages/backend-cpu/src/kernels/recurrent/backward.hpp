@@ -216,8 +216,8 @@ class BackwardWalk {
   void unpacked() {
     const auto here = [](int64_t rows, auto&& work) { work(int64_t{0}, rows); };
     all_steps(0, sequence_.batch, here, [&](const C* d, C* dh, int64_t rows) {
-      gemm(Gemm<C>{false, false, rows, hidden_, width_, 1, d, width_, weight_.data(), hidden_, Cell::passes_state ? C(1) : C(0), dh,
-                   hidden_});
+      gemm(Gemm<C>{false, false, rows, hidden_, width_, 1, d, width_, weight_.data(), hidden_,
+                   Cell::passes_state ? C(1) : C(0), dh, hidden_});
     });
   }
 
@@ -238,20 +238,22 @@ class BackwardWalk {
           std::copy_n(before(output_.data(), h0_.data(), number, row), hidden_,
                       states_before.data() + sequence_.at(number, row) * hidden_);
     });
-    gemm(Gemm<C>{true, false, width_, hidden_, rows, 1, of_state(), width_, states_before.data(), hidden_, 0, result, hidden_});
+    gemm(Gemm<C>{true, false, width_, hidden_, rows, 1, of_state(), width_, states_before.data(), hidden_, 0, result,
+                 hidden_});
     if constexpr (is_half_v<T>) store(result, task_.grad_weight, width_ * hidden_);
   }
 
   void of_bias() {
-    parallel_for(width_, std::max<int64_t>(4 * lanes, grain_for(sequence_.all_rows())), [&](int64_t begin, int64_t end) {
-      Scratch<C> sums(end - begin);
-      std::fill_n(sums.data(), end - begin, C(0));
-      for (int64_t row = 0; row < sequence_.all_rows(); ++row) {
-        const C* from = of_state() + row * width_ + begin;
-        for (int64_t j = 0; j < end - begin; ++j) sums[j] += from[j];
-      }
-      store(sums.data(), task_.grad_bias + begin, end - begin);
-    });
+    parallel_for(width_, std::max<int64_t>(4 * lanes, grain_for(sequence_.all_rows())),
+                 [&](int64_t begin, int64_t end) {
+                   Scratch<C> sums(end - begin);
+                   std::fill_n(sums.data(), end - begin, C(0));
+                   for (int64_t row = 0; row < sequence_.all_rows(); ++row) {
+                     const C* from = of_state() + row * width_ + begin;
+                     for (int64_t j = 0; j < end - begin; ++j) sums[j] += from[j];
+                   }
+                   store(sums.data(), task_.grad_bias + begin, end - begin);
+                 });
   }
 
   const Cell& cell_;

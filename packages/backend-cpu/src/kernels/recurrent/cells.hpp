@@ -50,8 +50,8 @@ struct Lstm {
 
   template <typename C>
   CANDELABRA_FORMULA void forward(StepForward<C, gates>& s) const {
-    const auto i = gate(s.sums[0] + s.given[0]), f = gate(s.sums[1] + s.given[1]), g = math::tanh(s.sums[2] + s.given[2]),
-               o = gate(s.sums[3] + s.given[3]);
+    const auto i = gate(s.sums[0] + s.given[0]), f = gate(s.sums[1] + s.given[1]),
+               g = math::tanh(s.sums[2] + s.given[2]), o = gate(s.sums[3] + s.given[3]);
     s.c = math::fma(f, s.c, i * g);
     s.h = o * math::tanh(s.c);
     s.kept[0] = i;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/panels.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/amx/tile_panels.hpp"
+#include "gemm/panels.hpp"
 #include "kernels/recurrent/sequence.hpp"
 
 namespace candelabra::cpu {
@@ -33,8 +33,8 @@ class VectorFactor {
   template <typename First>
   VectorFactor(const Matrix& matrix, int64_t panels, First first)
       : k_(matrix.k),
-        panels_(static_cast<const C*>(matrix.data), matrix.transposed ? matrix.k : matrix.n, matrix.transposed, matrix.k, panels,
-                first) {}
+        panels_(static_cast<const C*>(matrix.data), matrix.transposed ? matrix.k : matrix.n, matrix.transposed,
+                matrix.k, panels, first) {}
 
   class Worker {
    public:
@@ -47,7 +47,8 @@ class VectorFactor {
     }
     template <typename Before>
     void multiply(int64_t panel, C* sums, int vectors, Before&& before) {
-      Panels<C>::multiply_panel(factor_.panels_.panel(panel), factor_.k_, rows_, step_, 1, count_, sums, vectors, false, before);
+      Panels<C>::multiply_panel(factor_.panels_.panel(panel), factor_.k_, rows_, step_, 1, count_, sums, vectors, false,
+                                before);
     }
 
    private:
@@ -68,8 +69,8 @@ class TileFactor {
   template <typename First>
   TileFactor(const Matrix& matrix, int64_t panels, First first)
       : k_(matrix.k),
-        panels_(static_cast<const float*>(matrix.data), matrix.transposed ? matrix.k : 1, matrix.transposed ? 1 : matrix.n,
-                matrix.k, columns_of(panels, first)) {}
+        panels_(static_cast<const float*>(matrix.data), matrix.transposed ? matrix.k : 1,
+                matrix.transposed ? 1 : matrix.n, matrix.k, columns_of(panels, first)) {}
 
   class Worker {
    public:

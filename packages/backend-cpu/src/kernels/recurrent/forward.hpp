@@ -100,8 +100,10 @@ class ForwardWalk {
   auto columns() const {
     return [hidden = hidden_](int64_t panel, int vector) {
       if (vector >= vectors_of_panel) return std::pair<int64_t, int64_t>{0, 0};
-      const int64_t unit = panel * units + (Cell::gates == 1 ? vector * lanes : 0), gate = Cell::gates == 1 ? 0 : vector;
-      return std::pair<int64_t, int64_t>{gate * hidden + std::min(unit, hidden), std::clamp<int64_t>(hidden - unit, 0, lanes)};
+      const int64_t unit = panel * units + (Cell::gates == 1 ? vector * lanes : 0),
+                    gate = Cell::gates == 1 ? 0 : vector;
+      return std::pair<int64_t, int64_t>{gate * hidden + std::min(unit, hidden),
+                                         std::clamp<int64_t>(hidden - unit, 0, lanes)};
     };
   }
 
@@ -114,14 +116,15 @@ class ForwardWalk {
 
   // Computes states from the recurrent and input parts of the gates, for rows [begin, end) and the
   // `n` units from j on. Both parts begin at unit j. `bias` is that of the input.
-  void update_states(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end, int64_t j,
-                     int64_t n) const {
+  void update_states(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end,
+                     int64_t j, int64_t n) const {
     StepForward<C, Cell::gates> s;
     V input_bias[Cell::gates];
 #pragma GCC unroll 4
     for (int gate = 0; gate < Cell::gates; ++gate) {
       input_bias[gate] = bias ? V::load(bias + gate * hidden_ + j, n) : V(C(0));
-      if constexpr (Cell::has_bias) s.bias[gate] = bias_.data() ? V::load(bias_.data() + gate * hidden_ + j, n) : V(C(0));
+      if constexpr (Cell::has_bias)
+        s.bias[gate] = bias_.data() ? V::load(bias_.data() + gate * hidden_ + j, n) : V(C(0));
     }
     for (int64_t row = begin; row < end; ++row) {
 #pragma GCC unroll 4
@@ -158,7 +161,9 @@ class ForwardWalk {
     if (step.output) __builtin_prefetch(step.output + row * hidden_ + j, 1);
   }
 
-  int vectors_of(int64_t here) const { return Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates; }
+  int vectors_of(int64_t here) const {
+    return Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates;
+  }
 
   static int64_t rows_per_step(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
 
@@ -204,7 +209,8 @@ class ForwardWalk {
         const int vectors = vectors_of(std::min(units, hidden_ - panel * units));
         const auto between = [&](int64_t first, int64_t last) {
           return [&, first, last](int64_t part, int64_t parts) {
-            const int64_t from = first + part * (last - first) / parts, to = first + (part + 1) * (last - first) / parts;
+            const int64_t from = first + part * (last - first) / parts,
+                          to = first + (part + 1) * (last - first) / parts;
             if (panel > begin && from < to) update_panel(panel - 1, from, to);
           };
         };
@@ -251,14 +257,16 @@ class ForwardWalk {
       if (rows <= 0) continue;
       if constexpr (half) {
         load(task_.gates + at * width_, pre.data(), rows * width_);
-        compute(Step{pre.data(), nullptr, before, after, cells.data(), nullptr, nullptr, task_.kept ? active.data() : nullptr},
+        compute(Step{pre.data(), nullptr, before, after, cells.data(), nullptr, nullptr,
+                     task_.kept ? active.data() : nullptr},
                 rows);
         store(after, task_.output + at * hidden_, rows * hidden_);
         if (task_.cells) store(cells.data(), task_.cells + at * hidden_, rows * hidden_);
         if (task_.kept) store(active.data(), task_.kept + at * kept_, rows * kept_);
       } else {
-        compute(Step{task_.gates ? task_.gates + at * width_ : nullptr, task_.gates ? nullptr : task_.input + at * task_.input_size,
-                     before, after, cells.data(), task_.output + at * hidden_, task_.cells ? task_.cells + at * hidden_ : nullptr,
+        compute(Step{task_.gates ? task_.gates + at * width_ : nullptr,
+                     task_.gates ? nullptr : task_.input + at * task_.input_size, before, after, cells.data(),
+                     task_.output + at * hidden_, task_.cells ? task_.cells + at * hidden_ : nullptr,
                      task_.kept ? task_.kept + at * kept_ : nullptr},
                 rows);
       }
@@ -291,9 +299,11 @@ class ForwardWalk {
   void unpacked() {
     Scratch<C> sums(sequence_.batch * width_);
     all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
-      gemm(Gemm<C>{false, true, rows, width_, hidden_, 1, step.h, hidden_, weight_.data(), hidden_, 0, sums.data(), width_});
+      gemm(Gemm<C>{false, true, rows, width_, hidden_, 1, step.h, hidden_, weight_.data(), hidden_, 0, sums.data(),
+                   width_});
       for (int64_t j = 0; j < hidden_; j += lanes)
-        update_states(step, in_memory(sums.data(), j), in_memory(step.gates, j), nullptr, 0, rows, j, std::min(lanes, hidden_ - j));
+        update_states(step, in_memory(sums.data(), j), in_memory(step.gates, j), nullptr, 0, rows, j,
+                      std::min(lanes, hidden_ - j));
     });
   }
 
@@ -328,10 +338,12 @@ class ForwardWalk {
     if (bias || size == 0)
       parallel_for(rows, grain_for(width_), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row)
-          bias ? void(std::copy_n(bias, width_, sums + row * width_)) : void(std::fill_n(sums + row * width_, width_, C(0)));
+          bias ? void(std::copy_n(bias, width_, sums + row * width_))
+               : void(std::fill_n(sums + row * width_, width_, C(0)));
       });
     if (size > 0)
-      gemm(Gemm<C>{false, true, rows, width_, size, 1, input.data(), size, weight.data(), size, bias ? C(1) : C(0), sums, width_});
+      gemm(Gemm<C>{false, true, rows, width_, size, 1, input.data(), size, weight.data(), size, bias ? C(1) : C(0),
+                   sums, width_});
     if constexpr (is_half_v<T>) store(sums, gates, rows * width_);
   }
 

@@ -20,10 +20,10 @@ void lstm_sequence(Call& call) {
   const cb_tensor& out = call.output(0);
   const Sequence sequence(out.sizes[0], out.sizes[1], out.sizes[2], {}, args.reverse);
   dispatch<FloatTypes>(args.gates->dtype, [&]<typename T>() {
-    recurrent::run_forward(
-        recurrent::Lstm{}, sequence,
-        Forward<T>{nullptr, nullptr, nullptr, 0, data<T>(*args.gates), data<T>(*args.h0), data<T>(*args.c0), data<T>(*args.weight),
-                   nullptr, mutable_data<T>(out), mutable_data<T>(call.output(1)), mutable_data<T>(call.output(2)), nullptr});
+    recurrent::run_forward(recurrent::Lstm{}, sequence,
+                           Forward<T>{nullptr, nullptr, nullptr, 0, data<T>(*args.gates), data<T>(*args.h0),
+                                      data<T>(*args.c0), data<T>(*args.weight), nullptr, mutable_data<T>(out),
+                                      mutable_data<T>(call.output(1)), mutable_data<T>(call.output(2)), nullptr});
   });
 }
 
@@ -46,11 +46,13 @@ void run(const Call& call, bool saves) {
   const Inputs inputs(args);
   const cb_tensor &over_time = inputs.gates ? *inputs.gates : *inputs.input, &h0 = *args.h0;
   const bool packed = over_time.ndim == 2;
-  const Sequence sequence(packed ? static_cast<int64_t>(args.batch_sizes.size()) : over_time.sizes[0], h0.sizes[0], h0.sizes[1],
-                          packed ? args.batch_sizes : std::span<const int64_t>{}, args.reverse);
+  const Sequence sequence(packed ? static_cast<int64_t>(args.batch_sizes.size()) : over_time.sizes[0], h0.sizes[0],
+                          h0.sizes[1], packed ? args.batch_sizes : std::span<const int64_t>{}, args.reverse);
   const std::string_view name = args.cell;
   dispatch<FloatTypes>(over_time.dtype, [&]<typename T>() {
-    const auto cell_output = [&](int i) { return call.output(i).numel > 0 ? mutable_data<T>(call.output(i)) : nullptr; };
+    const auto cell_output = [&](int i) {
+      return call.output(i).numel > 0 ? mutable_data<T>(call.output(i)) : nullptr;
+    };
     const Forward<T> task{data_or_null<T>(inputs.input),      data_or_null<T>(inputs.input_weight),
                           data_or_null<T>(inputs.input_bias), inputs.gates ? 0 : over_time.sizes[over_time.ndim - 1],
                           data_or_null<T>(inputs.gates),      data<T>(h0),

@@ -1,8 +1,8 @@
 // The gradients of recurrent layers over whole sequences: lstm_sequence_backward, and
 // recurrent_sequence_backward of all cells.
+#include "candelabra/arguments/recurrent.hpp"
 #include "kernels.hpp"
 #include "kernels/recurrent/backward.hpp"
-#include "candelabra/arguments/recurrent.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -38,16 +38,16 @@ void lstm_sequence_backward(Call& call) {
   const arguments::LstmSequenceBackward args(call);
   const cb_tensor& out = *args.output;
   const Sequence sequence(out.sizes[0], out.sizes[1], out.sizes[2], {}, args.reverse);
-  dispatch<FloatTypes>(out.dtype,
-                       [&]<typename T>() { recurrent::run_backward(recurrent::Lstm{}, sequence, task_of<T>(call, args)); });
+  dispatch<FloatTypes>(
+      out.dtype, [&]<typename T>() { recurrent::run_backward(recurrent::Lstm{}, sequence, task_of<T>(call, args)); });
 }
 
 void recurrent_sequence_backward(Call& call) {
   const arguments::RecurrentSequenceBackward args(call);
   const cb_tensor &out = *args.output, &h0 = *args.h0;
   const bool packed = out.ndim == 2;
-  const Sequence sequence(packed ? static_cast<int64_t>(args.batch_sizes.size()) : out.sizes[0], h0.sizes[0], h0.sizes[1],
-                          packed ? args.batch_sizes : std::span<const int64_t>{}, args.reverse);
+  const Sequence sequence(packed ? static_cast<int64_t>(args.batch_sizes.size()) : out.sizes[0], h0.sizes[0],
+                          h0.sizes[1], packed ? args.batch_sizes : std::span<const int64_t>{}, args.reverse);
   const std::string_view name = args.cell;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     Backward<T> task = task_of<T>(call, args);

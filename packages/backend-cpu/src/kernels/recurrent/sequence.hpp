@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "memory/allocator.hpp"
 #include "dtypes.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -78,7 +78,8 @@ class Numbers {
   Numbers(const T* from, int64_t count) : copy_(is_half_v<T> && from ? count : 0) {
     if constexpr (is_half_v<T>) {
       if (!from) return;
-      parallel_for(count, light_grain, [&](int64_t begin, int64_t end) { load(from + begin, copy_.data() + begin, end - begin); });
+      parallel_for(count, light_grain,
+                   [&](int64_t begin, int64_t end) { load(from + begin, copy_.data() + begin, end - begin); });
       data_ = copy_.data();
     } else {
       data_ = from;

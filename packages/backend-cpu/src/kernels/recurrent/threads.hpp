@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "threads/parallel.hpp"
 #include "kernels/recurrent/sequence.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -28,12 +28,14 @@ void for_blocks_of_rows(const Sequence& sequence, int64_t work, Walk&& walk) {
     // Counted from the end, where sequences are short: their lengths grow.
     while (length < sequence.steps && sequence.rows_at(length) > row) ++length;
     steps_before += length;
-    if (steps_before * pieces >= static_cast<int64_t>(bounds.size()) * sequence.all_rows()) bounds.push_back(sequence.batch - row);
+    if (steps_before * pieces >= static_cast<int64_t>(bounds.size()) * sequence.all_rows())
+      bounds.push_back(sequence.batch - row);
   }
   parallel_for(static_cast<int64_t>(bounds.size()) - 1,
                std::max<int64_t>(1, light_grain / std::max<int64_t>(1, sequence.all_rows() * work / pieces)),
                [&](int64_t begin, int64_t end) {
-                 walk_all(sequence.batch - bounds[static_cast<size_t>(end)], sequence.batch - bounds[static_cast<size_t>(begin)]);
+                 walk_all(sequence.batch - bounds[static_cast<size_t>(end)],
+                          sequence.batch - bounds[static_cast<size_t>(begin)]);
                });
 }
 

@@ -7,7 +7,8 @@
 //     static constexpr bool ordered = false;                // true: rows must be merged in order
 //     static Acc identity();
 //     static void block(Acc& acc, const Value* values, int64_t n, int64_t first);                  // n <= block_length
-//     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t first);
+//     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t
+//     columns, int64_t first);
 //     static void merge(Acc& acc, const Acc& later);
 //     // Optional: block() for `count` results at once, `pitch` values apart.
 //     static void blocks(Acc* acc, int64_t count, const Value* values, int64_t pitch, int64_t n);
@@ -19,13 +20,13 @@
 #include <memory>
 #include <type_traits>
 
-#include "memory/allocator.hpp"
+#include "drivers/iterate.hpp"
 #include "drivers/mixed_blocks.hpp"
 #include "drivers/reducer.hpp"
 #include "dtypes.hpp"
-#include "memory/gather.hpp"
-#include "drivers/iterate.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
+#include "memory/gather.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -42,7 +43,8 @@ struct Source {
 
 // Writes `count` results, each reduced from `length` elements.
 template <typename Acc>
-using Store = void (*)(const Acc* results, int64_t count, int64_t length, char* to, int64_t stride, const void* context);
+using Store = void (*)(const Acc* results, int64_t count, int64_t length, char* to, int64_t stride,
+                       const void* context);
 
 template <typename Acc>
 struct Target {
@@ -57,7 +59,8 @@ template <typename Operation>
 struct StepsOf {
   using Value = typename Operation::Value;
   using Acc = typename Operation::Acc;
-  static_assert(sizeof(Value) <= largest_value && sizeof(Acc) <= largest_partial && std::is_trivially_destructible_v<Acc>);
+  static_assert(sizeof(Value) <= largest_value && sizeof(Acc) <= largest_partial &&
+                std::is_trivially_destructible_v<Acc>);
 
   static void begin(void* partial, int64_t count) {
     std::uninitialized_fill_n(static_cast<Acc*>(partial), count, Operation::identity());
@@ -74,14 +77,16 @@ struct StepsOf {
     Operation::rows(static_cast<Acc*>(partial), static_cast<const Value*>(values), stride, rows, columns, first);
   }
   static void merge(void* partial, const void* later, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) Operation::merge(static_cast<Acc*>(partial)[i], static_cast<const Acc*>(later)[i]);
+    for (int64_t i = 0; i < count; ++i)
+      Operation::merge(static_cast<Acc*>(partial)[i], static_cast<const Acc*>(later)[i]);
   }
   static constexpr Steps table{sizeof(Value), sizeof(Acc), Operation::ordered, begin, blocks, rows, merge};
 };
 
 template <typename Acc>
 void store_results(const Output& output, const void* results, int64_t count, int64_t length, char* to, int64_t stride) {
-  reinterpret_cast<Store<Acc>>(output.typed_store)(static_cast<const Acc*>(results), count, length, to, stride, output.context);
+  reinterpret_cast<Store<Acc>>(output.typed_store)(static_cast<const Acc*>(results), count, length, to, stride,
+                                                   output.context);
 }
 
 template <typename Operation>

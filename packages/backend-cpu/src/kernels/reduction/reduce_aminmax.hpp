@@ -60,7 +60,8 @@ struct Extremum {
     typename L::type a = L::load(values);
     int64_t i = L::count;
     if (n >= 4 * L::count) {
-      typename L::type b = L::load(values + L::count), c = L::load(values + 2 * L::count), d = L::load(values + 3 * L::count);
+      typename L::type b = L::load(values + L::count), c = L::load(values + 2 * L::count),
+                       d = L::load(values + 3 * L::count);
       for (i = 4 * L::count; i + 4 * L::count <= n; i += 4 * L::count) {
         a = pick(a, L::load(values + i));
         b = pick(b, L::load(values + i + L::count));

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <complex>
 
-#include "simd/half_registers.hpp"
 #include "kernels/reduction/reduce_distinct.hpp"
+#include "simd/half_registers.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -108,7 +108,8 @@ template <Of What>
 [[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
 #ifdef __AVX512F__
   const __m512d all = partial_sums_of_floats<What>(values, n);
-  const __m256d sum = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
+  const __m256d sum =
+      _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
   int64_t i = 0;
   const auto taken = [&](int64_t at) {
@@ -171,7 +172,8 @@ template <Of What>
 }
 [[gnu::always_inline]] inline void add_to(double* sums, __m256 values) {
   _mm256_storeu_pd(sums, _mm256_add_pd(_mm256_loadu_pd(sums), _mm256_cvtps_pd(_mm256_castps256_ps128(values))));
-  _mm256_storeu_pd(sums + 4, _mm256_add_pd(_mm256_loadu_pd(sums + 4), _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1))));
+  _mm256_storeu_pd(sums + 4,
+                   _mm256_add_pd(_mm256_loadu_pd(sums + 4), _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1))));
 }
 #ifdef __AVX512F__
 template <Of What>
@@ -208,8 +210,8 @@ template <Of What, typename T>
   for (; i + 8 <= n; i += 8) parts[0] = plus_half<What>(parts[0], halves::eight(values + i));
   __m256d sum = _mm256_setzero_pd();
   for (const __m256 part : parts)
-    sum = _mm256_add_pd(
-        sum, _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(part)), _mm256_cvtps_pd(_mm256_extractf128_ps(part, 1))));
+    sum = _mm256_add_pd(sum, _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(part)),
+                                           _mm256_cvtps_pd(_mm256_extractf128_ps(part, 1))));
   const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
   double total = _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
   for (; i < n; ++i) total += counted<What, double>(static_cast<float>(values[i]));
@@ -389,7 +391,8 @@ void sum_to(const cb_tensor& whole, const cb_tensor& results) {
     using Value = typename Operation::Value;
     Converting converting;
     run<Operation>(distinct.in, distinct.out, any_source_of<T, Value>(distinct.in, converting),
-                   {static_cast<char*>(results.data), sizeof(T), store_sum<T, Operation, Mean>, &distinct.times}, Parts::Whole);
+                   {static_cast<char*>(results.data), sizeof(T), store_sum<T, Operation, Mean>, &distinct.times},
+                   Parts::Whole);
   };
   if constexpr (is_complex_v<T>)
     run_as.template operator()<ComplexSum<real_t<T>>>();

@@ -3,10 +3,10 @@
 #include <complex>
 #include <cstring>
 
-#include "simd/vec.hpp"
 #include "candelabra/arguments/reduction.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
 #include "kernels/reduction/reduce_sum.hpp"
+#include "simd/vec.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -50,8 +50,9 @@ bool differs_from_zero(T value) {
 }
 
 template <size_t bytes>
-using Unsigned = std::conditional_t<bytes == 1, uint8_t,
-                                    std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
+using Unsigned =
+    std::conditional_t<bytes == 1, uint8_t,
+                       std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
 
 template <typename T>
 struct CountNonzero {
@@ -69,7 +70,8 @@ struct CountNonzero {
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes)
 #pragma omp simd
-      for (int64_t k = 0; k < lanes; ++k) counters[k] = static_cast<Counter>(counters[k] + differs_from_zero(values[i + k]));
+      for (int64_t k = 0; k < lanes; ++k)
+        counters[k] = static_cast<Counter>(counters[k] + differs_from_zero(values[i + k]));
     for (const Counter count : counters) acc += static_cast<Acc>(count);
     for (; i < n; ++i) acc += differs_from_zero(values[i]);
   }
@@ -154,7 +156,8 @@ struct Product<std::complex<T>> {
 
   static Acc identity() { return {1, 0}; }
   static void merge(Acc& acc, const Acc& later) {
-    acc = {acc.real() * later.real() - acc.imag() * later.imag(), acc.real() * later.imag() + acc.imag() * later.real()};
+    acc = {acc.real() * later.real() - acc.imag() * later.imag(),
+           acc.real() * later.imag() + acc.imag() * later.real()};
   }
   static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
     // Independent products hide latency.
@@ -241,7 +244,8 @@ void decide(const cb_tensor& in, const Source<uint8_t>& source, const cb_tensor&
           const char* from = source.data + (at[0] + i * stride) * source.itemsize;
           if (load) load(from, stride, count, truths, nullptr);
           const uint8_t* values = load ? truths : reinterpret_cast<const uint8_t*>(from);
-          if ((Extremum<uint8_t, Largest>::of(values, count) != 0) == Largest) decided.store(true, std::memory_order_relaxed);
+          if ((Extremum<uint8_t, Largest>::of(values, count) != 0) == Largest)
+            decided.store(true, std::memory_order_relaxed);
         }
       });
   });

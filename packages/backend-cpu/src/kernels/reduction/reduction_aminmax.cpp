@@ -1,7 +1,7 @@
 // amax, amin, extrema, and with the index: argmax, argmin, max_with_indices, min_with_indices.
 #include "candelabra/arguments/reduction.hpp"
-#include "kernels/reduction/reduce_distinct.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
+#include "kernels/reduction/reduce_distinct.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -217,10 +217,12 @@ struct BothOutputs {
 };
 
 template <typename T>
-void store_both(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride, const void* context) {
+void store_both(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride,
+                const void* context) {
   const BothOutputs& outputs = *static_cast<const BothOutputs*>(context);
   T* values = reinterpret_cast<T*>(to);
-  int64_t* indices = reinterpret_cast<int64_t*>(outputs.indices) + (to - outputs.values) / static_cast<int64_t>(sizeof(T));
+  int64_t* indices =
+      reinterpret_cast<int64_t*>(outputs.indices) + (to - outputs.values) / static_cast<int64_t>(sizeof(T));
   for (int64_t i = 0; i < count; ++i) {
     values[i * stride] = static_cast<T>(results[i].value);
     indices[i * stride] = results[i].index;
@@ -228,7 +230,8 @@ void store_both(const Found<Compared<T>>* results, int64_t count, int64_t, char*
 }
 
 template <typename T>
-void store_found_value(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+void store_found_value(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride,
+                       const void*) {
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = static_cast<T>(results[i].value);
 }
 

@@ -2,13 +2,13 @@
 #include <cmath>
 #include <complex>
 
-#include "simd/vec_complex.hpp"
-#include "simd/vec_power.hpp"
 #include "candelabra/arguments/reduction.hpp"
 #include "candelabra/math.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
 #include "kernels/reduction/reduce_sum.hpp"
 #include "kernels/reduction/reduce_variance.hpp"
+#include "simd/vec_complex.hpp"
+#include "simd/vec_power.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -92,7 +92,8 @@ void load_powers(const char* from, int64_t stride, int64_t n, void* values, cons
 
 // T: the type of the output. `context` points to the exponent of the root.
 template <typename T, typename Operation>
-void store_norm(const typename Operation::Acc* results, int64_t count, int64_t, char* to, int64_t stride, const void* context) {
+void store_norm(const typename Operation::Acc* results, int64_t count, int64_t, char* to, int64_t stride,
+                const void* context) {
   double root = *static_cast<const double*>(context);
   for (int64_t i = 0; i < count; ++i) {
     double sum = Operation::value(results[i]);
@@ -208,7 +209,8 @@ void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
   }
   if (order == 0 || order == 1) {
     using Operation = Sum<Value>;
-    Source<Value> source{from, sizeof(T), order == 0 ? load_through<T, Value, NotZero> : load_through<T, Value, Magnitude>};
+    Source<Value> source{from, sizeof(T),
+                         order == 0 ? load_through<T, Value, NotZero> : load_through<T, Value, Magnitude>};
     return run<Operation>(in, out, source, {to, sizeof(R), store_norm<R, Operation>, &root});
   }
   using Operation = Sum<double>;
@@ -223,9 +225,10 @@ void vector_norm(Call& call) {
   cb_tensor& out = call.output();
   double order = args.ord->re;
   if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an identity", order);
+    throw failure(CB_RUNTIME_ERROR,
+                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not "
+                  "have an identity",
+                  order);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() { norm_of<T>(in, out, order); });
 }
 
@@ -291,7 +294,9 @@ struct ComplexScaledSum {
   void add(double other_largest, complex128 other_sum) {
     double common = other_largest > largest || other_largest != other_largest ? other_largest : largest;
     double to = ScaledSum::shift(common);
-    auto scaled = [to](complex128 part, double from) { return part == 0.0 ? part : part * std::exp(ScaledSum::shift(from) - to); };
+    auto scaled = [to](complex128 part, double from) {
+      return part == 0.0 ? part : part * std::exp(ScaledSum::shift(from) - to);
+    };
     sum = scaled(sum, largest) + scaled(other_sum, other_largest);
     largest = common;
   }
@@ -379,7 +384,8 @@ void logsumexp(Call& call) {
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
     using Value = compute_t<T>;
     using Acc = typename LogSumExp<Value>::Acc;
-    run<LogSumExp<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_logarithm<T, Acc>});
+    run<LogSumExp<Value>>(in, out, source_of<T, Value>(in),
+                          {static_cast<char*>(out.data), sizeof(T), store_logarithm<T, Acc>});
   });
 }
 

@@ -5,14 +5,14 @@
 #include <complex>
 #include <limits>
 
+#include "candelabra/arguments/scan.hpp"
+#include "drivers/iterate.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "kernels/movement/dense.hpp"
 #include "memory/allocator.hpp"
 #include "simd/load_elements.hpp"
-#include "dtypes.hpp"
-#include "drivers/iterate.hpp"
-#include "kernels.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/scan.hpp"
-#include "kernels/movement/dense.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -142,11 +142,13 @@ A run_serial(const V* in, V* out, int64_t n, A acc) {
     whole = n & ~(per_register - 1);
     __m512d last;
     if constexpr (is_complex)
-      last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag());
+      last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(),
+                            acc.imag());
     else
       last = _mm512_set1_pd(acc);
     for (int64_t i = 0; i < whole; i += per_register)
-      last = scan_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
+      last =
+          scan_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
     alignas(64) double numbers[8];
     _mm512_store_pd(numbers, last);
     if constexpr (is_complex)
@@ -166,7 +168,8 @@ A run_serial(const V* in, V* out, int64_t n, A acc) {
 template <typename Operation, typename A, typename V>
 void run_parts(const V* in, V* out, const A* starts) {
   if constexpr (uses_registers<Operation, V>) {
-    for (int64_t k = 0; k < parts; ++k) run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
+    for (int64_t k = 0; k < parts; ++k)
+      run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
     return;
   }
   A acc[parts];
@@ -186,7 +189,11 @@ class Scan {
 
  public:
   Scan(const cb_tensor& in, cb_tensor& out, int dim)
-      : in_(data<T>(in)), out_(data<T>(out)), n_(out.sizes[dim]), in_stride_(in.strides[dim]), out_stride_(out.strides[dim]) {
+      : in_(data<T>(in)),
+        out_(data<T>(out)),
+        n_(out.sizes[dim]),
+        in_stride_(in.strides[dim]),
+        out_stride_(out.strides[dim]) {
     std::copy_n(out.sizes, out.ndim, sizes_);
     sizes_[dim] = 1;
     cb_tensor outer_in = in, outer_out = out;
@@ -208,7 +215,8 @@ class Scan {
     }
     parallel_for(slices, grain_for(2 * n_), [&](int64_t begin, int64_t end) {
       for_each_run(outer_, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) scan_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
+        for (int64_t i = 0; i < n; ++i)
+          scan_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
       });
     });
   }
@@ -243,8 +251,9 @@ class Scan {
     int64_t i = 0;
     if constexpr (uses_registers<Operation, V>) {
       for (; i + segment <= n_; i += segment)
-        with_values(in, out, i, segment,
-                    [&](const V* values, V* results) { starts[0] = run_serial<Operation>(values, results, segment, starts[0]); });
+        with_values(in, out, i, segment, [&](const V* values, V* results) {
+          starts[0] = run_serial<Operation>(values, results, segment, starts[0]);
+        });
     } else {
       for (; i + segment <= n_; i += segment) {
         with_values(in, out, i, segment, [&](const V* values, V* results) {
@@ -276,7 +285,8 @@ class Scan {
         } else {
           load_strided(in + s * segment * in_stride_, in_stride_, segment, buffer);
         }
-        for (int64_t k = 0; k < parts; ++k) totals[s * parts + k + 1] = total<Operation, A>(values + k * part_length, part_length);
+        for (int64_t k = 0; k < parts; ++k)
+          totals[s * parts + k + 1] = total<Operation, A>(values + k * part_length, part_length);
       }
     });
     for (int64_t k = 1; k <= full * parts; ++k) totals[k] = Operation::apply(totals[k - 1], totals[k]);
@@ -300,8 +310,8 @@ class Scan {
       using R = real_t<V>;
       auto* sums = reinterpret_cast<double*>(acc);
       for (; j + 4 <= columns; j += 4) {
-        const __m512d result =
-            apply_register<Operation, true>(_mm512_loadu_pd(sums + 2 * j), load_float64(reinterpret_cast<const R*>(in + j)));
+        const __m512d result = apply_register<Operation, true>(_mm512_loadu_pd(sums + 2 * j),
+                                                               load_float64(reinterpret_cast<const R*>(in + j)));
         _mm512_storeu_pd(sums + 2 * j, result);
         store_float64(reinterpret_cast<R*>(out + j), result);
       }
@@ -369,7 +379,8 @@ void scan(Call& call) {
     // A small input stride along `dim` is gathered on the fly; otherwise the input is copied into
     // the output's order.
     constexpr int64_t small_stride = 4;
-    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= small_stride) return Scan<Operation, T>(in, out, dim).run();
+    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= small_stride)
+      return Scan<Operation, T>(in, out, dim).run();
     const InOrderOf read(in, out, dim);
     Scan<Operation, T>(*read, out, dim).run();
   });
@@ -413,7 +424,8 @@ class RunningLog<std::complex<R>> {
       const bool larger = x.real() >= total_.real();
       const complex128 big = larger ? x : total_, part = std::exp((larger ? total_ : x) - big);
       // log(1 + part)
-      total_ = big + complex128(std::log1p(2 * part.real() + std::norm(part)) / 2, std::atan2(part.imag(), 1 + part.real()));
+      total_ =
+          big + complex128(std::log1p(2 * part.real() + std::norm(part)) / 2, std::atan2(part.imag(), 1 + part.real()));
     }
     return std::complex<R>(static_cast<R>(total_.real()), static_cast<R>(total_.imag()));
   }

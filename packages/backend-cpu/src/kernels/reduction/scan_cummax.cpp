@@ -1,10 +1,10 @@
 // _cummax_cummin: the index of the largest or smallest element so far along a dimension, of the
 // last one among equals. A NaN is never replaced by a number.
+#include "candelabra/arguments/scan.hpp"
 #include "drivers/iterate.hpp"
+#include "kernels/movement/dense.hpp"
 #include "simd/load.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/scan.hpp"
-#include "kernels/movement/dense.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {

@@ -5,16 +5,16 @@
 // tiles of neighbouring slices, row by row.
 #include <cmath>
 
-#include "memory/allocator.hpp"
-#include "simd/load_elements.hpp"
-#include "simd/half_registers.hpp"
-#include "drivers/iterate.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec_math.hpp"
 #include "candelabra/arguments/softmax.hpp"
 #include "candelabra/math.hpp"
+#include "drivers/iterate.hpp"
 #include "kernels/movement/dense.hpp"
 #include "kernels/reduction/softmax_slices.hpp"
+#include "memory/allocator.hpp"
+#include "memory/transpose.hpp"
+#include "simd/half_registers.hpp"
+#include "simd/load_elements.hpp"
+#include "simd/vec_math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -69,8 +69,9 @@ void sum_exp_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns, V* l
     for (int64_t r = 0; r < rows; ++r) {
       const V* row = top + r * pitch;
       for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
-        store_register(e + j, exp_of_difference<V>(load_register(row + j, count, whole) - load_register(before + j, count, whole)),
-                       count, whole);
+        store_register(
+            e + j, exp_of_difference<V>(load_register(row + j, count, whole) - load_register(before + j, count, whole)),
+            count, whole);
       });
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(e[j]);
@@ -111,7 +112,8 @@ struct Softmax {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
       for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
-        const auto e = exp_of_difference<V>(load_register(x + j, count, whole) - load_register(largest + j, count, whole));
+        const auto e =
+            exp_of_difference<V>(load_register(x + j, count, whole) - load_register(largest + j, count, whole));
         store_register(y + j, e * load_register(scale + j, count, whole), count, whole);
       });
     }
@@ -219,7 +221,8 @@ struct LogSoftmaxBackward {
       V* to = out + r * out_pitch;
       for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
         const auto p = math::exp(load_register(y + j, count, whole));
-        store_register(to + j, fnma(p, load_register(sum + j, count, whole), load_register(grad + j, count, whole)), count, whole);
+        store_register(to + j, fnma(p, load_register(sum + j, count, whole), load_register(grad + j, count, whole)),
+                       count, whole);
       });
     }
   }
@@ -235,7 +238,8 @@ class Driver {
   static_assert(!batched || inputs == 1);  // slices() takes one pointer per slice
 
  public:
-  Driver(const cb_tensor* const* in, cb_tensor& out, int64_t dim) : out_(data<T>(out)), n_(out.ndim ? out.sizes[dim] : 1) {
+  Driver(const cb_tensor* const* in, cb_tensor& out, int64_t dim)
+      : out_(data<T>(out)), n_(out.ndim ? out.sizes[dim] : 1) {
     std::copy_n(out.sizes, out.ndim, sizes_);
     if (out.ndim) sizes_[dim] = 1;
     cb_tensor outer[inputs + 1] = {out};
@@ -301,7 +305,8 @@ class Driver {
           const int64_t count = std::min(block, n - first);
           for (int k = 0; k < inputs; ++k)
             if (transposed[k])
-              transpose(slices.data() + k * transposed_slices * n_, n_, in_[k] + at[k + 1] + first, stride_[k + 1], n_, count);
+              transpose(slices.data() + k * transposed_slices * n_, n_, in_[k] + at[k + 1] + first, stride_[k + 1], n_,
+                        count);
           for (int64_t i = first; i < first + count; i += batch) {
             const int64_t now = std::min(batch, first + count - i);
             const V* in[max_slices][inputs] = {};
@@ -319,7 +324,8 @@ class Driver {
                   in[j][k] = own + k * n_;
                 }
               }
-              to[j] = in_place ? reinterpret_cast<V*>(out_ + at[0] + (i + j) * outer_.strides[0][0]) : own + inputs * n_;
+              to[j] =
+                  in_place ? reinterpret_cast<V*>(out_ + at[0] + (i + j) * outer_.strides[0][0]) : own + inputs * n_;
             }
             if constexpr (batched)
               Operation::slices(in[0], to, n_, now);
@@ -354,15 +360,18 @@ class Driver {
           pitch[k] = direct ? stride_[k + 1] : width;
           if (direct) continue;
           if (same && stride_[k + 1] == 1)
-            transpose(reinterpret_cast<T*>(buffer.data() + k * n_ * width), width, from, outer_.strides[k + 1][0], columns, n_);
+            transpose(reinterpret_cast<T*>(buffer.data() + k * n_ * width), width, from, outer_.strides[k + 1][0],
+                      columns, n_);
           else
             for (int64_t r = 0; r < n_; ++r)
-              load_strided(from + r * stride_[k + 1], outer_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * width);
+              load_strided(from + r * stride_[k + 1], outer_.strides[k + 1][0], columns,
+                           buffer.data() + (k * n_ + r) * width);
         }
         V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_ * width;
         Operation::rows(in, pitch, to, direct ? stride_[0] : width, n_, columns);
         if (!direct)
-          for (int64_t r = 0; r < n_; ++r) store_strided(to + r * width, columns, out + r * stride_[0], outer_.strides[0][0]);
+          for (int64_t r = 0; r < n_; ++r)
+            store_strided(to + r * width, columns, out + r * stride_[0], outer_.strides[0][0]);
       }
     });
   }

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "simd/vec_math.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
+#include "simd/vec_math.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -51,7 +51,8 @@ template <typename V>
 template <int width, typename Raw, typename F, size_t... lane>
 [[gnu::always_inline]] inline void reduce_halves(Raw& all, F&& join, std::index_sequence<lane...> lanes) {
   if constexpr (width > 0) {
-    all = join(all, __builtin_shufflevector(all, all, (static_cast<int>(lane) + width) % static_cast<int>(sizeof...(lane))...));
+    all = join(all, __builtin_shufflevector(all, all,
+                                            (static_cast<int>(lane) + width) % static_cast<int>(sizeof...(lane))...));
     reduce_halves<width / 2>(all, join, lanes);
   }
 }

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
-#include "kernels.hpp"
-#include "threads/parallel.hpp"
 #include "candelabra/arguments/resampling.hpp"
 #include "candelabra/float_index.hpp"
 #include "candelabra/grid_sampling.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "memory/allocator.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -332,7 +332,8 @@ void sum_block(const Block<T>& b, const T* channel, int64_t count, compute_t<T>*
     for (; i + register_floats <= count; i += register_floats) {
       Register sum = gather<All>(channel, b.offsets[0] + i);
       if constexpr (N > 1) sum = sum * load_register(b.weights[0] + i);
-      for (int t = 1; t < N; ++t) sum = multiply_add(load_register(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
+      for (int t = 1; t < N; ++t)
+        sum = multiply_add(load_register(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
       store_register(sums + i, sum);
     }
   }
@@ -412,7 +413,8 @@ void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
     Block<T>& b = space[0];
     Scratch<int32_t> offsets(group * block);
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t n = item / groups, first = item % groups * group * block, count = std::min(group * block, s.points - first);
+      const int64_t n = item / groups, first = item % groups * group * block,
+                    count = std::min(group * block, s.points - first);
       bool inside = true;
       for (int64_t done = 0; done < count; done += block) {
         const int64_t here = std::min(block, count - done);
@@ -426,7 +428,8 @@ void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
         int64_t i = 0;
         if constexpr (std::is_same_v<T, float>)
           for (; i + register_floats <= count; i += register_floats)
-            store_register(to + i, inside ? gather<true>(channel, offsets.data() + i) : gather<false>(channel, offsets.data() + i));
+            store_register(to + i, inside ? gather<true>(channel, offsets.data() + i)
+                                          : gather<false>(channel, offsets.data() + i));
         for (; i < count; ++i) to[i] = inside || offsets[i] >= 0 ? channel[offsets[i]] : T(0);
       }
     }
@@ -507,7 +510,8 @@ void input_gradient(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor
             const C* weight = b.weights[t];
             const int32_t* offset = b.offsets[t];
 #pragma omp simd
-            for (int64_t i = 0; i < count; ++i) parts[t][i] = offset[i] >= 0 ? static_cast<C>(from[i]) * weight[i] : C(0);
+            for (int64_t i = 0; i < count; ++i)
+              parts[t][i] = offset[i] >= 0 ? static_cast<C>(from[i]) * weight[i] : C(0);
           }
           if (b.inside)
             for (int64_t i = 0; i < count; ++i)
@@ -544,7 +548,8 @@ void grid_gradient(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor&
           int64_t i = 0;
           if constexpr (std::is_same_v<T, float>)
             for (; i + register_floats <= count; i += register_floats) {
-              const Register value = b.inside ? gather<true>(channel, b.offsets[t] + i) : gather<false>(channel, b.offsets[t] + i);
+              const Register value =
+                  b.inside ? gather<true>(channel, b.offsets[t] + i) : gather<false>(channel, b.offsets[t] + i);
               store_register(sum + i, multiply_add(load_register(from + i), value, load_register(sum + i)));
             }
           for (; i < count; ++i) sum[i] += static_cast<C>(from[i]) * value_at<T, C>(channel, b.offsets[t][i], false);

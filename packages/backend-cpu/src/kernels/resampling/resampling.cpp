@@ -10,11 +10,11 @@
 #include <optional>
 #include <type_traits>
 
+#include "candelabra/arguments/resampling.hpp"
+#include "candelabra/float_index.hpp"
 #include "memory/allocator.hpp"
 #include "simd/load_elements.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/resampling.hpp"
-#include "candelabra/float_index.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -38,7 +38,8 @@ Layout layout_of(const cb_tensor& in, const cb_tensor& out) {
 template <typename C>
 class RowFilter {
  public:
-  RowFilter(const Taps<C>& taps, int64_t pixel) : from_(taps.from * pixel), to_(taps.to * pixel), pixel_(pixel), taps_(taps) {
+  RowFilter(const Taps<C>& taps, int64_t pixel)
+      : from_(taps.from * pixel), to_(taps.to * pixel), pixel_(pixel), taps_(taps) {
     constexpr int64_t widest_expanded = 8;
     identity_ = taps.identity();
     most_ = taps.max_count();
@@ -169,7 +170,8 @@ template <typename C>
 bool blends_first(const Taps<C>& height, const RowFilter<C>& filter) {
   constexpr int64_t relative_cost = 4;
   const int64_t used_rows = std::min<int64_t>(height.from, static_cast<int64_t>(height.index.size()));
-  return (used_rows - height.to) * relative_cost * filter.work() > height.to * height.max_count() * (filter.from() - filter.to());
+  return (used_rows - height.to) * relative_cost * filter.work() >
+         height.to * height.max_count() * (filter.from() - filter.to());
 }
 
 template <typename T>
@@ -186,70 +188,71 @@ void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute
   const int64_t plane_in = depth.from * height.from * wide;
   const T* source = data<T>(in);
   T* target = mutable_data<T>(out);
-  parallel_for(layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
-    // A ring buffer of resampled rows of one plane and one new depth: row y is in slot y modulo the
-    // span.
-    Scratch<C> resampled(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
-    std::vector<int64_t> held(span, -1);
-    std::vector<const C*> rows(std::max(highest, deepest));
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
-      // Row `at` of the slice that depth entry `entry` refers to, converted into buffer k if T is
-      // half precision.
-      const auto one_row = [&](int32_t entry, int64_t at, int32_t k) -> const C* {
-        const T* from = source + plane * plane_in + (depth.index[entry] * height.from + at) * wide;
-        if constexpr (std::is_same_v<T, C>) {
-          return from;
-        } else {
-          load_strided(from, 1, wide, wide_rows.data() + k * wide);
-          return wide_rows.data() + k * wide;
+  parallel_for(
+      layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
+        // A ring buffer of resampled rows of one plane and one new depth: row y is in slot y modulo
+        // the span.
+        Scratch<C> resampled(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
+        std::vector<int64_t> held(span, -1);
+        std::vector<const C*> rows(std::max(highest, deepest));
+        for (int64_t item = begin; item < end; ++item) {
+          const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
+          // Row `at` of the slice that depth entry `entry` refers to, converted into buffer k if T
+          // is half precision.
+          const auto one_row = [&](int32_t entry, int64_t at, int32_t k) -> const C* {
+            const T* from = source + plane * plane_in + (depth.index[entry] * height.from + at) * wide;
+            if constexpr (std::is_same_v<T, C>) {
+              return from;
+            } else {
+              load_strided(from, 1, wide, wide_rows.data() + k * wide);
+              return wide_rows.data() + k * wide;
+            }
+          };
+          const auto source_row = [&](int64_t at) -> const C* {
+            const int32_t first = depth.start[z], count = depth.count(z);
+            if (flat) return one_row(first, at, 0);
+            std::vector<const C*>& parts = rows;
+            for (int32_t k = 0; k < count; ++k) parts[k] = one_row(first + k, at, k);
+            blend(parts.data(), depth.weight.data() + first, count, wide, blended.data());
+            return blended.data();
+          };
+          const auto resampled_row = [&](int64_t at) -> const C* {
+            C* slot = resampled.data() + at % span * row;
+            const int64_t id = slice * height.from + at;
+            if (held[at % span] != id) {
+              filter.run(source_row(at), slot);
+              held[at % span] = id;
+            }
+            return slot;
+          };
+          if constexpr (std::is_same_v<T, C>)
+            if (width_only) {
+              filter.run(source_row(y), target + item * row);
+              continue;
+            }
+          const int32_t first = height.start[y], count = height.count(y);
+          if (blended_first) {
+            for (int32_t k = 0; k < count; ++k) rows[k] = one_row(depth.start[z], height.index[first + k], k);
+            blend(rows.data(), height.weight.data() + first, count, wide, blended.data());
+            if constexpr (std::is_same_v<T, C>) {
+              filter.run(blended.data(), target + item * row);
+            } else {
+              filter.run(blended.data(), result.data());
+              store_strided(result.data(), row, target + item * row, 1);
+            }
+            continue;
+          }
+          // Two loops, because source_row() uses `rows` for the depth.
+          for (int32_t k = 0; k < count; ++k) resampled_row(height.index[first + k]);
+          for (int32_t k = 0; k < count; ++k) rows[k] = resampled.data() + height.index[first + k] % span * row;
+          if constexpr (std::is_same_v<T, C>) {
+            blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
+          } else {
+            blend(rows.data(), height.weight.data() + first, count, row, result.data());
+            store_strided(result.data(), row, target + item * row, 1);
+          }
         }
-      };
-      const auto source_row = [&](int64_t at) -> const C* {
-        const int32_t first = depth.start[z], count = depth.count(z);
-        if (flat) return one_row(first, at, 0);
-        std::vector<const C*>& parts = rows;
-        for (int32_t k = 0; k < count; ++k) parts[k] = one_row(first + k, at, k);
-        blend(parts.data(), depth.weight.data() + first, count, wide, blended.data());
-        return blended.data();
-      };
-      const auto resampled_row = [&](int64_t at) -> const C* {
-        C* slot = resampled.data() + at % span * row;
-        const int64_t id = slice * height.from + at;
-        if (held[at % span] != id) {
-          filter.run(source_row(at), slot);
-          held[at % span] = id;
-        }
-        return slot;
-      };
-      if constexpr (std::is_same_v<T, C>)
-        if (width_only) {
-          filter.run(source_row(y), target + item * row);
-          continue;
-        }
-      const int32_t first = height.start[y], count = height.count(y);
-      if (blended_first) {
-        for (int32_t k = 0; k < count; ++k) rows[k] = one_row(depth.start[z], height.index[first + k], k);
-        blend(rows.data(), height.weight.data() + first, count, wide, blended.data());
-        if constexpr (std::is_same_v<T, C>) {
-          filter.run(blended.data(), target + item * row);
-        } else {
-          filter.run(blended.data(), result.data());
-          store_strided(result.data(), row, target + item * row, 1);
-        }
-        continue;
-      }
-      // Two loops, because source_row() uses `rows` for the depth.
-      for (int32_t k = 0; k < count; ++k) resampled_row(height.index[first + k]);
-      for (int32_t k = 0; k < count; ++k) rows[k] = resampled.data() + height.index[first + k] % span * row;
-      if constexpr (std::is_same_v<T, C>) {
-        blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
-      } else {
-        blend(rows.data(), height.weight.data() + first, count, row, result.data());
-        store_strided(result.data(), row, target + item * row, 1);
-      }
-    }
-  });
+      });
 }
 
 // Sizes of up to three spatial dimensions, the missing ones 1.
@@ -400,7 +403,8 @@ void copy_nearest(const arguments::Upsample& args, const cb_tensor& out) {
       const U* before = nullptr;
       for (int64_t item = begin; item < end; ++item) {
         const int64_t plane = item / rows, z = item % rows / height, y = item % height;
-        const U* from = source + ((plane * tables.z.from + tables.z.index[z]) * tables.y.from + tables.y.index[y]) * wide;
+        const U* from =
+            source + ((plane * tables.z.from + tables.z.index[z]) * tables.y.from + tables.y.index[y]) * wide;
         U* to = target + item * row;
         if (same_width || from == before) {
           std::memcpy(to, same_width ? from : to - row, static_cast<size_t>(row) * sizeof(U));
@@ -423,7 +427,8 @@ void upsample(Call& call) {
   const Filter filter = filter_named(args.mode);
   if (filter == Filter::nearest || filter == Filter::nearest_exact) return copy_nearest(args, out);
   if (out.dtype == CB_UINT8) return interpolate_bytes(in, out, tables_of<double>(args, in, out));
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { interpolate<T>(in, out, tables_of<compute_t<T>>(args, in, out)); });
+  dispatch<FloatTypes>(out.dtype,
+                       [&]<typename T>() { interpolate<T>(in, out, tables_of<compute_t<T>>(args, in, out)); });
 }
 
 void upsample_backward(Call& call) {

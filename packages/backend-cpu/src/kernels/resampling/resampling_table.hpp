@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "candelabra/resampling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
-#include "candelabra/resampling.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

@@ -9,15 +9,15 @@
 #include <limits>
 #include <utility>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "drivers/iterate.hpp"
+#include "dtypes.hpp"
 #include "kernels.hpp"
+#include "kernels/movement/transposed_slices.hpp"
+#include "kernels/sorting/sort_keys.hpp"
+#include "memory/allocator.hpp"
 #include "simd/load.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/sorting.hpp"
-#include "kernels/sorting/sort_keys.hpp"
-#include "kernels/movement/transposed_slices.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -27,7 +27,9 @@ using SortableTypes = decltype(BoolType{} + RealTypes{});
 struct LongEntry {
   uint64_t key;
   uint64_t index;
-  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
+  friend bool operator<(const LongEntry& a, const LongEntry& b) {
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+  }
 };
 inline uint64_t index_of(uint64_t entry) {
   return entry & 0xffffffffu;
@@ -156,7 +158,8 @@ Entry* merge_sort(Entry* entries, Entry* other, int64_t n, int bits) {
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
         int64_t first = piece * merge_length, last = std::min(first + merge_length, n);
-        int64_t pair = first / (2 * length) * (2 * length);  // run_length is a multiple of merge_length
+        // Run_length is a multiple of merge_length
+        int64_t pair = first / (2 * length) * (2 * length);
         const Entry *a = entries + pair, *b = a + std::min(length, n - pair);
         int64_t na = b - a, nb = std::min(length, n - pair - na);
         int64_t from = merge_path(a, na, b, nb, first - pair), to = merge_path(a, na, b, nb, last - pair);
@@ -207,7 +210,8 @@ struct Slices {
 template <typename Entry>
 class Buffers {
  public:
-  explicit Buffers(int64_t n) : large_(n > inline_entries ? 2 * n : 0), each_(n > inline_entries ? n : inline_entries) {}
+  explicit Buffers(int64_t n)
+      : large_(n > inline_entries ? 2 * n : 0), each_(n > inline_entries ? n : inline_entries) {}
   Entry* entries() { return each_ > inline_entries ? large_.data() : small_; }
   Entry* other() { return entries() + each_; }
 
@@ -223,10 +227,12 @@ constexpr int64_t min_counting_length = 512;
 constexpr int64_t piece_length = 65536;
 
 template <typename T>
-void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
-                bool descending) {
+void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices,
+                int64_t indices_step, int64_t n, bool descending) {
   const int flipped = (std::is_signed_v<T> ? 128 : 0) ^ (descending ? 255 : 0);
-  const auto key_at = [=](int64_t i) { return static_cast<int>(static_cast<uint8_t>(load(from + i * from_step))) ^ flipped; };
+  const auto key_at = [=](int64_t i) {
+    return static_cast<int>(static_cast<uint8_t>(load(from + i * from_step))) ^ flipped;
+  };
   const int64_t pieces = (n + piece_length - 1) / piece_length;
   Scratch<int64_t> offsets(256 * pieces);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -264,14 +270,16 @@ void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step
 }
 
 template <typename T, bool Short>
-void sort_slice(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
-                bool descending, Buffers<typename Entries<T, Short>::Entry>& buffers) {
+void sort_slice(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices,
+                int64_t indices_step, int64_t n, bool descending, Buffers<typename Entries<T, Short>::Entry>& buffers) {
   if constexpr (sizeof(T) == 1)
-    if (n >= min_counting_length) return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
+    if (n >= min_counting_length)
+      return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
   using E = Entries<T, Short>;
   typename E::Entry *entries = buffers.entries(), *other = buffers.other();
   parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) entries[i] = E::make(load(from + i * from_step), static_cast<uint64_t>(i), descending);
+    for (int64_t i = begin; i < end; ++i)
+      entries[i] = E::make(load(from + i * from_step), static_cast<uint64_t>(i), descending);
   });
   if (n > run_length)
     entries = merge_sort(entries, other, n, key_bits<T>);
@@ -301,10 +309,11 @@ void sort_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
     TransposedSlices<int64_t> slice_indices(transposes ? n : 0);
     for_each_slice(data<T>(in) + at[2], in_step, slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
       if (!transposes)
-        return sort_slice<T, Short>(from, step, to_values + i * slices.side(0), values_step, to_indices + i * slices.side(1),
-                                    indices_step, n, descending, buffers);
+        return sort_slice<T, Short>(from, step, to_values + i * slices.side(0), values_step,
+                                    to_indices + i * slices.side(1), indices_step, n, descending, buffers);
       const int64_t here = i % width, first = i - here;
-      sort_slice<T, Short>(from, step, slice_values.slice(here), 1, slice_indices.slice(here), 1, n, descending, buffers);
+      sort_slice<T, Short>(from, step, slice_values.slice(here), 1, slice_indices.slice(here), 1, n, descending,
+                           buffers);
       if (here + 1 < width && i + 1 < count) return;
       slice_values.write(to_values + first, values_step, here + 1);
       slice_indices.write(to_indices + first, indices_step, here + 1);
@@ -456,7 +465,8 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
 }
 
 template <typename T, bool Short>
-void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Slices& slices, int64_t k, bool largest) {
+void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Slices& slices, int64_t k,
+                 bool largest) {
   using Entry = typename Entries<T, Short>::Entry;
   int64_t n = slices.length;
   const auto slice_topk = [&](const T* from, int64_t step, T* to_values, int64_t* to_indices) {
@@ -475,8 +485,8 @@ void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
       Scratch<int64_t> counts(chunks);
       parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c)
-          counts[c] =
-              select<T, Short>(from, step, c * length, std::min((c + 1) * length, n), k, largest, buffer + c * capacity, capacity);
+          counts[c] = select<T, Short>(from, step, c * length, std::min((c + 1) * length, n), k, largest,
+                                       buffer + c * capacity, capacity);
       });
       for (int64_t c = 0; c < chunks; ++c) {
         std::copy_n(buffer + c * capacity, counts[c], buffer + found);
@@ -493,10 +503,11 @@ void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
     }
   };
   slices.for_each_row([&](const int64_t* at, int64_t count) {
-    for_each_slice(data<T>(in) + at[2], slices.strides[2], slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
-      slice_topk(from, step, mutable_data<T>(values) + at[0] + i * slices.side(0),
-                 mutable_data<int64_t>(indices) + at[1] + i * slices.side(1));
-    });
+    for_each_slice(data<T>(in) + at[2], slices.strides[2], slices.side(2), count, n,
+                   [&](int64_t i, const T* from, int64_t step) {
+                     slice_topk(from, step, mutable_data<T>(values) + at[0] + i * slices.side(0),
+                                mutable_data<int64_t>(indices) + at[1] + i * slices.side(1));
+                   });
   });
 }
 

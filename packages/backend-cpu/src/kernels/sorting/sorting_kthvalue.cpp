@@ -1,23 +1,24 @@
 // _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
 //
-// The element of a rank is found among unsigned keys of the same order. Of a long line the keys are counted by their first digits,
-// and only those of the digits that hold the rank are looked at closely, with their positions: as no two pairs of key and position
-// are equal, the one found is the one that a stable sort has there.
+// The element of a rank is found among unsigned keys of the same order. Of a long line the keys are
+// counted by their first digits, and only those of the digits that hold the rank are looked at
+// closely, with their positions: as no two pairs of key and position are equal, the one found is
+// the one that a stable sort has there.
 #include <algorithm>
 #include <bit>
 #include <utility>
 #include <vector>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
-#include "drivers/iterate.hpp"
-#include "kernels.hpp"
-#include "simd/load.hpp"
-#include "threads/parallel.hpp"
 #include "candelabra/arguments/sorting.hpp"
 #include "candelabra/float_index.hpp"
-#include "kernels/sorting/sort_keys.hpp"
+#include "drivers/iterate.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
 #include "kernels/movement/transposed_slices.hpp"
+#include "kernels/sorting/sort_keys.hpp"
+#include "memory/allocator.hpp"
+#include "simd/load.hpp"
+#include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -73,7 +74,8 @@ class Line {
  private:
   K key(int64_t i) const { return key_of(load(from_ + i * stride_)); }
 
-  // Of equal keys that one which has as many before it as the rank is above the number of lesser keys.
+  // Of equal keys that one which has as many before it as the rank is above the number of lesser
+  // keys.
   int64_t find_in_short(Among among, int64_t rank) const {
     K keys[counted_length];
     int64_t numbers = length_;
@@ -128,7 +130,8 @@ class Line {
     Scratch<Pair<K>> candidates(here + pieces);
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
-        // Written whether it is one or not, as long as there is room: which ones are cannot be predicted.
+        // Written whether it is one or not, as long as there is room: which ones are cannot be
+        // predicted.
         Pair<K>*to = candidates.data() + starts[piece], *full = candidates.data() + starts[piece + 1];
         const int64_t last = std::min(length_, (piece + 1) * piece_length);
         for (int64_t i = piece * piece_length; i < last && to != full; ++i) {
@@ -171,7 +174,8 @@ class Line {
       }
     });
     K low = least[0], high = largest[0];
-    for (int64_t piece = 1; piece < pieces; ++piece) low = std::min(low, least[piece]), high = std::max(high, largest[piece]);
+    for (int64_t piece = 1; piece < pieces; ++piece)
+      low = std::min(low, least[piece]), high = std::max(high, largest[piece]);
     return {low, high};
   }
 
@@ -188,9 +192,10 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
   const auto g = geometry<2>({&out, &heads});
   const auto some = [&](int64_t begin, int64_t end) {
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for_each_slice(data<T>(in) + at[1], stride, g.strides[1][0], n, length, [&](int64_t i, const T* line, int64_t step) {
-        mutable_data<int64_t>(out)[at[0] + i * g.strides[0][0]] = Line<T>(line, step, length).find(among, rank);
-      });
+      for_each_slice(
+          data<T>(in) + at[1], stride, g.strides[1][0], n, length, [&](int64_t i, const T* line, int64_t step) {
+            mutable_data<int64_t>(out)[at[0] + i * g.strides[0][0]] = Line<T>(line, step, length).find(among, rank);
+          });
     });
   };
   if (length > 2 * piece_length)
@@ -203,8 +208,9 @@ void kthvalue_index(Call& call) {
   const arguments::KthvalueIndex args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  dispatch_among(in.dtype, BoolType{} + RealTypes{},
-                 [&]<typename T>() { positions_of<T>(in, out, static_cast<int>(args.dim), among_named(args.among), args.rank); });
+  dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() {
+    positions_of<T>(in, out, static_cast<int>(args.dim), among_named(args.among), args.rank);
+  });
 }
 
 // ---- histograms

@@ -8,15 +8,15 @@
 #include <bit>
 #include <limits>
 
-#include "memory/allocator.hpp"
-#include "dtypes.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "drivers/iterate.hpp"
+#include "dtypes.hpp"
 #include "kernels.hpp"
+#include "kernels/movement/transposed_slices.hpp"
+#include "kernels/sorting/sort_keys.hpp"
+#include "memory/allocator.hpp"
 #include "simd/load.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/sorting.hpp"
-#include "kernels/sorting/sort_keys.hpp"
-#include "kernels/movement/transposed_slices.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -139,7 +139,8 @@ int64_t mode_of_long_slice(const T* from, int64_t stride, int64_t length) {
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       K* mine = keys.data() + std::min(length, p * piece);
-      counts_of_pieces[p] = load_keys(from, stride, std::min(length, p * piece), std::min(length, (p + 1) * piece), mine);
+      counts_of_pieces[p] =
+          load_keys(from, stride, std::min(length, p * piece), std::min(length, (p + 1) * piece), mine);
       int64_t* counts = offsets.data() + p * partitions;
       std::fill_n(counts, partitions, int64_t{0});
       for (int64_t i = 0; i < counts_of_pieces[p]; ++i) ++counts[partition_of(mine[i])];
@@ -179,7 +180,9 @@ void modes(const cb_tensor& in, const cb_tensor& out, int dim) {
   outer.numel = out.numel;
   const auto g = geometry<2>({&out, &outer});
   const auto slice = [&](const int64_t* at, int64_t i) { return data<T>(in) + at[1] + i * g.strides[1][0]; };
-  const auto result = [&](const int64_t* at, int64_t i) { return mutable_data<int64_t>(out) + at[0] + i * g.strides[0][0]; };
+  const auto result = [&](const int64_t* at, int64_t i) {
+    return mutable_data<int64_t>(out) + at[0] + i * g.strides[0][0];
+  };
   if (length > max_whole_length) {  // the threads share each slice
     for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
       for (int64_t i = 0; i < n; ++i) *result(at, i) = mode_of_long_slice(slice(at, i), stride, length);
@@ -202,7 +205,8 @@ void mode_index(Call& call) {
   const arguments::ModeIndex args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() { modes<T>(in, out, static_cast<int>(args.dim)); });
+  dispatch_among(in.dtype, BoolType{} + RealTypes{},
+                 [&]<typename T>() { modes<T>(in, out, static_cast<int>(args.dim)); });
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
-// _searchsorted: the insertion indices of values in sorted rows. The binary search has no data-dependent
-// branches, which could not be predicted.
+// _searchsorted: the insertion indices of values in sorted rows. The binary search has no
+// data-dependent branches, which could not be predicted.
 #include <bit>
 #include <limits>
 
-#include "memory/allocator.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
-#include "candelabra/arguments/sorting.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -62,12 +62,14 @@ void search(Call& call, const arguments::Searchsorted& args) {
   const bool right = args.right;
   const int64_t length = sequence.sizes[sequence.ndim - 1];
   const bool shared = sequence.ndim == 1;
-  const int64_t each = shared ? std::max<int64_t>(values.numel, 1) : std::max<int64_t>(values.sizes[values.ndim - 1], 1);
+  const int64_t each =
+      shared ? std::max<int64_t>(values.numel, 1) : std::max<int64_t>(values.sizes[values.ndim - 1], 1);
   if (sorter) {
     const int64_t* order = data<int64_t>(*sorter);
     for (int64_t i = 0; i < sorter->numel; ++i)
       if (static_cast<uint64_t>(order[i]) >= static_cast<uint64_t>(length))
-        throw failure(CB_RUNTIME_ERROR, "searchsorted(): sorter index %lld is out of range for a sequence of %lld elements",
+        throw failure(CB_RUNTIME_ERROR,
+                      "searchsorted(): sorter index %lld is out of range for a sequence of %lld elements",
                       static_cast<long long>(order[i]), static_cast<long long>(length));
   }
   const T* queries = data<T>(values);

@@ -13,8 +13,8 @@ struct Largest {
   R value;
   int64_t at;
 };
-// The largest value of all threads of a block, and where it is: the first one among equals. NaN is larger than numbers, as it has
-// to be found.
+// The largest value of all threads of a block, and where it is: the first one among equals. NaN is
+// larger than numbers, as it has to be found.
 template <typename R>
 __device__ Largest<R> largest_of_block(Largest<R> mine) {
   __shared__ R values[ldl_threads];
@@ -44,12 +44,13 @@ __device__ void exchange(T& a, T& b) {
   b = held;
 }
 
-// One matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia and solving symmetric linear systems; diagonal
-// pivoting with at most two columns looked at). Threads divide the elements of what is left of the matrix. `held` is of 2 n
-// elements: what the columns of the step are multiplied by.
+// One matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia and solving
+// symmetric linear systems; diagonal pivoting with at most two columns looked at). Threads divide
+// the elements of what is left of the matrix. `held` is of 2 n elements: what the columns of the
+// step are multiplied by.
 template <typename T>
-__global__ void __launch_bounds__(ldl_threads)
-    factor_ldl_kernel(T* data, int64_t n, int64_t batches, bool hermitian, int32_t* all_pivots, int32_t* all_info, T* all_held) {
+__global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_t n, int64_t batches, bool hermitian,
+                                                                 int32_t* all_pivots, int32_t* all_info, T* all_held) {
   using R = real_t<T>;
   const R alpha = static_cast<R>(0.6403882032022076);  // (1 + sqrt(17)) / 8
   for (int64_t batch = blockIdx.x; batch < batches; batch += gridDim.x) {
@@ -58,7 +59,9 @@ __global__ void __launch_bounds__(ldl_threads)
     T *first = all_held + batch * 2 * n, *second = first + n;
     const auto at = [a, n](int64_t i, int64_t j) -> T& { return a[i + j * n]; };
     const auto turned = [hermitian](T x) { return hermitian ? conjugate_of(x) : x; };
-    const auto size_on_diagonal = [&](int64_t i) { return hermitian ? ::cuda::std::fabs(real_of(at(i, i))) : magnitude(at(i, i)); };
+    const auto size_on_diagonal = [&](int64_t i) {
+      return hermitian ? ::cuda::std::fabs(real_of(at(i, i))) : magnitude(at(i, i));
+    };
     int32_t info = 0;
     int64_t width = 1;
     for (int64_t k = 0; k < n; k += width) {
@@ -82,7 +85,8 @@ __global__ void __launch_bounds__(ldl_threads)
         for (int64_t j = k + threadIdx.x; j < n; j += ldl_threads) {
           if (j == row) continue;
           const R size = magnitude(j < row ? at(row, j) : at(j, row));
-          if (beside.at < 0 || size > beside.value || (size != size && beside.value == beside.value)) beside = {size, j};
+          if (beside.at < 0 || size > beside.value || (size != size && beside.value == beside.value))
+            beside = {size, j};
         }
         beside = largest_of_block(beside);
         const R row_size = beside.value;
@@ -95,7 +99,8 @@ __global__ void __launch_bounds__(ldl_threads)
           width = 2;
         }
       }
-      const int64_t inner = k + width - 1;  // the row and column that change places with the pivot's
+      // The row and column that change places with the pivot's
+      const int64_t inner = k + width - 1;
       __syncthreads();
       if (pivot != inner) {
         for (int64_t i = pivot + 1 + threadIdx.x; i < n; i += ldl_threads) exchange(at(i, inner), at(i, pivot));
@@ -124,7 +129,8 @@ __global__ void __launch_bounds__(ldl_threads)
         } else {
           const T corner = at(k + 1, k), beyond = turned(corner);
           const T d1 = at(k, k), d2 = at(k + 1, k + 1);
-          // The inverse of the block [d1, beyond; corner, d2], scaled by the corner so that nothing overflows.
+          // The inverse of the block [d1, beyond; corner, d2], scaled by the corner so that nothing
+          // overflows.
           const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
           for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
             const T x = at(i, k), y = at(i, k + 1);
@@ -160,8 +166,9 @@ __global__ void __launch_bounds__(ldl_threads)
 
 // L D L^T x = b: a warp for each column of x.
 template <typename T>
-__global__ void __launch_bounds__(threads) solve_ldl_kernel(const T* factors, const int32_t* all_pivots, T* right, int64_t n,
-                                                            int64_t columns, int64_t all_columns, bool hermitian, FaultSink sink) {
+__global__ void __launch_bounds__(threads)
+    solve_ldl_kernel(const T* factors, const int32_t* all_pivots, T* right, int64_t n, int64_t columns,
+                     int64_t all_columns, bool hermitian, FaultSink sink) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const auto turned = [hermitian](T x) { return hermitian ? conjugate_of(x) : x; };
   for (int64_t c = first_index() / warp; c < all_columns; c += index_step() / warp) {
@@ -232,8 +239,8 @@ void factor_ldl(const Call& call, const Matrices& a, bool hermitian, int32_t* pi
   if (a.empty()) return;
   const Workspace held(call, static_cast<size_t>(2 * a.batches * a.rows * itemsize(a.dtype)));
   dispatch<LapackTypes>(a.dtype, [&]<typename T>() {
-    launch(call, factor_ldl_kernel<T>, grid_for(call, a.batches, 1, 8), ldl_threads, 0, static_cast<T*>(a.data), a.rows, a.batches,
-           hermitian, pivots, info, held.as<T>());
+    launch(call, factor_ldl_kernel<T>, grid_for(call, a.batches, 1, 8), ldl_threads, 0, static_cast<T*>(a.data), a.rows,
+           a.batches, hermitian, pivots, info, held.as<T>());
   });
 }
 

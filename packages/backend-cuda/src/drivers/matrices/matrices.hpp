@@ -1,4 +1,5 @@
-// Batches of matrices in the order that NVIDIA's dense libraries take: column after column, without gaps.
+// Batches of matrices in the order that NVIDIA's dense libraries take: column after column, without
+// gaps.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +53,8 @@ struct OwnMatrices : Matrices {
 // Whether the matrices of a tensor are taken as they are, or exchanged rows for columns.
 enum class As { Is, Transposed };
 
-// Queues the move of the matrices of a tensor to a batch, and back. Where one of both is smaller, only its part is moved.
+// Queues the move of the matrices of a tensor to a batch, and back. Where one of both is smaller,
+// only its part is moved.
 void load(const Call& call, const Matrices& to, const cb_tensor& from, As as = As::Is);
 void store(const Call& call, const cb_tensor& to, const Matrices& from, As as = As::Is);
 // Of the tensor as a batch of its own: allocated, and loaded.
@@ -60,7 +62,8 @@ OwnMatrices loaded_from(const Call& call, const cb_tensor& from, As as = As::Is)
 // From a batch to a batch of the same count, as far as both reach.
 void copy_corner(const Call& call, const Matrices& to, const Matrices& from);
 
-// Memory without gaps in the place of an output (of info, pivots, values): the output's own, or what is moved to it at the end.
+// Memory without gaps in the place of an output (of info, pivots, values): the output's own, or
+// what is moved to it at the end.
 class Packed {
  public:
   Packed(const Call& call, const cb_tensor& out);

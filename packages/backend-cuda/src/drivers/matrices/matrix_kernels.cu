@@ -34,7 +34,8 @@ void change(const Call& call, const Matrices& a, Change what) {
   if (a.empty()) return;
   const int64_t all = a.batches * a.columns;
   dispatch<LapackTypes>(a.dtype, [&]<typename T>() {
-    launch(call, change_columns<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(a.data), a.rows, a.columns, all, what);
+    launch(call, change_columns<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(a.data), a.rows, a.columns,
+           all, what);
   });
 }
 
@@ -81,8 +82,8 @@ __global__ void __launch_bounds__(threads) narrow(const int64_t* from, int32_t* 
 __global__ void __launch_bounds__(threads) count_up(int32_t* pivots, int64_t length, int64_t count) {
   for (int64_t i = first_index(); i < count; i += index_step()) pivots[i] = static_cast<int32_t>(i % length + 1);
 }
-__global__ void __launch_bounds__(threads)
-    check_pivots_kernel(const int32_t* pivots, int64_t count, int64_t rows, int32_t* small, int64_t* wide, FaultSink sink) {
+__global__ void __launch_bounds__(threads) check_pivots_kernel(const int32_t* pivots, int64_t count, int64_t rows,
+                                                               int32_t* small, int64_t* wide, FaultSink sink) {
   for (int64_t i = first_index(); i < count; i += index_step()) {
     int32_t pivot = pivots[i];
     if (pivot < 1 || pivot > rows) {
@@ -97,7 +98,8 @@ __global__ void __launch_bounds__(threads) fill_ranks_kernel(int64_t* ranks, int
   for (int64_t i = first_index(); i < count; i += index_step()) ranks[i] = value;
 }
 
-// ---- reflections: a warp for each column of x, from the first reflection to the last without waiting for others
+// ---- reflections: a warp for each column of x, from the first reflection to the last without
+// waiting for others
 
 template <typename T>
 struct Reflecting {
@@ -125,11 +127,13 @@ __global__ void __launch_bounds__(threads) reflect_columns(const __grid_constant
       const int64_t i = p.adjoint ? s : count - 1 - s;
       const T* vector = v + i * p.rows;  // has rows as leading dimension
       T sum = lane == 0 ? x[i] : T(0);
-      for (int64_t r = i + 1 + lane; r < p.rows; r += warp) sum += (p.conjugated ? vector[r] : conjugate_of(vector[r])) * x[r];
+      for (int64_t r = i + 1 + lane; r < p.rows; r += warp)
+        sum += (p.conjugated ? vector[r] : conjugate_of(vector[r])) * x[r];
       const T scale = scales[i];
       sum = warp_sum(sum) * (p.adjoint != p.conjugated ? conjugate_of(scale) : scale);
       if (lane == 0) x[i] -= sum;
-      for (int64_t r = i + 1 + lane; r < p.rows; r += warp) x[r] -= (p.conjugated ? conjugate_of(vector[r]) : vector[r]) * sum;
+      for (int64_t r = i + 1 + lane; r < p.rows; r += warp)
+        x[r] -= (p.conjugated ? conjugate_of(vector[r]) : vector[r]) * sum;
       __syncwarp();
     }
   }
@@ -156,8 +160,9 @@ __global__ void __launch_bounds__(threads)
 // ---- least squares
 
 template <typename T>
-__global__ void __launch_bounds__(threads) divide_rows(T* x, int64_t rows, int64_t columns, int64_t all_columns,
-                                                       const real_t<T>* values, int64_t count, real_t<T> rcond, int64_t* ranks) {
+__global__ void __launch_bounds__(threads)
+    divide_rows(T* x, int64_t rows, int64_t columns, int64_t all_columns, const real_t<T>* values, int64_t count,
+                real_t<T> rcond, int64_t* ranks) {
   for (int64_t c = blockIdx.x; c < all_columns; c += gridDim.x) {
     const int64_t batch = c / columns;
     const real_t<T>* singular = values + batch * count;
@@ -224,9 +229,11 @@ void conjugate(const Call& call, const Matrices& a) {
   const int64_t count = a.batches * a.step();
   if (!is_complex_dtype(a.dtype) || a.empty()) return;
   if (a.dtype == CB_COMPLEX64)
-    launch(call, negate_imaginary<float>, grid_for(call, count, threads), threads, 0, static_cast<float*>(a.data), count);
+    launch(call, negate_imaginary<float>, grid_for(call, count, threads), threads, 0, static_cast<float*>(a.data),
+           count);
   else
-    launch(call, negate_imaginary<double>, grid_for(call, count, threads), threads, 0, static_cast<double*>(a.data), count);
+    launch(call, negate_imaginary<double>, grid_for(call, count, threads), threads, 0, static_cast<double*>(a.data),
+           count);
 }
 
 void clear_not_finite(const Call& call, const Matrices& a, int32_t* flags) {
@@ -235,7 +242,8 @@ void clear_not_finite(const Call& call, const Matrices& a, int32_t* flags) {
   const int64_t all = a.batches * a.columns, column_size = a.leading() * (is_complex_dtype(a.dtype) ? 2 : 1);
   const unsigned blocks = grid_for(call, all, 1, 16);
   const auto queue = [&]<typename R>() {
-    launch(call, find_not_finite<R>, blocks, threads, 0, static_cast<const R*>(a.data), column_size, a.columns, all, flags);
+    launch(call, find_not_finite<R>, blocks, threads, 0, static_cast<const R*>(a.data), column_size, a.columns, all,
+           flags);
     launch(call, clear_flagged<R>, blocks, threads, 0, static_cast<R*>(a.data), column_size, a.columns, all, flags);
   };
   if (a.dtype == CB_FLOAT32 || a.dtype == CB_COMPLEX64)
@@ -297,15 +305,17 @@ void pair_vectors(const Call& call, const Matrices& parts, const void* values, c
   });
 }
 
-void divide_by_singular(const Call& call, const Matrices& x, const void* values, double rcond, int64_t* ranks, int64_t count) {
+void divide_by_singular(const Call& call, const Matrices& x, const void* values, double rcond, int64_t* ranks,
+                        int64_t count) {
   if (x.empty()) return;
   const int64_t all = x.batches * x.columns;
   dispatch<LapackTypes>(x.dtype, [&]<typename T>() {
     using R = real_t<T>;
     // As LAPACK: what is below zero stands for the precision.
-    const R least = rcond < 0 ? (sizeof(R) == 4 ? static_cast<R>(0x1p-24) : static_cast<R>(0x1p-53)) : static_cast<R>(rcond);
-    launch(call, divide_rows<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(x.data), x.rows, x.columns, all,
-           static_cast<const R*>(values), count, least, ranks);
+    const R least =
+        rcond < 0 ? (sizeof(R) == 4 ? static_cast<R>(0x1p-24) : static_cast<R>(0x1p-53)) : static_cast<R>(rcond);
+    launch(call, divide_rows<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(x.data), x.rows, x.columns,
+           all, static_cast<const R*>(values), count, least, ranks);
   });
 }
 
@@ -323,8 +333,8 @@ void check_diagonal(const Call& call, const Matrices& r, const char* message) {
   if (count == 0) return;
   const FaultSink sink = message_sink(call, title_of(call), message);
   dispatch<LapackTypes>(r.dtype, [&]<typename T>() {
-    launch(call, find_zero_on_diagonal<T>, grid_for(call, count, threads), threads, 0, static_cast<const T*>(r.data), r.rows,
-           r.step(), length, count, sink);
+    launch(call, find_zero_on_diagonal<T>, grid_for(call, count, threads), threads, 0, static_cast<const T*>(r.data),
+           r.rows, r.step(), length, count, sink);
   });
 }
 

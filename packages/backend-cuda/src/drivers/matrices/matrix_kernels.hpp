@@ -1,4 +1,5 @@
-// What batches of matrices need beyond NVIDIA's libraries: tables of addresses, triangles, pivots, Householder's reflections.
+// What batches of matrices need beyond NVIDIA's libraries: tables of addresses, triangles, pivots,
+// Householder's reflections.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ void keep_triangle(const Call& call, const Matrices& a, bool upper);
 void set_identity(const Call& call, const Matrices& a);
 void conjugate(const Call& call, const Matrices& a);  // in place; nothing for real ones
 
-// flags[b] becomes 1 where matrix b has elements that are not finite, else 0; such a matrix becomes zeros, with which every
-// algorithm comes to an end.
+// flags[b] becomes 1 where matrix b has elements that are not finite, else 0; such a matrix becomes
+// zeros, with which every algorithm comes to an end.
 void clear_not_finite(const Call& call, const Matrices& a, int32_t* flags);
 // info[b] becomes -1 where flags[b] is set.
 void tell_not_finite(const Call& call, const int32_t* flags, int32_t* info, int64_t count);
@@ -30,7 +31,8 @@ void count_pivots(const Call& call, int32_t* pivots, int64_t length, int64_t cou
 void check_pivots(const Call& call, const int32_t* pivots, int64_t count, int64_t rows, int32_t* narrow, int64_t* wide,
                   const char* message);
 
-// x = Q x, for Q = H(0) H(1) …, `count` reflections I - tau v v^H that lie in the columns of v below the diagonal.
+// x = Q x, for Q = H(0) H(1) …, `count` reflections I - tau v v^H that lie in the columns of v
+// below the diagonal.
 struct Reflections {
   Matrices v;
   const void* scales;
@@ -41,16 +43,21 @@ struct Reflections {
 };
 void reflect(const Call& call, const Reflections& reflections, const Matrices& x);
 
-// Bunch and Kaufman's factors L D L^T or L D L^H of the lower triangle, a block of threads for each matrix.
+// Bunch and Kaufman's factors L D L^T or L D L^H of the lower triangle, a block of threads for each
+// matrix.
 void factor_ldl(const Call& call, const Matrices& a, bool hermitian, int32_t* pivots, int32_t* info);
 // Pivots that cannot be are reported.
-void solve_ldl(const Call& call, const Matrices& ld, const int32_t* pivots, bool hermitian, const Matrices& x, const char* message);
+void solve_ldl(const Call& call, const Matrices& ld, const int32_t* pivots, bool hermitian, const Matrices& x,
+               const char* message);
 
-// Complex vectors of real matrices from real and imaginary parts in neighbouring columns (see eigenvalues_general).
+// Complex vectors of real matrices from real and imaginary parts in neighbouring columns (see
+// eigenvalues_general).
 void pair_vectors(const Call& call, const Matrices& parts, const void* values, const Matrices& vectors);
 
-// Rows of x divided by singular values, or zero where those are not above rcond times the first; ranks count the others.
-void divide_by_singular(const Call& call, const Matrices& x, const void* values, double rcond, int64_t* ranks, int64_t count);
+// Rows of x divided by singular values, or zero where those are not above rcond times the first;
+// ranks count the others.
+void divide_by_singular(const Call& call, const Matrices& x, const void* values, double rcond, int64_t* ranks,
+                        int64_t count);
 // Into row `row` of x the norm of each column of `rest`, zeros below it.
 void store_norms(const Call& call, const Matrices& rest, const Matrices& x, int64_t row);
 // Reports the place of a zero on the diagonal.

@@ -1,8 +1,8 @@
 // What kernels on matrices compute with: numbers that may be complex, sums over a warp.
 #pragma once
 
-#include "runtime/fault_messages.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
+#include "runtime/fault_messages.hpp"
 
 namespace candelabra::cuda::on_matrices {
 
@@ -43,7 +43,8 @@ template <typename T>
 __device__ T warp_sum(T value) {
   for (int step = warp / 2; step > 0; step /= 2) {
     if constexpr (is_complex_v<T>)
-      value = value + T(__shfl_xor_sync(0xffffffffu, value.real(), step), __shfl_xor_sync(0xffffffffu, value.imag(), step));
+      value =
+          value + T(__shfl_xor_sync(0xffffffffu, value.real(), step), __shfl_xor_sync(0xffffffffu, value.imag(), step));
     else
       value += __shfl_xor_sync(0xffffffffu, value, step);
   }

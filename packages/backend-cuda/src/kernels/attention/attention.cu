@@ -1,5 +1,5 @@
-// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by
-// tile.
+// _scaled_dot_product_attention and _scaled_dot_product_attention_backward: softmax(scale * query @
+// key^T + mask) @ value, tile by tile.
 //
 // Only one tile of scores exists at a time. The running maximum and sum of a row are corrected with
 // each tile (Milakov and Gimelshein 2018). The gradient recomputes the scores from the logarithm of
@@ -15,14 +15,15 @@
 
 #include "candelabra/arguments/attention.hpp"
 #include "candelabra/math.hpp"
-#include "vendor/cudnn/cudnn_attention.hpp"
 #include "drivers/elementwise.cuh"
+#include "vendor/cudnn/cudnn_attention.hpp"
 
 namespace candelabra::cuda {
 namespace {
 
 constexpr int side = 16, block = side * side;
-constexpr int depth = 32;  // columns of queries and keys, or rows of values, in shared memory at a time
+// Columns of queries and keys, or rows of values, in shared memory at a time
+constexpr int depth = 32;
 
 // The rows and columns of a tile of scores.
 template <typename C>
@@ -46,8 +47,9 @@ struct Attention {
   int64_t mask_strides[4];
   bool mask_is_bool, causal;
   double scale;
-  int64_t heads, key_heads, share, queries, keys, width, columns;  // share: query heads for each key head
-  void* logsumexp;                                                 // compute_t, (N, H, L)
+  // Share: query heads for each key head
+  int64_t heads, key_heads, share, queries, keys, width, columns;
+  void* logsumexp;       // compute_t, (N, H, L)
   const void* row_dots;  // compute_t, (N, H, L): dot products of the rows of gradient and result
   int64_t query_tiles, key_tiles, chunks, tasks;
 };
@@ -112,7 +114,8 @@ using Sums = wmma::fragment<wmma::accumulator, unit, unit, unit, float>;
 // Loads rows [first, first + tile) and columns [begin, begin + columns_here), rows `pitch` elements
 // apart; zeros beyond the end.
 template <typename T>
-__device__ void load(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, int columns_here, int pitch, T* to) {
+__device__ void load(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, int columns_here, int pitch,
+                     T* to) {
   for (int i = static_cast<int>(threadIdx.x); i < tile * columns_here; i += block) {
     const int column = i % columns_here, row = i / columns_here;
     const bool inside = first + row < from.count && begin + column < columns;
@@ -134,7 +137,8 @@ template <typename T, typename Order>
 __device__ void multiply(const T* left, const T* right, int columns, int pitch, Sums (&sums)[2]) {
   for (int k = 0; k < columns; k += unit) {
     Left<T> a;
-    wmma::load_matrix_sync(a, reinterpret_cast<const unit_t<T>*>(left + row_of_warp() * pitch + k), static_cast<unsigned>(pitch));
+    wmma::load_matrix_sync(a, reinterpret_cast<const unit_t<T>*>(left + row_of_warp() * pitch + k),
+                           static_cast<unsigned>(pitch));
 #pragma unroll
     for (int piece = 0; piece < 2; ++piece) {
       Right<T, Order> b;
@@ -157,8 +161,8 @@ __device__ inline void share(const Sums (&sums)[2], float* memory) {
 }
 
 template <typename T>
-__device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns, float* memory,
-                         float (&result)[tile / side][tile / side]) {
+__device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns,
+                         float* memory, float (&result)[tile / side][tile / side]) {
   constexpr int pitch = depth + gap;
   T *left = reinterpret_cast<T*>(memory), *right = left + tile * pitch;
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
@@ -203,7 +207,8 @@ __device__ void add_products(const float* weights, const Rows<T>& with, int64_t 
 #pragma unroll
     for (int i = 0; i < tile / side; ++i)
 #pragma unroll
-      for (int j = 0; j < tile / side; ++j) results[i][part / side + j] += memory[(y + i * side) * sum_pitch + x + j * side];
+      for (int j = 0; j < tile / side; ++j)
+        results[i][part / side + j] += memory[(y + i * side) * sum_pitch + x + j * side];
   }
 }
 
@@ -245,8 +250,8 @@ __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, in
 // sums[i][j] += the product of row y + side * i of the tile (or of its transpose) and column x +
 // side * j of `with`.
 template <typename T, int N, int Width, bool Transposed>
-__device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int64_t first, int64_t begin, int64_t columns,
-                             compute_t<T>* memory, compute_t<T> (&sums)[N / side][Width / side]) {
+__device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int64_t first, int64_t begin,
+                             int64_t columns, compute_t<T>* memory, compute_t<T> (&sums)[N / side][Width / side]) {
   if constexpr (is_half_v<T>)
     return tensor_cores::add_products<T, Width, Transposed>(tile, with, first, begin, columns, memory, sums);
   using C = compute_t<T>;
@@ -273,12 +278,14 @@ __device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int6
 
 // Applies the masks to a score: hidden scores are minus infinity.
 template <typename T>
-__device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t query, int64_t key, compute_t<T> score) {
+__device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t query, int64_t key,
+                               compute_t<T> score) {
   using C = compute_t<T>;
   constexpr C none = -std::numeric_limits<C>::infinity();
   if (query >= a.queries || key >= a.keys || (a.causal && key > query)) return none;
   if (a.mask) {
-    const int64_t at = n * a.mask_strides[0] + h * a.mask_strides[1] + query * a.mask_strides[2] + key * a.mask_strides[3];
+    const int64_t at =
+        n * a.mask_strides[0] + h * a.mask_strides[1] + query * a.mask_strides[2] + key * a.mask_strides[3];
     if (a.mask_is_bool) return static_cast<const uint8_t*>(a.mask)[at] ? score : none;
     return score + loaded<T>(static_cast<const T*>(a.mask)[at]);
   }
@@ -287,8 +294,8 @@ __device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t
 
 // Writes the masked scores of a tile to shared memory; each thread those that products() gave it.
 template <typename T>
-__device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows<T>& query, int64_t q0, const Rows<T>& key,
-                            int64_t k0, compute_t<T>* scores, compute_t<T>* loads) {
+__device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows<T>& query, int64_t q0,
+                            const Rows<T>& key, int64_t k0, compute_t<T>* scores, compute_t<T>* loads) {
   using C = compute_t<T>;
   constexpr int n_tile = tile_rows<C>, each = n_tile / side;
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
@@ -298,7 +305,8 @@ __device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows
 #pragma unroll
   for (int i = 0; i < each; ++i)
 #pragma unroll
-    for (int j = 0; j < each; ++j) scores[(y + i * side) * (n_tile + 1) + x + j * side] = made[i][j] * static_cast<C>(a.scale);
+    for (int j = 0; j < each; ++j)
+      scores[(y + i * side) * (n_tile + 1) + x + j * side] = made[i][j] * static_cast<C>(a.scale);
 #pragma unroll 1
   for (int k = 0; k < each * each; ++k) {
     const int row = y + k / each * side, column = x + k % each * side;
@@ -329,7 +337,8 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
   for (int64_t task = blockIdx.x; task < a.tasks; task += gridDim.x) {
     // With causal masking the last queries have the most keys: they start first.
     const int64_t chunk = task % a.chunks, head = task / a.chunks / a.query_tiles;
-    const int64_t first = (a.query_tiles - 1 - task / a.chunks % a.query_tiles) * n_tile, n = head / a.heads, h = head % a.heads;
+    const int64_t first = (a.query_tiles - 1 - task / a.chunks % a.query_tiles) * n_tile, n = head / a.heads,
+                  h = head % a.heads;
     const Rows<T> query = rows_of<T>(a.query, n, h, a.queries), key = rows_of<T>(a.key, n, h / a.share, a.keys),
                   value = rows_of<T>(a.value, n, h / a.share, a.keys);
     C sums[each][wide];
@@ -345,7 +354,8 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
       __syncthreads();
       C* row = scores + thread / row_threads * (n_tile + 1);
       C most = largest;
-      for (int j = thread % row_threads; j < n_tile; j += row_threads) most = row[j] > most ? row[j] : most;  // skips NaN
+      for (int j = thread % row_threads; j < n_tile; j += row_threads)
+        most = row[j] > most ? row[j] : most;  // skips NaN
       for (int step = row_threads / 2; step > 0; step /= 2) {
         const C other = __shfl_xor_sync(0xffffffffu, most, step);
         most = other > most ? other : most;
@@ -406,7 +416,8 @@ __global__ void __launch_bounds__(block)
     const Rows<T> grad = rows_of<T>(a.grad, n, h, a.queries), result = rows_of<T>(a.result, n, h, a.queries);
     C sum = C(0);
     for (int64_t j = lane; j < a.columns; j += warp)
-      sum += loaded<T>(grad.data[at * grad.row + j * grad.column]) * loaded<T>(result.data[at * result.row + j * result.column]);
+      sum += loaded<T>(grad.data[at * grad.row + j * grad.column]) *
+             loaded<T>(result.data[at * result.row + j * result.column]);
     for (int offset = warp / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
     if (lane == 0) row_dots[row] = sum;
   }
@@ -437,7 +448,8 @@ __device__ void recompute_weights(const Attention& a, bool score_grads, int64_t 
     const int row = y + i * side;
     const C row_dot = q0 + row < a.queries ? static_cast<const C*>(a.row_dots)[first + row] : C(0);
 #pragma unroll
-    for (int j = 0; j < each; ++j) scores[row * (n_tile + 1) + x + j * side] *= (made[i][j] - row_dot) * static_cast<C>(a.scale);
+    for (int j = 0; j < each; ++j)
+      scores[row * (n_tile + 1) + x + j * side] *= (made[i][j] - row_dot) * static_cast<C>(a.scale);
   }
 }
 
@@ -558,7 +570,8 @@ void scaled_dot_product_attention_backward(Call& call) {
   a.row_dots = row_dots.data();
   dispatch<FloatTypes>(query.dtype, [&]<typename T>() {
     if (rows != 0)
-      launch(call, row_dots_kernel<T>, grid_for(call, rows * 32, block), block, 0, row_dots.as<compute_t<T>>(), rows, a);
+      launch(call, row_dots_kernel<T>, grid_for(call, rows * 32, block), block, 0, row_dots.as<compute_t<T>>(), rows,
+             a);
   });
   for (const Result which : {Result::Query, Result::Key, Result::Value}) {
     const cb_tensor& out = call.output(static_cast<int>(which) - 1);
@@ -568,8 +581,8 @@ void scaled_dot_product_attention_backward(Call& call) {
       a.key_tiles = divide_up(a.keys, tile_rows<compute_t<T>>);
       a.chunks = divide_up(out.sizes[3], Width);
       a.tasks = out.sizes[0] * out.sizes[1] * divide_up(out.sizes[2], tile_rows<compute_t<T>>) * a.chunks;
-      launch(call, backward_kernel<T, Width>, static_cast<unsigned>(std::min(a.tasks, most_blocks)), block, 0, a, Heads(out),
-             which);
+      launch(call, backward_kernel<T, Width>, static_cast<unsigned>(std::min(a.tasks, most_blocks)), block, 0, a,
+             Heads(out), which);
     });
   }
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "candelabra/arguments/convolution.hpp"
-#include "vendor/cudnn/cudnn_convolution.hpp"
 #include "drivers/elementwise.cuh"
 #include "drivers/move.hpp"
+#include "vendor/cudnn/cudnn_convolution.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -22,7 +22,8 @@ using Dims = std::array<int64_t, 5>;
 
 ConvolutionTensor five_dims(const cb_tensor& t) {
   if (t.ndim > 5)
-    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d", static_cast<int>(t.ndim) - 2);
+    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d",
+                  static_cast<int>(t.ndim) - 2);
   ConvolutionTensor result{t.data, {}, {}};
   result.sizes.fill(1);
   const int missing = 5 - t.ndim;
@@ -243,9 +244,11 @@ bool run_complex_cudnn(const Call& call, const Convolution& c, const cb_tensor* 
   const bool forward = c.kind == ConvolutionKind::Forward, to_input = c.kind == ConvolutionKind::InputGradient;
   const bool to_weight = c.kind == ConvolutionKind::WeightGradient;
   const Parts parts = to_input ? Parts::ConjugateMatrix : Parts::Matrix;
-  const RealTensor input = to_input ? real_tensor<R>(call, c.input, Parts::Channels) : split<R>(call, c.input, Parts::Channels);
+  const RealTensor input =
+      to_input ? real_tensor<R>(call, c.input, Parts::Channels) : split<R>(call, c.input, Parts::Channels);
   const RealTensor weight = to_weight ? real_tensor<R>(call, c.weight, parts) : split<R>(call, c.weight, parts);
-  const RealTensor output = forward ? real_tensor<R>(call, c.output, Parts::Channels) : split<R>(call, c.output, Parts::Channels);
+  const RealTensor output =
+      forward ? real_tensor<R>(call, c.output, Parts::Channels) : split<R>(call, c.output, Parts::Channels);
   Convolution real = c;
   real.dtype = sizeof(R) == 4 ? CB_FLOAT32 : CB_FLOAT64;
   real.input = input.tensor;
@@ -337,14 +340,16 @@ __device__ int64_t output_offset(const Direct& p, const Position& pixel, const P
 
 // Sums of integers wrap.
 template <typename T>
-using Sum = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, compute_t<T>>;
+using Sum =
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, compute_t<T>>;
 
 template <typename T>
 __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ Direct p) {
   using S = Sum<T>;
   constexpr int rows_each = rows_of_tile / side, columns_each = columns_of_tile / side;
   __shared__ alignas(16) unsigned char memory[sizeof(S) * steps_of_tile * (rows_of_tile + columns_of_tile + 2)];
-  auto* left = reinterpret_cast<S*>(memory);                // [step][row], padded by one against bank conflicts
+  // [step][row], padded by one against bank conflicts
+  auto* left = reinterpret_cast<S*>(memory);
   auto* right = left + steps_of_tile * (rows_of_tile + 1);  // [step][column]
   const bool forward = p.kind == ConvolutionKind::Forward, to_input = p.kind == ConvolutionKind::InputGradient;
   const bool to_weight = p.kind == ConvolutionKind::WeightGradient;
@@ -384,11 +389,14 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
         const int64_t column = first_column + y + j * side;
         if (inside && column < p.columns) {
           if (to_weight)
-            value = static_cast<S>(output[offset_of(p.output_strides, at.outer, group * p.group_outputs + column, at.at)]);
+            value =
+                static_cast<S>(output[offset_of(p.output_strides, at.outer, group * p.group_outputs + column, at.at)]);
           else if (to_input)
-            value = static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + at.outer, column, at.at)]);
+            value =
+                static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + at.outer, column, at.at)]);
           else
-            value = static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + column, at.outer, at.at)]);
+            value =
+                static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + column, at.outer, at.at)]);
         }
         right[x * (columns_of_tile + 1) + y + j * side] = value;
       }
@@ -417,7 +425,8 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
         const int64_t column = first_column + y + j * side;
         if (column >= p.columns) continue;
         S value = sums[i][j];
-        if (p.bias) value += static_cast<S>(static_cast<const T*>(p.bias)[(group * p.group_outputs + column) * p.bias_stride]);
+        if (p.bias)
+          value += static_cast<S>(static_cast<const T*>(p.bias)[(group * p.group_outputs + column) * p.bias_stride]);
         int64_t to;
         if (to_weight)
           to = offset_of(p.weight_strides, group * p.group_outputs + column, at.outer, at.at);
@@ -513,8 +522,8 @@ void convolution(Call& call) {
       cb_tensor spread = out;
       spread.data = bias->data;
       spread.strides = strides.data();
-      return dispatch<FloatTypes>(out.dtype,
-                                  [&]<typename T>() { map<Types<T>, Types<T, T>>(call, Plus{}, {&out}, {&out, &spread}); });
+      return dispatch<FloatTypes>(
+          out.dtype, [&]<typename T>() { map<Types<T>, Types<T, T>>(call, Plus{}, {&out}, {&out, &spread}); });
     }
     const bool packed = !bias || bias->numel == 1 || bias->strides[0] == 1;
     if (packed && out.dtype == CB_COMPLEX64 && run_complex_cudnn<float>(call, c, bias)) return;
@@ -537,14 +546,16 @@ void convolution_backward_input(Call& call) {
   const arguments::ConvolutionBackwardInput args(call);
   const cb_tensor& out = call.output();
   if (out.numel == 0) return;
-  run_gradient(call, describe(ConvolutionKind::InputGradient, args, out, *args.weight, *args.grad, out.dtype), args.groups);
+  run_gradient(call, describe(ConvolutionKind::InputGradient, args, out, *args.weight, *args.grad, out.dtype),
+               args.groups);
 }
 
 void convolution_backward_weight(Call& call) {
   const arguments::ConvolutionBackwardWeight args(call);
   const cb_tensor& out = call.output();
   if (out.numel == 0) return;
-  run_gradient(call, describe(ConvolutionKind::WeightGradient, args, *args.input, out, *args.grad, out.dtype), args.groups);
+  run_gradient(call, describe(ConvolutionKind::WeightGradient, args, *args.input, out, *args.grad, out.dtype),
+               args.groups);
 }
 
 }  // namespace

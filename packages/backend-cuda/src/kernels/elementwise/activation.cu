@@ -39,7 +39,8 @@ void gelu(Call& call) {
   unary<Heavy<Gelu>, FloatTypes>(call);
 }
 void gelu_backward(Call& call) {
-  if (approximate_by_tanh(arguments::GeluBackward(call).approximate)) return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
+  if (approximate_by_tanh(arguments::GeluBackward(call).approximate))
+    return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
   binary<Heavy<GeluBackward>, FloatTypes>(call);
 }
 
@@ -101,20 +102,21 @@ void register_activation(KernelTable& table) {
   table.add<binary<Heavy<MishBackward>, FloatTypes>>("mish_backward");
   table.add<unary<Heavy<LogSigmoid>, FloatTypes>>("log_sigmoid");
   table.add<binary<Heavy<LogSigmoidBackward>, FloatTypes>>("log_sigmoid_backward");
-  table.add<with_numbers<Softplus, FloatTypes, &arguments::Softplus::beta, &arguments::Softplus::threshold>>("softplus");
-  table
-      .add<with_numbers<SoftplusBackward, FloatTypes, &arguments::SoftplusBackward::beta, &arguments::SoftplusBackward::threshold>>(
-          "softplus_backward");
+  table.add<with_numbers<Softplus, FloatTypes, &arguments::Softplus::beta, &arguments::Softplus::threshold>>(
+      "softplus");
+  table.add<with_numbers<SoftplusBackward, FloatTypes, &arguments::SoftplusBackward::beta,
+                         &arguments::SoftplusBackward::threshold>>("softplus_backward");
   table.add<logit>("logit");
   table.add<elu<Elu, arguments::Elu>>("elu");
   table.add<elu<EluBackward, arguments::EluBackward>>("elu_backward");
   table.add<with_numbers<LeakyRelu, FloatTypes, &arguments::LeakyRelu::negative_slope>>("leaky_relu");
-  table.add<with_numbers<LeakyReluBackward, FloatTypes, &arguments::LeakyReluBackward::negative_slope>>("leaky_relu_backward");
+  table.add<with_numbers<LeakyReluBackward, FloatTypes, &arguments::LeakyReluBackward::negative_slope>>(
+      "leaky_relu_backward");
   table.add<binary<Prelu, FloatTypes>>("prelu");
-  table.add<with_numbers<HardTanh, FloatTypes, &arguments::Hardtanh::min_val, &arguments::Hardtanh::max_val>>("hardtanh");
-  table.add<
-      with_numbers<HardTanhBackward, FloatTypes, &arguments::HardtanhBackward::min_val, &arguments::HardtanhBackward::max_val>>(
-      "hardtanh_backward");
+  table.add<with_numbers<HardTanh, FloatTypes, &arguments::Hardtanh::min_val, &arguments::Hardtanh::max_val>>(
+      "hardtanh");
+  table.add<with_numbers<HardTanhBackward, FloatTypes, &arguments::HardtanhBackward::min_val,
+                         &arguments::HardtanhBackward::max_val>>("hardtanh_backward");
   table.add<unary<HardSwish, FloatTypes>>("hardswish");
   table.add<binary<HardSwishBackward, FloatTypes>>("hardswish_backward");
   table.add<unary<HardSigmoid, FloatTypes>>("hardsigmoid");
@@ -122,7 +124,8 @@ void register_activation(KernelTable& table) {
   table.add<with_numbers<HardShrink, FloatTypes, &arguments::Hardshrink::lambd>>("hardshrink");
   table.add<with_numbers<SoftShrink, FloatTypes, &arguments::Softshrink::lambd>>("softshrink");
   table.add<with_numbers<ShrinkBackward, FloatTypes, &arguments::ShrinkBackward::lambd>>("shrink_backward");
-  table.add<with_numbers<Threshold, FloatTypes, &arguments::Threshold::threshold, &arguments::Threshold::value>>("threshold");
+  table.add<with_numbers<Threshold, FloatTypes, &arguments::Threshold::threshold, &arguments::Threshold::value>>(
+      "threshold");
   table.add<with_numbers<ThresholdBackward, RealTypes, &arguments::ThresholdBackward::threshold>>("threshold_backward");
   table.add<binary<SigmoidBackward, FloatsAndComplex>>("sigmoid_backward");
   table.add<binary<TanhBackward, FloatsAndComplex>>("tanh_backward");

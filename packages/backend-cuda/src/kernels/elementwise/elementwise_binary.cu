@@ -40,9 +40,9 @@ void add(Call& call) {
 
 void refuse_bool(const Call& call) {
   if (call.output().dtype == CB_BOOL)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    throw failure(CB_RUNTIME_ERROR,
+                  "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                  "`logical_xor()` operator instead.");
 }
 void sub(Call& call) {
   const arguments::Sub args(call);

@@ -101,7 +101,8 @@ struct ClampMax {
 };
 void clamp(Call& call) {
   const arguments::Clamp args(call);
-  if (args.min && args.max) return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
+  if (args.min && args.max)
+    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
   if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     if (args.min)
@@ -116,7 +117,8 @@ struct Lerp {
   template <typename T>
   __device__ T operator()(T start, T end, T weight) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+      return ::cuda::std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start)
+                                                       : end - (end - start) * (T(1) - weight);
     else
       return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
   }

@@ -51,7 +51,8 @@ void to_real(Call& call) {
       return unary<Op, FloatTypes>(call);
     }
   }
-  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() { map<Types<real_t<T>>, Types<T>>(call, Op{}, {&call.output()}, {&self}); });
+  dispatch<ComplexTypes>(self.dtype,
+                         [&]<typename T>() { map<Types<real_t<T>>, Types<T>>(call, Op{}, {&call.output()}, {&self}); });
 }
 
 struct IsNan {

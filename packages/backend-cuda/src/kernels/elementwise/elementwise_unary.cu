@@ -139,7 +139,9 @@ struct NanToNum {
     T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
     return x != x ? nan : value;
   }
-  __device__::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
+  __device__::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const {
+    return {(*this)(z.real()), (*this)(z.imag())};
+  }
 };
 
 // neg of half precisions only flips the sign bit.
@@ -152,10 +154,10 @@ void neg(Call& call) {
     return map1<uint16_t>(call, FlipSignBit{});
   }
   if (call.output().dtype == CB_BOOL)
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-        "`logical_not()` operator instead.");
+    throw failure(CB_RUNTIME_ERROR,
+                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+                  "use the `~` or "
+                  "`logical_not()` operator instead.");
   unary<Neg, NumberTypes>(call);
 }
 
@@ -167,7 +169,8 @@ void relu(Call& call) {
 void round(Call& call) {
   const int64_t decimals = arguments::Round(call).decimals;
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
-    if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
+    if (decimals != 0)
+      throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
     return unary<Round, IntegersAndFloats>(call);
   }
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {

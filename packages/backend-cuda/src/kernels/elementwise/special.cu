@@ -23,7 +23,8 @@ struct Arguments {
 
 // A number in place of a tensor is stored as float, and as double for float64.
 __device__ __forceinline__ double read(const void* data, const unsigned char* number, uint32_t offset, int32_t dtype) {
-  if (dtype == CB_FLOAT64) return data ? static_cast<const double*>(data)[offset] : *reinterpret_cast<const double*>(number);
+  if (dtype == CB_FLOAT64)
+    return data ? static_cast<const double*>(data)[offset] : *reinterpret_cast<const double*>(number);
   if (!data) return static_cast<double>(*reinterpret_cast<const float*>(number));
   if (dtype == CB_FLOAT32) return static_cast<double>(static_cast<const float*>(data)[offset]);
   if (dtype == CB_FLOAT16) return static_cast<double>(loaded<Half>(static_cast<const Half*>(data)[offset]));
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(threads) function_kernel(const __grid_constant
 template <int N, void Kernel(Arguments<N>)>
 void launch_kernel(const Call& call, const void* dtype, const elementwise::Piece<N>& piece, bool) {
   Arguments<N> arguments{piece, *static_cast<const int32_t*>(dtype)};
-  launch_with(call, reinterpret_cast<const void*>(Kernel), divide_up(piece.indexer.count, threads), threads, &arguments);
+  launch_with(call, reinterpret_cast<const void*>(Kernel), divide_up(piece.indexer.count, threads), threads,
+              &arguments);
 }
 
 template <int N>

@@ -3,10 +3,10 @@
 // indices.
 #include <algorithm>
 
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/indexing.hpp"
-#include "runtime/fault_messages.hpp"
 #include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
+#include "runtime/fault_messages.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -40,8 +40,8 @@ struct Bags {
 
 // Reports invalid offsets, and sets `decreases` if they decrease anywhere.
 __global__ void __launch_bounds__(threads)
-    check_offsets(const int64_t* offsets, int64_t number, int64_t bags, int64_t count, int32_t* decreases, FaultSink not_zero,
-                  FaultSink beyond, FaultSink negative) {
+    check_offsets(const int64_t* offsets, int64_t number, int64_t bags, int64_t count, int32_t* decreases,
+                  FaultSink not_zero, FaultSink beyond, FaultSink negative) {
   for (int64_t b = first_index(); b < number; b += index_step()) {
     const int64_t at = offsets[b];
     if (b == 0 && at != 0) not_zero.report(FaultKind::Custom, at, 0, count);
@@ -98,7 +98,8 @@ template <typename T>
 __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant__ ForwardArguments<T> a) {
   using C = compute_t<T>;
   for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-    const int64_t column = block % a.across * blockDim.x + threadIdx.x, bag = block / a.across * blockDim.y + threadIdx.y;
+    const int64_t column = block % a.across * blockDim.x + threadIdx.x,
+                  bag = block / a.across * blockDim.y + threadIdx.y;
     if (bag >= a.bags.bags) continue;
     const bool there = column < a.columns;
     const int64_t first = a.bags.begin(bag), last = a.bags.begin(bag + 1);
@@ -130,9 +131,10 @@ __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant_
 
 void refuse_rows(int64_t rows, int64_t count) {
   if (rows == 0 && count > 0)
-    throw failure(CB_RUNTIME_ERROR,
-                  "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found %lld indices for a table of no rows",
-                  static_cast<long long>(count));
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found %lld indices for a table of no rows",
+        static_cast<long long>(count));
 }
 
 template <typename T>
@@ -146,19 +148,20 @@ void forward(Call& call) {
   const Bags bags{data<int64_t>(offsets), ordered.as<int64_t>(), decreases.as<int32_t>(), number, args.indices->numel};
   refuse_rows(weight.sizes[0], bags.count);
   fill_bytes(call, decreases.data(), 0, sizeof(int32_t));
-  launch(
-      call, check_offsets, grid_for(call, offsets.numel, threads), threads, 0, bags.offsets, offsets.numel, number, bags.count,
-      decreases.as<int32_t>(),
-      message_sink(call, "embedding_bag",
-                   "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-                   "{index}"),
-      message_sink(call, "embedding_bag",
-                   "offsets[-1] can not be greater than input's length({size}) but got offsets[-1] of {index}"),
-      message_sink(call, "embedding_bag", "offsets must not be negative, but got {index}"));
+  launch(call, check_offsets, grid_for(call, offsets.numel, threads), threads, 0, bags.offsets, offsets.numel, number,
+         bags.count, decreases.as<int32_t>(),
+         message_sink(call, "embedding_bag",
+                      "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
+                      "0. However, got "
+                      "{index}"),
+         message_sink(call, "embedding_bag",
+                      "offsets[-1] can not be greater than input's length({size}) but got offsets[-1] of {index}"),
+         message_sink(call, "embedding_bag", "offsets must not be negative, but got {index}"));
   launch(call, order_offsets, grid_for(call, number, threads), threads, 0, bags.offsets, number, bags.decreases,
          ordered.as<int64_t>());
   if (bags.count > 0)
-    launch(call, bag_kernel, grid_for(call, bags.count, threads), threads, 0, bags, mutable_data<int64_t>(call.output(1)));
+    launch(call, bag_kernel, grid_for(call, bags.count, threads), threads, 0, bags,
+           mutable_data<int64_t>(call.output(1)));
   if (bags.bags == 0) return;
   const int64_t columns = weight.sizes[1];
   unsigned wide = 1;
@@ -181,7 +184,8 @@ void forward(Call& call) {
                               fault_sink(call),
                               blocks,
                               across};
-  launch(call, forward_kernel<T>, dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 1 << 30))), dim3(wide, high), 0, a);
+  launch(call, forward_kernel<T>, dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 1 << 30))), dim3(wide, high), 0,
+         a);
 }
 
 // ---- the gradient
@@ -230,8 +234,8 @@ __global__ void __launch_bounds__(threads) pairs_kernel(const __grid_constant__ 
 
 // For mode max: each element of the gradient belongs to the row that held the maximum.
 __global__ void __launch_bounds__(threads)
-    max_pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* positions, const int64_t* sizes, int64_t first,
-                     int64_t columns, int64_t rows, uint32_t count, FaultSink sink) {
+    max_pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* positions, const int64_t* sizes,
+                     int64_t first, int64_t columns, int64_t rows, uint32_t count, FaultSink sink) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= count) return;
   const int64_t at = first + i, bag = at / columns, column = at - bag * columns;
@@ -255,8 +259,8 @@ void backward_of_max(const Call& call, const arguments::EmbeddingBagBackward& ar
     const int64_t count = std::min(most_pairs, grad.numel - first);
     const Additions additions(call, count, rows * columns);
     launch(call, max_pairs_kernel, blocks_of(count), threads, 0, additions.keys(), additions.to(), additions.from(),
-           data<int64_t>(*args.max_indices), data<int64_t>(*args.bag_size), first, columns, rows, static_cast<uint32_t>(count),
-           sink);
+           data<int64_t>(*args.max_indices), data<int64_t>(*args.bag_size), first, columns, rows,
+           static_cast<uint32_t>(count), sink);
     additions.run(out, grad.data, element, no_factor());
   }
 }
@@ -286,8 +290,8 @@ void backward(Call& call) {
   const int64_t* indices = data<int64_t>(*args.indices);
   if (by_frequency) {
     fill_bytes(call, frequencies.data(), 0, frequency_bytes);
-    launch(call, frequency_kernel, blocks_of(count), threads, 0, frequencies.as<uint32_t>(), indices, static_cast<uint32_t>(count),
-           rows);
+    launch(call, frequency_kernel, blocks_of(count), threads, 0, frequencies.as<uint32_t>(), indices,
+           static_cast<uint32_t>(count), rows);
   }
   const Additions additions(call, count, rows);
   const PairArguments<T> a{additions.keys(),

@@ -1,8 +1,8 @@
 // gather, scatter, scatter_add: one index for each element.
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/indexing.hpp"
 #include "drivers/element_offsets.hpp"
 #include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -31,7 +31,8 @@ void gather(Call& call) {
   const Along along(call, self, args.dim);
   const Seen from(self, index, args.dim);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    for_each_piece(geometry<3>({&out, &index, &from.tensor}), [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
+    for_each_piece(geometry<3>({&out, &index, &from.tensor}), [&](const Geometry<3>& piece,
+                                                                  const std::array<int64_t, 3>& offsets) {
       launch(call, gather_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
              data<U>(self) + offsets[2], data<int64_t>(index) + offsets[1], from.step, along, Indexer<3>(piece));
     });
@@ -54,9 +55,9 @@ __global__ void __launch_bounds__(threads)
 // Where `winners` and `source` are null, every element written is `value`.
 template <typename U>
 __global__ void __launch_bounds__(threads)
-    scatter_kernel(U* out, int64_t step, const U* source, const __grid_constant__ ElementBits value, const uint32_t* winners,
-                   int64_t winner_step, const int64_t* numbers, const __grid_constant__ Along along,
-                   const __grid_constant__ Indexer<4> indexer) {
+    scatter_kernel(U* out, int64_t step, const U* source, const __grid_constant__ ElementBits value,
+                   const uint32_t* winners, int64_t winner_step, const int64_t* numbers,
+                   const __grid_constant__ Along along, const __grid_constant__ Indexer<4> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[4];
@@ -89,18 +90,21 @@ void scatter(Call& call) {
   const size_t bytes = is_scalar ? 0 : static_cast<size_t>(out.numel) * sizeof(uint32_t);
   const Workspace winners(call, bytes);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    for_each_piece(geometry<4>({&index, &to.tensor, &from, &winner.tensor}), [&](const Geometry<4>& piece,
-                                                                                 const std::array<int64_t, 4>& offsets) {
-      const Indexer<4> indexer(piece);
-      const int64_t* numbers = data<int64_t>(index) + offsets[0];
-      uint32_t* piece_winners = is_scalar ? nullptr : winners.as<uint32_t>() + offsets[3];
-      if (piece_winners) {
-        fill_bytes(call, winners.data(), 0, bytes);
-        launch(call, claim_kernel, blocks_of(piece.numel), threads, 0, piece_winners, numbers, winner.step, along, indexer);
-      }
-      launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[1], to.step,
-             is_scalar ? nullptr : data<U>(source) + offsets[2], value, piece_winners, winner.step, numbers, along, indexer);
-    });
+    for_each_piece(geometry<4>({&index, &to.tensor, &from, &winner.tensor}),
+                   [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
+                     const Indexer<4> indexer(piece);
+                     const int64_t* numbers = data<int64_t>(index) + offsets[0];
+                     uint32_t* piece_winners = is_scalar ? nullptr : winners.as<uint32_t>() + offsets[3];
+                     if (piece_winners) {
+                       fill_bytes(call, winners.data(), 0, bytes);
+                       launch(call, claim_kernel, blocks_of(piece.numel), threads, 0, piece_winners, numbers,
+                              winner.step, along, indexer);
+                     }
+                     launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0,
+                            static_cast<U*>(out.data) + offsets[1], to.step,
+                            is_scalar ? nullptr : data<U>(source) + offsets[2], value, piece_winners, winner.step,
+                            numbers, along, indexer);
+                   });
   });
 }
 

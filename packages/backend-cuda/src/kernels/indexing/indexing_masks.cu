@@ -158,8 +158,9 @@ class Selection {
   template <typename Write>
   void write(const Write& write) const {
     each([&]<typename U>(const Part& part, int64_t block) {
-      launch(call_, write_kernel<U, Write>, static_cast<unsigned>(part.blocks), threads, 0, before_.as<int64_t>() + block,
-             data<U>(elements_) + part.offsets[0], bits_.as<U>(), part.first, part.offsets[1], write, Indexer<2>(part.piece));
+      launch(call_, write_kernel<U, Write>, static_cast<unsigned>(part.blocks), threads, 0,
+             before_.as<int64_t>() + block, data<U>(elements_) + part.offsets[0], bits_.as<U>(), part.first,
+             part.offsets[1], write, Indexer<2>(part.piece));
     });
   }
   // The same for a mask, whose elements are bytes.
@@ -167,8 +168,9 @@ class Selection {
   void write_of_mask(const Write& write) const {
     int64_t block = 0;
     for (const Part& part : parts_) {
-      launch(call_, write_kernel<uint8_t, Write>, static_cast<unsigned>(part.blocks), threads, 0, before_.as<int64_t>() + block,
-             data<uint8_t>(elements_) + part.offsets[0], uint8_t{0xff}, part.first, part.offsets[1], write, Indexer<2>(part.piece));
+      launch(call_, write_kernel<uint8_t, Write>, static_cast<unsigned>(part.blocks), threads, 0,
+             before_.as<int64_t>() + block, data<uint8_t>(elements_) + part.offsets[0], uint8_t{0xff}, part.first,
+             part.offsets[1], write, Indexer<2>(part.piece));
       block += part.blocks;
     }
   }
@@ -230,8 +232,9 @@ void masked_select(Call& call) {
   const auto count = read_back<int64_t>(call, selection.total());
   const cb_tensor& out = call.allocate_output(0, std::span(&count, 1));
   if (count == 0) return;
-  dispatch_size(itemsize(self.dtype),
-                [&]<typename U>() { selection.write_of_mask(WriteValue<U>{static_cast<U*>(out.data), data<U>(self)}); });
+  dispatch_size(itemsize(self.dtype), [&]<typename U>() {
+    selection.write_of_mask(WriteValue<U>{static_cast<U*>(out.data), data<U>(self)});
+  });
 }
 
 template <typename U>

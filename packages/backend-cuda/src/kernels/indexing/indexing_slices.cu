@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/indexing.hpp"
 #include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -66,7 +66,8 @@ struct Indexed {
     }
     index_dim = adjacent && first >= 0 ? first : 0;
   }
-  Indexed(const cb_tensor& of, int64_t dim, const cb_tensor& index, bool from_the_end) : tensor(of), wraps(from_the_end) {
+  Indexed(const cb_tensor& of, int64_t dim, const cb_tensor& index, bool from_the_end)
+      : tensor(of), wraps(from_the_end) {
     add(static_cast<int>(dim), &index);
     index_dim = static_cast<int>(dim);
   }
@@ -142,14 +143,16 @@ __global__ void __launch_bounds__(threads)
   const int64_t kept = checks.sink.checked(number, checks.dim, checks.size, checks.wraps);
   const bool there = (kept == number || (checks.wraps && kept == number + checks.size)) && number != skipped;
   const uint64_t before = begins ? 0 : keys[j];
-  keys[j] = there && before != slices ? before * static_cast<uint64_t>(checks.size) + static_cast<uint64_t>(kept) : slices;
+  keys[j] =
+      there && before != slices ? before * static_cast<uint64_t>(checks.size) + static_cast<uint64_t>(kept) : slices;
   to[j] = (begins ? 0 : to[j]) + kept * step;
   if (from) from[j] = from_first + at[1];
 }
 
 // Finds the numbers and offsets of the slices of all indices. `from` gets the offsets of the slices
 // of `dense`; both may be null.
-void find_slices(const Call& call, const Indexed& indexed, uint64_t* keys, int64_t* to, int64_t* from, const cb_tensor* dense) {
+void find_slices(const Call& call, const Indexed& indexed, uint64_t* keys, int64_t* to, int64_t* from,
+                 const cb_tensor* dense) {
   const View dense_slices(dense ? *dense : *indexed.shape, dense ? indexed.index_dim : 0, indexed.shape->ndim);
   bool begins = true;
   // The number of a skipped slice stays as it is in later dimensions: no partial number reaches
@@ -162,8 +165,8 @@ void find_slices(const Call& call, const Indexed& indexed, uint64_t* keys, int64
     for_each_piece(
         geometry<2>({index, &dense_slices.tensor}, Order::RowMajor),
         [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
-          launch(call, find_slices_kernel, blocks_of(piece.numel), threads, 0, keys, to, from, first, offsets[1], begins,
-                 data<int64_t>(*index) + offsets[0], indexed.tensor.strides[d], indexed.skipped,
+          launch(call, find_slices_kernel, blocks_of(piece.numel), threads, 0, keys, to, from, first, offsets[1],
+                 begins, data<int64_t>(*index) + offsets[0], indexed.tensor.strides[d], indexed.skipped,
                  static_cast<uint64_t>(indexed.slices), checks, Indexer<2>(piece));
           first += piece.numel;
         },
@@ -198,11 +201,11 @@ void gather_slices(const Call& call, const Indexed& indexed, const cb_tensor& ou
   indexed.append_dense(self, out);
   indexed.append_dense_index(rows, out, index);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    for_each_piece(geometry<3>({&out, &rows.tensor, &self.tensor}),
-                   [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
-                     launch(call, gather_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
-                            data<U>(indexed.tensor) + offsets[2], numbers + offsets[1], step, checks, Indexer<3>(piece));
-                   });
+    for_each_piece(geometry<3>({&out, &rows.tensor, &self.tensor}), [&](const Geometry<3>& piece,
+                                                                        const std::array<int64_t, 3>& offsets) {
+      launch(call, gather_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
+             data<U>(indexed.tensor) + offsets[2], numbers + offsets[1], step, checks, Indexer<3>(piece));
+    });
   });
 }
 
@@ -216,7 +219,8 @@ void check_number(int64_t n) {
 
 // If several indices select the same slice, the last is written: `winners` gets the largest index
 // number.
-__global__ void __launch_bounds__(threads) claim_kernel(uint32_t* winners, const uint64_t* keys, uint64_t slices, uint32_t count) {
+__global__ void __launch_bounds__(threads)
+    claim_kernel(uint32_t* winners, const uint64_t* keys, uint64_t slices, uint32_t count) {
   const uint32_t j = blockIdx.x * threads + threadIdx.x;
   if (j < count && keys[j] != slices) atomicMax(winners + keys[j], j + 1);
 }
@@ -239,7 +243,8 @@ __global__ void __launch_bounds__(threads)
   indexer.at(i, at);
   const int64_t j = first + at[1];
   const uint64_t key = destinations.keys[j];
-  if (key == destinations.slices || (destinations.winners && destinations.winners[key] != static_cast<uint32_t>(j + 1))) return;
+  if (key == destinations.slices || (destinations.winners && destinations.winners[key] != static_cast<uint32_t>(j + 1)))
+    return;
   out[destinations.to[j] + at[0]] = source ? source[at[2]] : value.as<U>();
 }
 
@@ -257,21 +262,22 @@ void scatter_slices(const Call& call, const Indexed& indexed, const cb_tensor& d
   if (dense.numel == 0) return;
   if (!value) {
     fill_bytes(call, winners.data(), 0, winner_bytes);
-    launch(call, claim_kernel, blocks_of(n), threads, 0, winners.as<uint32_t>(), keys, static_cast<uint64_t>(indexed.slices),
-           static_cast<uint32_t>(n));
+    launch(call, claim_kernel, blocks_of(n), threads, 0, winners.as<uint32_t>(), keys,
+           static_cast<uint64_t>(indexed.slices), static_cast<uint32_t>(n));
   }
-  const Destinations destinations{keys, to, value ? nullptr : winners.as<uint32_t>(), static_cast<uint64_t>(indexed.slices)};
+  const Destinations destinations{keys, to, value ? nullptr : winners.as<uint32_t>(),
+                                  static_cast<uint64_t>(indexed.slices)};
   View self(indexed.tensor, 0, 0), rows(*indexed.shape, 0, 0);
   indexed.append_dense(self, dense);
   indexed.append_dense_index(rows, dense, nullptr);
   const cb_tensor& read = value ? self.tensor : dense;
   dispatch_size(itemsize(indexed.tensor.dtype), [&]<typename U>() {
-    for_each_piece(geometry<3>({&self.tensor, &rows.tensor, &read}),
-                   [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
-                     launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0,
-                            static_cast<U*>(indexed.tensor.data) + offsets[0], value ? nullptr : data<U>(dense) + offsets[2],
-                            value ? *value : ElementBits{}, offsets[1], destinations, Indexer<3>(piece));
-                   });
+    for_each_piece(geometry<3>({&self.tensor, &rows.tensor, &read}), [&](const Geometry<3>& piece,
+                                                                         const std::array<int64_t, 3>& offsets) {
+      launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0,
+             static_cast<U*>(indexed.tensor.data) + offsets[0], value ? nullptr : data<U>(dense) + offsets[2],
+             value ? *value : ElementBits{}, offsets[1], destinations, Indexer<3>(piece));
+    });
   });
 }
 

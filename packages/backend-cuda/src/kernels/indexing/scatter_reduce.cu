@@ -1,9 +1,9 @@
 // scatter_reduce: elements with the same destination are combined in the order of the index. Half
 // precisions are combined in float32 and rounded once.
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/indexing.hpp"
 #include "drivers/element_offsets.hpp"
 #include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -24,7 +24,8 @@ void scatter_reduce(Call& call) {
   const bool extremum = combination.kind == Combination::Largest || combination.kind == Combination::Smallest;
   if (extremum && is_complex_dtype(out.dtype)) throw not_implemented();
   if (index.numel > int64_t{0x7fffffff})
-    throw failure(CB_RUNTIME_ERROR, "%lld indices are more than one call can take on CUDA (2147483647): reduce in parts",
+    throw failure(CB_RUNTIME_ERROR,
+                  "%lld indices are more than one call can take on CUDA (2147483647): reduce in parts",
                   static_cast<long long>(index.numel));
   initialize_from(call, out, self);
   if (index.numel == 0) return;

@@ -20,8 +20,10 @@ Norm norm_of(double p) {
   return p == std::numeric_limits<double>::infinity() ? Norm::Largest : Norm::General;
 }
 
-constexpr int side = 64, depth = 16, each = 4, threads = 256;  // a thread computes `each` rows and columns of a tile
-constexpr int terms_per_sum = 128;                             // summed before they are added to the total
+// A thread computes `each` rows and columns of a tile
+constexpr int side = 64, depth = 16, each = 4, threads = 256;
+// Summed before they are added to the total
+constexpr int terms_per_sum = 128;
 
 template <typename T>
 struct DistanceArguments {
@@ -48,8 +50,8 @@ __device__ __forceinline__ void accumulate(C& sum, C d, C p) {
 }
 
 template <typename C, Norm Kind>
-__device__ void accumulate_tile(C (&sums)[each][each], const C (&rows)[depth][side + 1], const C (&columns)[depth][side + 1],
-                                int count, C p) {
+__device__ void accumulate_tile(C (&sums)[each][each], const C (&rows)[depth][side + 1],
+                                const C (&columns)[depth][side + 1], int count, C p) {
   const int i = static_cast<int>(threadIdx.x) / (side / each), j = static_cast<int>(threadIdx.x) % (side / each);
   for (int m = 0; m < count; ++m) {
     C a[each], b[each];
@@ -152,12 +154,14 @@ void run_distances(const Call& call, const cb_tensor& x1, const cb_tensor& x2, d
 void cdist_forward(Call& call) {
   if (call.output().numel == 0) return;
   const arguments::CdistForward args(call);
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { run_distances<T>(call, *args.x1, *args.x2, args.p, false); });
+  dispatch<FloatTypes>(call.output().dtype,
+                       [&]<typename T>() { run_distances<T>(call, *args.x1, *args.x2, args.p, false); });
 }
 void pdist_forward(Call& call) {
   if (call.output().numel == 0) return;
   const arguments::PdistForward args(call);
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { run_distances<T>(call, *args.self, *args.self, args.p, true); });
+  dispatch<FloatTypes>(call.output().dtype,
+                       [&]<typename T>() { run_distances<T>(call, *args.self, *args.self, args.p, true); });
 }
 
 // ---- the gradient: for each term of a row, the sum over all rows of the other matrix
@@ -181,8 +185,10 @@ template <typename T>
 __global__ void __launch_bounds__(gradient_threads) gradient_kernel(const __grid_constant__ GradientArguments<T> a) {
   using C = compute_t<T>;
   __shared__ C scales[most_pairs], distances[most_pairs];
-  const int block_rows = static_cast<int>(blockDim.y) * rows_each, rank = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.part, end = begin + a.part < a.others ? begin + a.part : a.others;
+  const int block_rows = static_cast<int>(blockDim.y) * rows_each,
+            rank = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.part,
+                end = begin + a.part < a.others ? begin + a.part : a.others;
   for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
     const int64_t term = block % a.columns * blockDim.x + threadIdx.x, row0 = block / a.columns * block_rows;
     const bool there = term < a.terms;
@@ -290,7 +296,8 @@ void backward(Call& call) {
                                static_cast<C>(p),
                                norm_of(p),
                                static_cast<int>(std::min<int64_t>(largest_batch, most_pairs / block_rows))};
-  launch(call, gradient_kernel<T>, dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 1 << 30)), static_cast<unsigned>(parts)),
+  launch(call, gradient_kernel<T>,
+         dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 1 << 30)), static_cast<unsigned>(parts)),
          dim3(wide, high), 0, a);
   if (parts > 1)
     launch(call, parts_kernel<T>, grid_for(call, out.numel, threads), threads, 0, data<Element>(out),

@@ -1,9 +1,9 @@
 // Factorizations of batches of matrices by cuSOLVER and cuBLAS: Cholesky, LU, LDL, QR.
 #include "candelabra/arguments/factorization.hpp"
-#include "vendor/cublas/cublas_dense.hpp"
-#include "vendor/cusolver/cusolver.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
 #include "drivers/move.hpp"
+#include "vendor/cublas/cublas_dense.hpp"
+#include "vendor/cusolver/cusolver.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -91,7 +91,8 @@ void factor_qr_any(const Call& call, const Matrices& a, void* scales) {
 }
 
 // Sets q to the first columns of the product of the `count` Householder reflections in `from`.
-void product_of_reflections(const Call& call, const Matrices& q, const Matrices& from, const void* scales, int64_t count) {
+void product_of_reflections(const Call& call, const Matrices& q, const Matrices& from, const void* scales,
+                            int64_t count) {
   if (q.empty()) return;
   if (count == 0) return set_identity(call, q);
   if (suits_batched(q.batches, q.rows)) {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "candelabra/arguments/fft.hpp"
-#include "vendor/cufft/cufft.hpp"
 #include "drivers/elementwise.cuh"
 #include "drivers/move.hpp"
+#include "vendor/cufft/cufft.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -171,7 +171,8 @@ void real_to_complex(Call& call) {
 // Clears the imaginary parts that the spectrum of a real signal cannot have: that of the first
 // coefficient and, for an even length, that of the last.
 template <typename C>
-__global__ void __launch_bounds__(elementwise::threads) drop_imaginary(C* spectra, int64_t count, int64_t length, bool last_too) {
+__global__ void __launch_bounds__(elementwise::threads)
+    drop_imaginary(C* spectra, int64_t count, int64_t length, bool last_too) {
   for (int64_t i = first_index(); i < count; i += index_step()) {
     C* spectrum = spectra + i * length;
     spectrum[0] = C(spectrum[0].real(), 0);
@@ -205,8 +206,8 @@ void complex_to_real_of(const Call& call) {
   const Reordered dense(source.tensor, order_of_input, packed.data());
   move_elements(call, dense.tensor, source.tensor);
   const int64_t count = output.numel / n;
-  launch(call, drop_imaginary<C>, grid_for(call, count, elementwise::threads), elementwise::threads, 0, packed.as<C>(), count,
-         length, n % 2 == 0);
+  launch(call, drop_imaginary<C>, grid_for(call, count, elementwise::threads), elementwise::threads, 0, packed.as<C>(),
+         count, length, n % 2 == 0);
   const bool out_fits = is_contiguous(target.tensor);
   Workspace signal;
   if (!out_fits) signal = Workspace(call, bytes_of(output));

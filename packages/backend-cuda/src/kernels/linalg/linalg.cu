@@ -8,9 +8,9 @@
 
 #include "candelabra/arguments/linalg.hpp"
 #include "candelabra/special_functions.hpp"
-#include "vendor/cublas/cublas.hpp"
 #include "drivers/elementwise.cuh"
 #include "drivers/move.hpp"
+#include "vendor/cublas/cublas.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -109,7 +109,8 @@ template <typename T>
 using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
 template <typename T>
-__global__ void __launch_bounds__(tile* tile) multiply_integers(const __grid_constant__ IntegerProduct<T> p, int64_t first_batch) {
+__global__ void __launch_bounds__(tile* tile)
+    multiply_integers(const __grid_constant__ IntegerProduct<T> p, int64_t first_batch) {
   using Wide = Wrapping<T>;
   __shared__ Wide left[tile][tile + 1], right[tile][tile + 1];
   const int64_t batch = first_batch + blockIdx.z;
@@ -137,8 +138,8 @@ __global__ void __launch_bounds__(tile* tile) multiply_integers(const __grid_con
 }
 
 template <typename T>
-void integer_product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, const cb_scalar& alpha,
-                     const cb_scalar& beta) {
+void integer_product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out,
+                     const cb_scalar& alpha, const cb_scalar& beta) {
   IntegerProduct<T> p{static_cast<const T*>(a.data),
                       static_cast<const T*>(b.data),
                       static_cast<T*>(out.data),
@@ -161,7 +162,8 @@ void integer_product(const Call& call, const Matrices& a, const Matrices& b, con
   constexpr int64_t most = 65535;
   if (divide_up(p.rows, tile) > most) {
     if (divide_up(p.columns, tile) > most)
-      throw failure(CB_RUNTIME_ERROR, "%s: matrices of this size are not multiplied on CUDA", call.raw()->operator_name);
+      throw failure(CB_RUNTIME_ERROR, "%s: matrices of this size are not multiplied on CUDA",
+                    call.raw()->operator_name);
     std::swap(p.a, p.b);
     std::swap(p.rows, p.columns);
     std::swap(p.a_step, p.b_step);
@@ -220,18 +222,19 @@ Matrices part_of(const Matrices& m, int64_t first, int64_t count, int32_t dtype)
 
 // Multiplies by cuBLASLt into a row-major result; false where it has no algorithm, as for some
 // epilogues.
-bool multiply_row_major(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading, int32_t dtype,
-                        const cb_scalar& alpha, const cb_scalar& beta, const void* bias = nullptr, Ending epilogue = Ending::none) {
+bool multiply_row_major(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading,
+                        int32_t dtype, const cb_scalar& alpha, const cb_scalar& beta, const void* bias = nullptr,
+                        Ending epilogue = Ending::none) {
   const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
-  return multiply(
-      call,
-      {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading, out.step, bias, epilogue},
-      alpha, beta);
+  return multiply(call,
+                  {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading,
+                   out.step, bias, epilogue},
+                  alpha, beta);
 }
 
 // out = alpha * a @ b + beta * out
-void product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int32_t dtype, const cb_scalar& alpha,
-             const cb_scalar& beta) {
+void product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int32_t dtype,
+             const cb_scalar& alpha, const cb_scalar& beta) {
   if (out.batches * out.rows * out.columns == 0) return;
   if (a.columns == 0) return scale(call, out, dtype, beta);
   // If the batch shares the second factor, it is one product with more rows. If it shares the first
@@ -244,8 +247,8 @@ void product(const Call& call, const Matrices& a, const Matrices& b, const Matri
   if (out.batches > 1 && a.step == 0 && stacked(transposed(b)) && stacked(transposed(out))) {
     Matrices shared_factor = a;
     shared_factor.batches = 1;
-    return product(call, shared_factor, transposed(as_stack(transposed(b))), transposed(as_stack(transposed(out))), dtype, alpha,
-                   beta);
+    return product(call, shared_factor, transposed(as_stack(transposed(b))), transposed(as_stack(transposed(out))),
+                   dtype, alpha, beta);
   }
   if (!multiplies(dtype))
     return dispatch<IntegerTypes>(dtype, [&]<typename T>() { integer_product<T>(call, a, b, out, alpha, beta); });
@@ -268,8 +271,8 @@ void product(const Call& call, const Matrices& a, const Matrices& b, const Matri
   constexpr int64_t most = 65535;
   for (int64_t first = 0; first < out.batches && out.batches > most; first += most) {
     const int64_t count = std::min(most, out.batches - first);
-    product(call, part_of(a, first, count, dtype), part_of(b, first, count, dtype), part_of(out, first, count, dtype), dtype, alpha,
-            beta);
+    product(call, part_of(a, first, count, dtype), part_of(b, first, count, dtype), part_of(out, first, count, dtype),
+            dtype, alpha, beta);
   }
   if (out.batches <= most)
     throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for these matrices (%lld x %lld by %lld x %lld)",
@@ -300,8 +303,8 @@ void mv(Call& call) {
 
 // out = epilogue(alpha * a @ b + bias), where `bias` is one row. False where cuBLASLt does not
 // support the bias or the epilogue; then nothing was written.
-bool product_with_epilogue(const Call& call, const Matrices& a, const Matrices& b, const Matrices& bias, const Matrices& out,
-                           int32_t dtype, const cb_scalar& alpha, Ending epilogue) {
+bool product_with_epilogue(const Call& call, const Matrices& a, const Matrices& b, const Matrices& bias,
+                           const Matrices& out, int32_t dtype, const cb_scalar& alpha, Ending epilogue) {
   const bool half_or_single = dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32;
   if (!half_or_single || out.batches != 1 || a.columns == 0 || out.columns <= 1) return false;
   if ((bias.row_stride != 0 && out.rows != 1) || bias.column_stride != 1 || bias.data == out.data) return false;
@@ -341,11 +344,12 @@ void addmm_activation(Call& call) {
   const bool gelu = args.use_gelu;
   if (out.numel == 0) return;
   if (is_one(*args.beta) && (!gelu || out.dtype != CB_FLOAT32) &&
-      product_with_epilogue(call, matrices(*args.mat1), matrices(*args.mat2), matrices(*args.self), matrices(out), out.dtype,
-                            *args.alpha, gelu ? Ending::bias_and_gelu : Ending::bias_and_relu))
+      product_with_epilogue(call, matrices(*args.mat1), matrices(*args.mat2), matrices(*args.self), matrices(out),
+                            out.dtype, *args.alpha, gelu ? Ending::bias_and_gelu : Ending::bias_and_relu))
     return;
   add_product(call);
-  dispatch<RealTypes>(out.dtype, [&]<typename T>() { map<Types<T>, Types<T>>(call, Heavy<Activate>{{gelu}}, {&out}, {&out}); });
+  dispatch<RealTypes>(out.dtype,
+                      [&]<typename T>() { map<Types<T>, Types<T>>(call, Heavy<Activate>{{gelu}}, {&out}, {&out}); });
 }
 
 // The row stride of the input as one matrix, if the strides of its leading dimensions allow that.

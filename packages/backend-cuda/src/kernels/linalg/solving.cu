@@ -2,11 +2,11 @@
 #include <limits>
 
 #include "candelabra/arguments/solving.hpp"
+#include "drivers/matrices/matrix_kernels.hpp"
+#include "drivers/move.hpp"
 #include "vendor/cublas/cublas.hpp"
 #include "vendor/cublas/cublas_dense.hpp"
 #include "vendor/cusolver/cusolver.hpp"
-#include "drivers/matrices/matrix_kernels.hpp"
-#include "drivers/move.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -86,8 +86,11 @@ std::optional<InPlace> readable(const cb_tensor& t) {
   const auto is_column_major = [](int64_t size, int64_t along, int64_t count, int64_t across) {
     return (along == 1 || size <= 1) && (across >= std::max<int64_t>(1, size) || count <= 1);
   };
-  const auto leading = [](int64_t size, int64_t count, int64_t across) { return count <= 1 ? std::max<int64_t>(1, size) : across; };
-  if (is_column_major(rows, row, columns, column)) return InPlace{{t.data, leading(rows, columns, column), *step}, false};
+  const auto leading = [](int64_t size, int64_t count, int64_t across) {
+    return count <= 1 ? std::max<int64_t>(1, size) : across;
+  };
+  if (is_column_major(rows, row, columns, column))
+    return InPlace{{t.data, leading(rows, columns, column), *step}, false};
   if (is_column_major(columns, column, rows, row)) return InPlace{{t.data, leading(columns, rows, row), *step}, true};
   return std::nullopt;
 }
@@ -200,9 +203,9 @@ void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const M
   const int64_t k = a.columns;
   const Workspace scales(call, static_cast<size_t>(a.batches * k * itemsize(a.dtype)));
   factor_qr_any(call, a, scales.data());
-  check_diagonal(
-      call, a,
-      "The least squares solution could not be computed because the input matrix does not have full rank (error code: {index}).");
+  check_diagonal(call, a,
+                 "The least squares solution could not be computed because the input matrix does not have full rank "
+                 "(error code: {index}).");
   fill_ranks(call, ranks, k, a.batches);
   TriangularSystem system{.dtype = a.dtype,
                           .upper = true,
@@ -223,8 +226,8 @@ void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const M
 
 // For any rank: the SVD A = U S V^H of A or A^T, whichever is tall. The first rows of x hold the
 // right-hand sides.
-void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const Matrices& x, double rcond, int64_t* ranks,
-                          void* values) {
+void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const Matrices& x, double rcond,
+                          int64_t* ranks, void* values) {
   const int64_t m = a.rows, k = a.columns;
   const OwnMatrices u(call, a.dtype, a.batches, m, k), v_adjoint(call, a.dtype, a.batches, k, k);
   const Workspace info(call, static_cast<size_t>(a.batches) * sizeof(int32_t));

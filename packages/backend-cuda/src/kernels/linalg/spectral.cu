@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "candelabra/arguments/spectral.hpp"
-#include "vendor/cusolver/cusolver.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
 #include "drivers/move.hpp"
+#include "vendor/cusolver/cusolver.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -112,7 +112,8 @@ void svd(Call& call) {
       load(call, a, input, as);
       clear_not_finite(call, a, flags.data());
       const OwnMatrices u_again(call, a.dtype, vectors ? a.batches : 0, a.rows, full ? a.rows : a.columns);
-      singular_values_qr(call, a, values.data(), vectors ? &u_again : nullptr, vectors ? &v : nullptr, info.as<int32_t>());
+      singular_values_qr(call, a, values.data(), vectors ? &u_again : nullptr, vectors ? &v : nullptr,
+                         info.as<int32_t>());
       if (vectors) {
         store(call, left, u_again, as);
         store(call, right, v, as);

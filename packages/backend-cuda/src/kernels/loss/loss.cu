@@ -3,8 +3,8 @@
 #include <array>
 
 #include "candelabra/arguments/loss.hpp"
-#include "drivers/slices.hpp"
 #include "drivers/normalize.cuh"
+#include "drivers/slices.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -106,7 +106,8 @@ void forward(Call& call) {
   const FirstOfLines first(self, 1);
   const auto g = geometry<3>({&target, &first.tensor(), each ? &out : &target});
   int64_t blocks = 0;
-  for_each_piece(g, [&](const Geometry<3>& piece, const std::array<int64_t, 3>&) { blocks += blocks_for(piece.numel); });
+  for_each_piece(g,
+                 [&](const Geometry<3>& piece, const std::array<int64_t, 3>&) { blocks += blocks_for(piece.numel); });
   const Workspace partial(call, static_cast<size_t>(std::max<int64_t>(blocks, 1)) * sizeof(Pair<double>));
   int64_t before = 0;
   for_each_piece(g, [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {

@@ -93,7 +93,8 @@ template <bool Wide, typename C>
 __device__ Exponentials<C> merged(Exponentials<C> found) {
 #pragma unroll
   for (int by = 16; by > 0; by /= 2) {
-    const C other = __shfl_down_sync(0xffffffffu, found.largest, by), sum = __shfl_down_sync(0xffffffffu, found.sum, by);
+    const C other = __shfl_down_sync(0xffffffffu, found.largest, by),
+            sum = __shfl_down_sync(0xffffffffu, found.sum, by);
     found.merge(other, sum);
   }
   if constexpr (Wide) {
@@ -185,13 +186,15 @@ __global__ void __launch_bounds__(threads) backward_kernel(const __grid_constant
     const int64_t number = a.rows.target_of(row, share.lane == 0), start = row * a.rows.classes;
     C factor = 0, largest = 0, logarithm = 0;
     if (number >= 0) {
-      factor = static_cast<C>(a.rows.weight_of(number) * scale * static_cast<double>(loaded<T>(a.grad[row * a.grad_stride])));
+      factor = static_cast<C>(a.rows.weight_of(number) * scale *
+                              static_cast<double>(loaded<T>(a.grad[row * a.grad_stride])));
       largest = a.statistics[row];
       logarithm = a.statistics[a.rows.count + row];
     }
     for (int64_t k = share.lane; k < a.rows.classes; k += Share<Wide>::lanes) {
       C here = 0;
-      if (number >= 0) here = factor * (math::exp((loaded<T>(a.rows.scores[start + k]) - largest) - logarithm) - C(k == number));
+      if (number >= 0)
+        here = factor * (math::exp((loaded<T>(a.rows.scores[start + k]) - largest) - logarithm) - C(k == number));
       a.out[start + k] = stored<T>(here);
     }
   }
@@ -217,13 +220,14 @@ void forward(const Call& call) {
   const bool each = reduction == None;
   by_width(call, scores, [&](auto wide, unsigned blocks) {
     const Workspace partial(call, blocks * sizeof(Pair<double>));
-    const Forward<T> a{
-        Rows<T>(call, scores, call.tensor(at::target), call.optional_tensor(at::weight), call.integer(at::ignore_index)),
-        each ? mutable_data<Element>(out) : nullptr, each ? out.strides[0] : 0, mutable_data<compute_t<T>>(call.output(2)),
-        partial.as<Pair<double>>()};
+    const Forward<T> a{Rows<T>(call, scores, call.tensor(at::target), call.optional_tensor(at::weight),
+                               call.integer(at::ignore_index)),
+                       each ? mutable_data<Element>(out) : nullptr, each ? out.strides[0] : 0,
+                       mutable_data<compute_t<T>>(call.output(2)), partial.as<Pair<double>>()};
     launch(call, forward_kernel<T, decltype(wide)::value>, blocks, threads, 0, a);
-    launch(call, total_kernel<T>, 1, threads, 0, static_cast<const Pair<double>*>(a.partial), static_cast<int64_t>(blocks),
-           reduction == Mean, each ? nullptr : mutable_data<Element>(out), mutable_data<Element>(call.output(1)));
+    launch(call, total_kernel<T>, 1, threads, 0, static_cast<const Pair<double>*>(a.partial),
+           static_cast<int64_t>(blocks), reduction == Mean, each ? nullptr : mutable_data<Element>(out),
+           mutable_data<Element>(call.output(1)));
   });
 }
 
@@ -235,22 +239,24 @@ void backward(const Call& call) {
   const int64_t reduction = call.integer(at::reduction);
   if (call.output(0).numel == 0) return;
   by_width(call, scores, [&](auto wide, unsigned blocks) {
-    const Backward<T> a{
-        Rows<T>(call, scores, call.tensor(at::target), call.optional_tensor(at::weight), call.integer(at::ignore_index)),
-        mutable_data<Element>(call.output(0)),
-        data<Element>(grad),
-        reduction == None ? grad.strides[0] : 0,
-        reduction == Mean ? data<Element>(call.tensor(at::total_weight)) : nullptr,
-        data<compute_t<T>>(call.tensor(at::statistics))};
+    const Backward<T> a{Rows<T>(call, scores, call.tensor(at::target), call.optional_tensor(at::weight),
+                                call.integer(at::ignore_index)),
+                        mutable_data<Element>(call.output(0)),
+                        data<Element>(grad),
+                        reduction == None ? grad.strides[0] : 0,
+                        reduction == Mean ? data<Element>(call.tensor(at::total_weight)) : nullptr,
+                        data<compute_t<T>>(call.tensor(at::statistics))};
     launch(call, backward_kernel<T, decltype(wide)::value>, blocks, threads, 0, a);
   });
 }
 
 void cross_entropy_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_forward::input).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_forward::input).dtype,
+                       [&]<typename T>() { forward<T>(call); });
 }
 void cross_entropy_backward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_backward::input).dtype, [&]<typename T>() { backward<T>(call); });
+  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_backward::input).dtype,
+                       [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ template <typename T>
 __device__ T log_sum(T a, T b, T c) {
   const T larger = a > b ? a : b, largest = larger > c ? larger : c;
   if (largest == never<T>) return a + b + c;  // NaN if one of them is NaN
-  return largest + ::cuda::std::log(::cuda::std::exp(a - largest) + ::cuda::std::exp(b - largest) + ::cuda::std::exp(c - largest));
+  return largest + ::cuda::std::log(::cuda::std::exp(a - largest) + ::cuda::std::exp(b - largest) +
+                                    ::cuda::std::exp(c - largest));
 }
 template <typename T>
 __device__ T log_sum(T a, T b) {
@@ -29,7 +30,8 @@ __device__ T log_sum(T a, T b) {
 }
 
 struct Sample {
-  int64_t start, labels, times;  // position of the first label, number of labels, length of the input
+  // Position of the first label, number of labels, length of the input
+  int64_t start, labels, times;
 };
 // Samples are passed to kernels by value, in batches.
 constexpr int sample_batch = 128;
@@ -65,7 +67,8 @@ struct Problem {
   int64_t times, width;  // of alpha: (samples, times, width)
   FaultSink sink;
 
-  Problem(const Call& call, const cb_tensor& log_probs, const cb_tensor& labels, const cb_tensor& alphas, int64_t blank_label)
+  Problem(const Call& call, const cb_tensor& log_probs, const cb_tensor& labels, const cb_tensor& alphas,
+          int64_t blank_label)
       : scores(data<T>(log_probs)),
         time_step(log_probs.strides[0]),
         sample_step(log_probs.strides[1]),
@@ -87,7 +90,9 @@ struct Problem {
     sink.report(FaultKind::TargetRange, number, 2, classes);
     return 0;
   }
-  __device__ int64_t symbol(const Sample& sample, int64_t s) const { return s % 2 ? label(sample.start + s / 2) : blank; }
+  __device__ int64_t symbol(const Sample& sample, int64_t s) const {
+    return s % 2 ? label(sample.start + s / 2) : blank;
+  }
   // Whether a path may skip the blank before the state: between labels that differ.
   __device__ bool skips(const Sample& sample, int64_t s) const {
     return s % 2 && s > 1 && targets[sample.start + s / 2] != targets[sample.start + s / 2 - 1];
@@ -102,7 +107,8 @@ int threads_of(int64_t width) {
 
 template <typename T>
 __global__ void __launch_bounds__(most_threads)
-    forward_kernel(const __grid_constant__ Problem<T> problem, const __grid_constant__ Samples samples, T* losses, T* alphas) {
+    forward_kernel(const __grid_constant__ Problem<T> problem, const __grid_constant__ Samples samples, T* losses,
+                   T* alphas) {
   const Sample& sample = samples.of[blockIdx.x];
   const int64_t n = samples.first + blockIdx.x, states = 2 * sample.labels + 1, width = problem.width;
   T* alpha = alphas + n * problem.times * width;
@@ -116,7 +122,8 @@ __global__ void __launch_bounds__(most_threads)
         if (t == 0)
           value = s < 2 ? here : never<T>;
         else
-          value = here + log_sum(before[s], s > 0 ? before[s - 1] : never<T>, problem.skips(sample, s) ? before[s - 2] : never<T>);
+          value = here + log_sum(before[s], s > 0 ? before[s - 1] : never<T>,
+                                 problem.skips(sample, s) ? before[s - 2] : never<T>);
       }
       now[s] = value;
     }
@@ -139,8 +146,8 @@ void forward(Call& call) {
   cb_tensor &losses = call.output(0), &alphas = call.output(1);
   const Problem<T> problem(call, scores, targets, alphas, args.blank);
   for_samples(targets, args.input_lengths, args.target_lengths, [&](const Samples& samples, int count) {
-    launch(call, forward_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0, problem,
-           samples, data<T>(losses), data<T>(alphas));
+    launch(call, forward_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0,
+           problem, samples, data<T>(losses), data<T>(alphas));
   });
 }
 
@@ -149,8 +156,8 @@ void forward(Call& call) {
 // the first of its kind.
 template <typename T>
 __global__ void __launch_bounds__(most_threads)
-    paths_kernel(const __grid_constant__ Problem<T> problem, const __grid_constant__ Samples samples, const T* alphas, T* paths,
-                 T* betas, int64_t* following, bool* begins) {
+    paths_kernel(const __grid_constant__ Problem<T> problem, const __grid_constant__ Samples samples, const T* alphas,
+                 T* paths, T* betas, int64_t* following, bool* begins) {
   const Sample& sample = samples.of[blockIdx.x];
   const int64_t n = samples.first + blockIdx.x, states = 2 * sample.labels + 1, width = problem.width, most = width / 2;
   for (int64_t i = threadIdx.x; i < sample.labels; i += blockDim.x) {
@@ -251,17 +258,19 @@ void backward(Call& call) {
   const int64_t all_samples = scores.sizes[1], labels = problem.width / 2 * all_samples;
   const Workspace paths(call, static_cast<size_t>(alphas.numel) * sizeof(T));
   const Workspace betas(call, static_cast<size_t>(2 * all_samples * problem.width) * sizeof(T));
-  const Workspace following(call, static_cast<size_t>(labels) * sizeof(int64_t)), begins(call, static_cast<size_t>(labels));
+  const Workspace following(call, static_cast<size_t>(labels) * sizeof(int64_t)),
+      begins(call, static_cast<size_t>(labels));
   for_samples(targets, args.input_lengths, args.target_lengths, [&](const Samples& samples, int count) {
-    launch(call, paths_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0, problem,
-           samples, data<T>(alphas), paths.as<T>(), betas.as<T>(), following.as<int64_t>(), begins.as<bool>());
+    launch(call, paths_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0,
+           problem, samples, data<T>(alphas), paths.as<T>(), betas.as<T>(), following.as<int64_t>(), begins.as<bool>());
     const int64_t rows = count * problem.times;
-    const GradientArguments<T> a{
-        problem,      data<T>(grad), data<T>(losses), paths.as<T>(), grad.strides[0],   following.as<int64_t>(), begins.as<bool>(),
-        data<T>(out), rows,          all_samples,     count,         args.zero_infinity};
+    const GradientArguments<T> a{problem,           data<T>(grad),   data<T>(losses),
+                                 paths.as<T>(),     grad.strides[0], following.as<int64_t>(),
+                                 begins.as<bool>(), data<T>(out),    rows,
+                                 all_samples,       count,           args.zero_infinity};
     const int threads = std::min(128, threads_of(std::max(problem.classes, problem.width)));
-    launch(call, gradient_kernel<T>, static_cast<unsigned>(std::min<int64_t>(rows, 1 << 30)), static_cast<unsigned>(threads), 0, a,
-           samples);
+    launch(call, gradient_kernel<T>, static_cast<unsigned>(std::min<int64_t>(rows, 1 << 30)),
+           static_cast<unsigned>(threads), 0, a, samples);
   });
 }
 

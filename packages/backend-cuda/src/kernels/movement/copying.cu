@@ -110,8 +110,9 @@ void convert_from_any(Call& call, const cb_tensor& source) {
   elementwise::check_alignment(source, static_cast<size_t>(itemsize(source.dtype)));
   for_each_piece(geometry<2>({&out, &source}), [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
     const auto* from = static_cast<const unsigned char*>(source.data) + offsets[1] * itemsize(source.dtype);
-    launch(call, convert_kernel<R>, static_cast<unsigned>(divide_up(piece.numel, elementwise::threads)), elementwise::threads, 0,
-           static_cast<memory_t<R>*>(out.data) + offsets[0], AnySource<R>{from, source.dtype}, Indexer<2>(piece));
+    launch(call, convert_kernel<R>, static_cast<unsigned>(divide_up(piece.numel, elementwise::threads)),
+           elementwise::threads, 0, static_cast<memory_t<R>*>(out.data) + offsets[0], AnySource<R>{from, source.dtype},
+           Indexer<2>(piece));
   });
 }
 
@@ -128,8 +129,8 @@ constexpr int tile = 32, tile_rows = 8;
 
 template <typename U>
 __global__ void __launch_bounds__(tile* tile_rows)
-    transpose_kernel(U* out, const U* in, int64_t rows, int64_t columns, int64_t out_stride, int64_t in_stride, int64_t out_batch,
-                     int64_t in_batch) {
+    transpose_kernel(U* out, const U* in, int64_t rows, int64_t columns, int64_t out_stride, int64_t in_stride,
+                     int64_t out_batch, int64_t in_batch) {
   // out[r * out_stride + c] = in[r + c * in_stride]
   __shared__ U elements[tile][tile + 1];
   const int64_t r0 = static_cast<int64_t>(blockIdx.y) * tile, c0 = static_cast<int64_t>(blockIdx.x) * tile;
@@ -158,17 +159,20 @@ bool transpose(const Call& call, const cb_tensor& out, const cb_tensor& source, 
   if (batches > 65535 || row_blocks > 65535) return false;
   const dim3 grid(static_cast<unsigned>(divide_up(g.sizes[0], tile)), static_cast<unsigned>(row_blocks),
                   static_cast<unsigned>(batches));
-  launch(call, transpose_kernel<U>, grid, dim3(tile, tile_rows), 0, static_cast<U*>(out.data), static_cast<const U*>(source.data),
-         g.sizes[across], g.sizes[0], g.strides[0][across], g.strides[1][0], batch ? g.strides[0][batch] : 0,
-         batch ? g.strides[1][batch] : 0);
+  launch(call, transpose_kernel<U>, grid, dim3(tile, tile_rows), 0, static_cast<U*>(out.data),
+         static_cast<const U*>(source.data), g.sizes[across], g.sizes[0], g.strides[0][across], g.strides[1][0],
+         batch ? g.strides[0][batch] : 0, batch ? g.strides[1][batch] : 0);
   return true;
 }
 
 void copy_same(Call& call, const cb_tensor& source) {
   const cb_tensor& out = call.output();
-  if (out.data == source.data && same_sizes(out, source) && std::equal(out.strides, out.strides + out.ndim, source.strides)) return;
+  if (out.data == source.data && same_sizes(out, source) &&
+      std::equal(out.strides, out.strides + out.ndim, source.strides))
+    return;
   const Geometry<2> g = geometry<2>({&out, &source});
-  if (g.contiguous()) return copy_bytes(call, out.data, source.data, static_cast<size_t>(out.numel * itemsize(out.dtype)));
+  if (g.contiguous())
+    return copy_bytes(call, out.data, source.data, static_cast<size_t>(out.numel * itemsize(out.dtype)));
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     elementwise::check_alignment(out, sizeof(U));
     elementwise::check_alignment(source, sizeof(U));
@@ -182,8 +186,8 @@ void copy_(Call& call) {
   const cb_tensor &out = call.output(), &source = *args.src;
   if (out.numel == 0) return;
   if (source.device_index != out.device_index)
-    throw failure(CB_RUNTIME_ERROR, "copy_: the kernel copies on one device; got devices %d and %d", source.device_index,
-                  out.device_index);
+    throw failure(CB_RUNTIME_ERROR, "copy_: the kernel copies on one device; got devices %d and %d",
+                  source.device_index, out.device_index);
   if (out.dtype == source.dtype) return copy_same(call, source);
   const int32_t to = out.dtype, from = source.dtype;
   if (to == CB_FLOAT32 && from == CB_FLOAT16) return convert<float, Half>(call, source);

@@ -82,7 +82,8 @@ void linspace(Call& call) {
     if constexpr (is_complex_v<T>) {
       const complex128 first(start.re, start.im), last(end.re, end.im);
       const double parts = static_cast<double>(steps > 1 ? steps - 1 : 1);
-      const complex128 each = steps > 1 ? complex128((end.re - start.re) / parts, (end.im - start.im) / parts) : complex128(0, 0);
+      const complex128 each =
+          steps > 1 ? complex128((end.re - start.re) / parts, (end.im - start.im) / parts) : complex128(0, 0);
       generate<T>(call, out, Spread<complex128>{first, last, each, steps});
     } else {
       using C = std::conditional_t<is_integer_v<T>, double, compute_t<T>>;

@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(threads) patches_kernel(U* out, const U* in, c
     const int64_t j = column * f.across.dilation - f.across.padding + x * f.across.stride.divisor;
     const bool inside = i >= 0 && i < f.down.size && j >= 0 && j < f.across.size;
     const U* from = in + i * f.across.size + j;
-    for (int64_t p = blockIdx.y; p < f.planes; p += gridDim.y) out[p * f.spots.count + e] = inside ? from[p * f.plane] : U{};
+    for (int64_t p = blockIdx.y; p < f.planes; p += gridDim.y)
+      out[p * f.spots.count + e] = inside ? from[p * f.plane] : U{};
   }
 }
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "candelabra/arguments/joining.hpp"
-#include "runtime/launch.hpp"
 #include "drivers/move.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -63,8 +63,9 @@ void flip(Call& call) {
 // Element i of a piece is element first + i of the tensor, in row-major order. The columns up to
 // the diagonal (Lower), or from the diagonal on, are kept.
 template <typename U, bool Lower>
-__global__ void __launch_bounds__(threads) triangle_kernel(U* out, const U* in, int64_t first, int64_t rows, int64_t columns,
-                                                           int64_t diagonal, const __grid_constant__ Indexer<2> indexer) {
+__global__ void __launch_bounds__(threads)
+    triangle_kernel(U* out, const U* in, int64_t first, int64_t rows, int64_t columns, int64_t diagonal,
+                    const __grid_constant__ Indexer<2> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[2];
@@ -88,8 +89,8 @@ void triangle(Call& call) {
         geometry<2>({&out, &in}, Order::RowMajor),
         [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
           launch(call, triangle_kernel<U, Lower>, static_cast<unsigned>(divide_up(piece.numel, threads)), threads, 0,
-                 static_cast<U*>(out.data) + offsets[0], static_cast<const U*>(in.data) + offsets[1], first, rows, columns,
-                 diagonal, Indexer<2>(piece));
+                 static_cast<U*>(out.data) + offsets[0], static_cast<const U*>(in.data) + offsets[1], first, rows,
+                 columns, diagonal, Indexer<2>(piece));
           first += piece.numel;
         },
         Pieces::InOrder);

@@ -1,11 +1,12 @@
-// _constant_pad_nd: pads dimensions with a number. _reflection_replication_pad and _reflection_replication_pad_backward: reflection,
-// replication and circular padding of the last dimensions.
+// _constant_pad_nd: pads dimensions with a number. _reflection_replication_pad and
+// _reflection_replication_pad_backward: reflection, replication and circular padding of the last
+// dimensions.
 #include <algorithm>
 #include <string_view>
 
 #include "candelabra/arguments/resampling.hpp"
-#include "drivers/move.hpp"
 #include "drivers/image_offsets.hpp"
+#include "drivers/move.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 constexpr int threads = 256;
 
 template <typename U>
-__global__ void __launch_bounds__(threads) fill_kernel(U* out, const __grid_constant__ ElementBits value, int64_t count) {
+__global__ void __launch_bounds__(threads)
+    fill_kernel(U* out, const __grid_constant__ ElementBits value, int64_t count) {
   for (int64_t i = first_index(); i < count; i += index_step()) out[i] = value.as<U>();
 }
 
@@ -39,7 +41,8 @@ void constant_pad_nd(Call& call) {
   if (read.numel != out.numel) {
     const ElementBits value = bits_of_scalar(*args.value, out.dtype);
     dispatch_size(bytes, [&]<typename U>() {
-      launch(call, fill_kernel<U>, grid_for(call, out.numel, threads), threads, 0, static_cast<U*>(out.data), value, out.numel);
+      launch(call, fill_kernel<U>, grid_for(call, out.numel, threads), threads, 0, static_cast<U*>(out.data), value,
+             out.numel);
     });
   }
   if (read.numel == 0) return;
@@ -58,7 +61,9 @@ enum class Edge : int32_t { reflect, replicate, circular };
 // apart, or with step 0 up to three listed ones.
 struct Copies {
   int64_t count, first, step, second, third;
-  __device__ int64_t operator[](int64_t k) const { return step ? first + k * step : k == 0 ? first : k == 1 ? second : third; }
+  __device__ int64_t operator[](int64_t k) const {
+    return step ? first + k * step : k == 0 ? first : k == 1 ? second : third;
+  }
 };
 
 struct EdgeAxis {
@@ -108,7 +113,8 @@ struct Edges {
   Edge edge;
   Spots spots;
 
-  Edges(const cb_tensor& small_one, const cb_tensor& large_one, std::span<const int64_t> amounts, std::string_view mode) {
+  Edges(const cb_tensor& small_one, const cb_tensor& large_one, std::span<const int64_t> amounts,
+        std::string_view mode) {
     edge = mode == "reflect" ? Edge::reflect : mode == "replicate" ? Edge::replicate : Edge::circular;
     const int dims = static_cast<int>(amounts.size() / 2), outer = small_one.ndim - dims;
     for (int d = 0; d < outer; ++d) planes *= small_one.sizes[d];
@@ -135,7 +141,8 @@ __global__ void __launch_bounds__(threads) edges_kernel(U* out, const U* in, con
     const auto [z, y, x, c] = p.spots[e];
     const int64_t row = p.axes[0].source(z, p.edge) * p.axes[1].from + p.axes[1].source(y, p.edge);
     const U* from = in + (row * p.axes[2].from + p.axes[2].source(x, p.edge)) * p.pixel + c;
-    for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) out[plane * p.large + e] = from[plane * p.small];
+    for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y)
+      out[plane * p.large + e] = from[plane * p.small];
   }
 }
 
@@ -147,7 +154,8 @@ void reflection_replication_pad(Call& call) {
   const int64_t bytes = widen_pixels(p.pixel, itemsize(out.dtype), in.data, out.data);
   p.set_spots(true);
   dispatch_size(bytes, [&]<typename U>() {
-    launch(call, edges_kernel<U>, grid_over(call, p.large, p.planes, threads), threads, 0, mutable_data<U>(out), data<U>(in), p);
+    launch(call, edges_kernel<U>, grid_over(call, p.large, p.planes, threads), threads, 0, mutable_data<U>(out),
+           data<U>(in), p);
   });
 }
 
@@ -177,8 +185,8 @@ void reflection_replication_pad_backward(Call& call) {
   Edges p(out, grad, args.padding, args.mode);
   p.set_spots(false);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
-    launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0, mutable_data<memory_t<T>>(out),
-           data<memory_t<T>>(grad), p);
+    launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0,
+           mutable_data<memory_t<T>>(out), data<memory_t<T>>(grad), p);
   });
 }
 

@@ -3,12 +3,12 @@
 #include <bit>
 #include <cstring>
 
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/random.hpp"
 #include "candelabra/draws.hpp"
 #include "drivers/elementwise.cuh"
 #include "drivers/move.hpp"
 #include "drivers/radix_sort.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -135,7 +135,8 @@ void uniform_(Call& call) {
   const arguments::Uniform args(call);
   const double from = args.from, to = args.to;
   if (!(from <= to))
-    throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+    throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from,
+                  to);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     fill_with<T>(call, Uniform<T>{static_cast<C>(from), static_cast<C>(to - from)});
@@ -285,8 +286,8 @@ void bernoulli(Call& call) {
           a.indexer = Indexer<2>(piece);
           a.out = mutable_data<T>(out) + offsets[0];
           a.in = data<T>(in) + offsets[1];
-          launch_with(call, reinterpret_cast<const void*>(bernoulli_kernel<T>), divide_up(a.first % 4 + piece.numel, threads * 4),
-                      threads, &a);
+          launch_with(call, reinterpret_cast<const void*>(bernoulli_kernel<T>),
+                      divide_up(a.first % 4 + piece.numel, threads * 4), threads, &a);
           a.first += piece.numel;
         },
         Pieces::InOrder);
@@ -355,10 +356,11 @@ void native_dropout(Call& call) {
           a.out = mutable_data<T>(out) + offsets[0];
           a.mask = mutable_data<uint8_t>(mask) + offsets[1];
           a.in = data<T>(in) + offsets[2];
-          a.runs = moves_in_runs(piece, 0, a.out, a.first, 4, sizeof(T)) && moves_in_runs(piece, 1, a.mask, a.first, 4, 1) &&
+          a.runs = moves_in_runs(piece, 0, a.out, a.first, 4, sizeof(T)) &&
+                   moves_in_runs(piece, 1, a.mask, a.first, 4, 1) &&
                    moves_in_runs(piece, 2, a.in, a.first, 4, sizeof(T));
-          launch_with(call, reinterpret_cast<const void*>(dropout_kernel<T>), divide_up(a.first % 4 + piece.numel, threads * 4),
-                      threads, &a);
+          launch_with(call, reinterpret_cast<const void*>(dropout_kernel<T>),
+                      divide_up(a.first % 4 + piece.numel, threads * 4), threads, &a);
           a.first += piece.numel;
         },
         Pieces::InOrder);
@@ -391,7 +393,8 @@ __global__ void __launch_bounds__(threads)
 }
 
 // Sets before[p] to the step that moved to p the element that is there before step p.
-__global__ void __launch_bounds__(threads) link_kernel(uint32_t* before, const uint32_t* keys, const uint32_t* steps, uint32_t n) {
+__global__ void __launch_bounds__(threads)
+    link_kernel(uint32_t* before, const uint32_t* keys, const uint32_t* steps, uint32_t n) {
   const int64_t s = first_index();
   if (s >= n) return;
   const uint32_t p = keys[s];
@@ -430,8 +433,8 @@ void randperm(Call& call) {
                                       {memory.as<uint32_t>(2 * each), memory.as<uint32_t>(3 * each)}};
   auto* before = memory.as<uint32_t>(4 * each);
   const auto blocks = static_cast<unsigned>(divide_up(n, threads));
-  launch(call, swap_kernel, static_cast<unsigned>(divide_up(n, 2 * threads)), threads, 0, buffers.keys[0], buffers.positions[0],
-         philox_state(call), count);
+  launch(call, swap_kernel, static_cast<unsigned>(divide_up(n, 2 * threads)), threads, 0, buffers.keys[0],
+         buffers.positions[0], philox_state(call), count);
   const int sorted = radix_sort(call, buffers, count, std::bit_width(count - 1));
   const uint32_t *keys = buffers.keys[sorted], *steps = buffers.positions[sorted];
   fill_bytes(call, before, 0xff, each);
@@ -440,8 +443,8 @@ void randperm(Call& call) {
     if constexpr (std::is_same_v<T, bool>)
       throw not_implemented();
     else
-      launch(call, permute_kernel<T>, blocks, threads, 0, mutable_data<memory_t<T>>(out), g.strides[0][0], before, keys, steps,
-             count);
+      launch(call, permute_kernel<T>, blocks, threads, 0, mutable_data<memory_t<T>>(out), g.strides[0][0], before, keys,
+             steps, count);
   });
 }
 

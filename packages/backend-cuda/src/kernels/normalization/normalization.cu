@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(1024)
 // mean(h) is left out.
 template <typename T, bool Centered, typename Which>
 __global__ void __launch_bounds__(1024)
-    differentiate_rows(const memory_t<T>* grad, const memory_t<T>* input, const memory_t<T>* weight, const compute_t<T>* mean,
-                       const compute_t<T>* rstd, memory_t<T>* out, int64_t n, const Which which) {
+    differentiate_rows(const memory_t<T>* grad, const memory_t<T>* input, const memory_t<T>* weight,
+                       const compute_t<T>* mean, const compute_t<T>* rstd, memory_t<T>* out, int64_t n,
+                       const Which which) {
   using V = compute_t<T>;
   const int64_t row = blockIdx.x;
   const memory_t<T>*x = input + row * n, *dy = grad + row * n;
@@ -115,16 +116,18 @@ void forward(const Call& call, const cb_tensor& input, const cb_tensor* weight, 
   using V = compute_t<T>;
   if (rstd.numel == 0) return;
   const Gapless x(call, &input), w(call, weight), b(call, bias);
-  launch(call, normalize_rows<T, Centered, Which>, blocks_of(rstd.numel), static_cast<unsigned>(normalize::threads_for(n)), 0,
-         x.as<T>(), w.as<T>(), b.as<T>(), static_cast<memory_t<T>*>(call.output(0).data),
-         mean ? static_cast<V*>(mean->data) : nullptr, static_cast<V*>(rstd.data), n, eps, which);
+  launch(call, normalize_rows<T, Centered, Which>, blocks_of(rstd.numel),
+         static_cast<unsigned>(normalize::threads_for(n)), 0, x.as<T>(), w.as<T>(), b.as<T>(),
+         static_cast<memory_t<T>*>(call.output(0).data), mean ? static_cast<V*>(mean->data) : nullptr,
+         static_cast<V*>(rstd.data), n, eps, which);
 }
 
 void layer_norm(Call& call) {
   const arguments::NativeLayerNorm args(call);
   const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
-    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), n, args.eps, AlongRow{});
+    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), n, args.eps,
+                     AlongRow{});
   });
 }
 void rms_norm(Call& call) {
@@ -137,23 +140,25 @@ void rms_norm(Call& call) {
 
 // The gradients of layer and root-mean-square normalization; `mean` is null for the latter.
 template <typename T, bool Centered>
-void backward_of_rows(const Call& call, const cb_tensor& grad, const cb_tensor& input, const cb_tensor* mean, const cb_tensor& rstd,
-                      const cb_tensor* weight, int64_t n, const cb_tensor& grad_weight, const cb_tensor* grad_bias) {
+void backward_of_rows(const Call& call, const cb_tensor& grad, const cb_tensor& input, const cb_tensor* mean,
+                      const cb_tensor& rstd, const cb_tensor* weight, int64_t n, const cb_tensor& grad_weight,
+                      const cb_tensor* grad_bias) {
   using V = compute_t<T>;
   const int64_t rows = rstd.numel;
   const Gapless dy(call, &grad), x(call, &input), m(call, mean), s(call, &rstd), w(call, weight);
   const auto* centers = reinterpret_cast<const V*>(m.as<V>());
   const auto* scales = reinterpret_cast<const V*>(s.as<V>());
   if (rows && n)
-    launch(call, differentiate_rows<T, Centered, AlongRow>, blocks_of(rows), static_cast<unsigned>(normalize::threads_for(n)), 0,
-           dy.as<T>(), x.as<T>(), w.as<T>(), centers, scales, static_cast<memory_t<T>*>(call.output(0).data), n, AlongRow{});
+    launch(call, differentiate_rows<T, Centered, AlongRow>, blocks_of(rows),
+           static_cast<unsigned>(normalize::threads_for(n)), 0, dy.as<T>(), x.as<T>(), w.as<T>(), centers, scales,
+           static_cast<memory_t<T>*>(call.output(0).data), n, AlongRow{});
   const bool to_weight = grad_weight.numel != 0, to_bias = grad_bias && grad_bias->numel != 0;
   if (!to_weight && !to_bias) return;
   const int64_t chunk = normalize::rows_of_chunk(rows), chunks = divide_up(rows, chunk);
   const Workspace partial(call, static_cast<size_t>(chunks * n) * sizeof(Pair<V>));
   const dim3 blocks(static_cast<unsigned>(divide_up(n, normalize::tile_columns)), static_cast<unsigned>(chunks));
-  launch(call, normalize::column_sums<T, false>, blocks, dim3(normalize::tile_columns, normalize::tile_rows), 0, dy.as<T>(),
-         x.as<T>(), Centered ? centers : nullptr, scales, rows, n, chunk, partial.as<Pair<V>>());
+  launch(call, normalize::column_sums<T, false>, blocks, dim3(normalize::tile_columns, normalize::tile_rows), 0,
+         dy.as<T>(), x.as<T>(), Centered ? centers : nullptr, scales, rows, n, chunk, partial.as<Pair<V>>());
   launch(call, normalize::chunk_sums<T>, static_cast<unsigned>(divide_up(n, normalize::threads)), normalize::threads, 0,
          partial.as<Pair<V>>(), chunks, n, to_weight ? static_cast<memory_t<T>*>(grad_weight.data) : nullptr,
          to_bias ? static_cast<memory_t<T>*>(grad_bias->data) : nullptr);
@@ -171,7 +176,8 @@ void rms_norm_backward(Call& call) {
   const arguments::FusedRmsNormBackward args(call);
   const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    backward_of_rows<T, false>(call, *args.grad, *args.input, nullptr, *args.rstd, args.weight, n, call.output(1), nullptr);
+    backward_of_rows<T, false>(call, *args.grad, *args.input, nullptr, *args.rstd, args.weight, n, call.output(1),
+                               nullptr);
   });
 }
 
@@ -191,16 +197,16 @@ void group_norm(Call& call) {
   const arguments::NativeGroupNorm args(call);
   const Groups shape(*args.input, args.num_groups);
   dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
-    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), shape.length(), args.eps,
-                     shape.which());
+    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), shape.length(),
+                     args.eps, shape.which());
   });
 }
 
 // One block sums grad xhat and grad over one channel of one sample.
 template <typename T>
 __global__ void __launch_bounds__(normalize::threads)
-    sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd,
-                   int64_t plane, int64_t width, Pair<compute_t<T>>* sums) {
+    sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean,
+                   const compute_t<T>* rstd, int64_t plane, int64_t width, Pair<compute_t<T>>* sums) {
   using V = compute_t<T>;
   const int64_t at = blockIdx.x, group = at / width;
   const memory_t<T>*x = input + at * plane, *dy = grad + at * plane;
@@ -227,16 +233,16 @@ void group_norm_backward(Call& call) {
     const auto* scales = reinterpret_cast<const V*>(s.as<V>());
     if (input.numel)
       launch(call, differentiate_rows<T, true, OfChannel>, blocks_of(rstd.numel),
-             static_cast<unsigned>(normalize::threads_for(shape.length())), 0, dy.as<T>(), x.as<T>(), w.as<T>(), centers, scales,
-             static_cast<memory_t<T>*>(call.output(0).data), shape.length(), shape.which());
+             static_cast<unsigned>(normalize::threads_for(shape.length())), 0, dy.as<T>(), x.as<T>(), w.as<T>(),
+             centers, scales, static_cast<memory_t<T>*>(call.output(0).data), shape.length(), shape.which());
     if (grad_weight.numel == 0 && grad_bias.numel == 0) return;
     const int64_t planes = shape.batch * shape.channels;
     const Workspace sums(call, static_cast<size_t>(planes) * sizeof(Pair<V>));
-    launch(call, sums_of_planes<T>, blocks_of(planes), normalize::threads, 0, dy.as<T>(), x.as<T>(), centers, scales, shape.plane,
-           shape.width(), sums.as<Pair<V>>());
+    launch(call, sums_of_planes<T>, blocks_of(planes), normalize::threads, 0, dy.as<T>(), x.as<T>(), centers, scales,
+           shape.plane, shape.width(), sums.as<Pair<V>>());
     // Each sample is one chunk of partial sums.
-    launch(call, normalize::chunk_sums<T>, static_cast<unsigned>(divide_up(shape.channels, normalize::threads)), normalize::threads,
-           0, sums.as<Pair<V>>(), shape.batch, shape.channels,
+    launch(call, normalize::chunk_sums<T>, static_cast<unsigned>(divide_up(shape.channels, normalize::threads)),
+           normalize::threads, 0, sums.as<Pair<V>>(), shape.batch, shape.channels,
            grad_weight.numel ? static_cast<memory_t<T>*>(grad_weight.data) : nullptr,
            grad_bias.numel ? static_cast<memory_t<T>*>(grad_bias.data) : nullptr);
   });

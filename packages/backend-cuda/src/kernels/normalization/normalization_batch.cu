@@ -59,8 +59,10 @@ struct Shape {
 template <typename F>
 __device__ void for_elements(int64_t numel, int64_t inner, int64_t channels, F&& f) {
   if (numel <= INT32_MAX) {
-    for (auto i = static_cast<uint32_t>(first_index()); i < static_cast<uint32_t>(numel); i += static_cast<uint32_t>(index_step()))
-      f(static_cast<int64_t>(i), static_cast<int64_t>(i / static_cast<uint32_t>(inner) % static_cast<uint32_t>(channels)));
+    for (auto i = static_cast<uint32_t>(first_index()); i < static_cast<uint32_t>(numel);
+         i += static_cast<uint32_t>(index_step()))
+      f(static_cast<int64_t>(i),
+        static_cast<int64_t>(i / static_cast<uint32_t>(inner) % static_cast<uint32_t>(channels)));
   } else {
     for (int64_t i = first_index(); i < numel; i += index_step()) f(i, i / inner % channels);
   }
@@ -161,8 +163,9 @@ struct Affine {
 template <typename T, typename R>
 __global__ void __launch_bounds__(threads)
     finish_statistics(const double* batch_mean, const double* squares, double count, Running<R> running_mean,
-                      Running<R> running_var, double momentum, double eps, const memory_t<T>* weight, const memory_t<T>* bias,
-                      int64_t channels, compute_t<T>* mean, compute_t<T>* rstd, Affine<compute_t<T>>* affine) {
+                      Running<R> running_var, double momentum, double eps, const memory_t<T>* weight,
+                      const memory_t<T>* bias, int64_t channels, compute_t<T>* mean, compute_t<T>* rstd,
+                      Affine<compute_t<T>>* affine) {
   using V = compute_t<T>;
   using Wide = compute_t<R>;
   const int64_t c = first_index();
@@ -177,7 +180,8 @@ __global__ void __launch_bounds__(threads)
     }
     if (running_var.data) {
       auto& to = running_var.data[c * running_var.stride];
-      to = stored<R>(static_cast<Wide>((1 - momentum) * static_cast<double>(loaded<R>(to)) + momentum * squares[c] / (count - 1)));
+      to = stored<R>(
+          static_cast<Wide>((1 - momentum) * static_cast<double>(loaded<R>(to)) + momentum * squares[c] / (count - 1)));
     }
   } else {
     center = static_cast<double>(loaded<R>(running_mean.data[c * running_mean.stride]));
@@ -186,14 +190,15 @@ __global__ void __launch_bounds__(threads)
   const double inverse = 1 / ::sqrt(variance + eps);
   mean[c] = static_cast<V>(center);
   rstd[c] = static_cast<V>(inverse);
-  affine[c] = {static_cast<V>(center), static_cast<V>(inverse * (weight ? static_cast<double>(loaded<T>(weight[c])) : 1.0)),
+  affine[c] = {static_cast<V>(center),
+               static_cast<V>(inverse * (weight ? static_cast<double>(loaded<T>(weight[c])) : 1.0)),
                bias ? loaded<T>(bias[c]) : V(0)};
 }
 
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    normalize_elements(const memory_t<T>* in, memory_t<T>* out, const Affine<compute_t<T>>* affine, int64_t numel, int64_t inner,
-                       int64_t channels) {
+    normalize_elements(const memory_t<T>* in, memory_t<T>* out, const Affine<compute_t<T>>* affine, int64_t numel,
+                       int64_t inner, int64_t channels) {
   for_elements(numel, inner, channels, [&](int64_t i, int64_t c) {
     const Affine<compute_t<T>> by = affine[c];
     out[i] = stored<T>((loaded<T>(in[i]) - by.center) * by.factor + by.shift);
@@ -209,7 +214,8 @@ void forward(const Call& call) {
   const bool training = args.training;
   const Shape shape(out);
   if (!training && (!running_mean || !running_var))
-    throw failure(CB_RUNTIME_ERROR, "native_batch_norm: running_mean and running_var must be given when training is False");
+    throw failure(CB_RUNTIME_ERROR,
+                  "native_batch_norm: running_mean and running_var must be given when training is False");
   if (shape.channels == 0) return;
   const auto channels = static_cast<size_t>(shape.channels);
   const Workspace statistics(call, 2 * channels * sizeof(double)), affine(call, channels * sizeof(Affine<V>));
@@ -221,9 +227,10 @@ void forward(const Call& call) {
   }
   const Gapless weight(call, args.weight), bias(call, args.bias);
   const auto run_finish = [&]<typename R>() {
-    launch(call, finish_statistics<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means, squares,
-           shape.count(), running<R>(running_mean), running<R>(running_var), args.momentum, args.eps, weight.as<T>(), bias.as<T>(),
-           shape.channels, static_cast<V*>(call.output(1).data), static_cast<V*>(call.output(2).data), affine.as<Affine<V>>());
+    launch(call, finish_statistics<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means,
+           squares, shape.count(), running<R>(running_mean), running<R>(running_var), args.momentum, args.eps,
+           weight.as<T>(), bias.as<T>(), shape.channels, static_cast<V*>(call.output(1).data),
+           static_cast<V*>(call.output(2).data), affine.as<Affine<V>>());
   };
   const cb_tensor* some = running_mean ? running_mean : running_var;
   // Running statistics of half precision input may be float32.
@@ -243,8 +250,8 @@ void forward(const Call& call) {
 // One block sums grad xhat and grad over one channel of one sample.
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd,
-                   int64_t plane, int64_t channels, Pair<compute_t<T>>* sums) {
+    sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean,
+                   const compute_t<T>* rstd, int64_t plane, int64_t channels, Pair<compute_t<T>>* sums) {
   using V = compute_t<T>;
   const int64_t at = blockIdx.x, channel = at % channels;
   const memory_t<T>*x = input + at * plane, *dy = grad + at * plane;
@@ -267,9 +274,9 @@ struct Coefficients {
 
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    finish_gradient(const Pair<compute_t<T>>* partial, int64_t chunks, double count, bool training, const memory_t<T>* weight,
-                    const compute_t<T>* mean, const compute_t<T>* rstd, int64_t channels, memory_t<T>* grad_weight,
-                    memory_t<T>* grad_bias, Coefficients<compute_t<T>>* coefficients) {
+    finish_gradient(const Pair<compute_t<T>>* partial, int64_t chunks, double count, bool training,
+                    const memory_t<T>* weight, const compute_t<T>* mean, const compute_t<T>* rstd, int64_t channels,
+                    memory_t<T>* grad_weight, memory_t<T>* grad_bias, Coefficients<compute_t<T>>* coefficients) {
   using V = compute_t<T>;
   const int64_t c = first_index();
   if (c >= channels) return;
@@ -282,14 +289,16 @@ __global__ void __launch_bounds__(threads)
   if (grad_bias) grad_bias[c] = stored<T>(static_cast<V>(grads));
   const V scale = rstd[c];
   // The running statistics do not depend on the input.
-  coefficients[c] = {mean[c], scale * (weight ? loaded<T>(weight[c]) : V(1)), training ? static_cast<V>(grads / count) : V(0),
+  coefficients[c] = {mean[c], scale * (weight ? loaded<T>(weight[c]) : V(1)),
+                     training ? static_cast<V>(grads / count) : V(0),
                      training ? static_cast<V>(products / count) * scale : V(0)};
 }
 
 template <typename T>
 __global__ void __launch_bounds__(threads)
     differentiate_elements(const memory_t<T>* grad, const memory_t<T>* input, memory_t<T>* out,
-                           const Coefficients<compute_t<T>>* coefficients, int64_t numel, int64_t inner, int64_t channels) {
+                           const Coefficients<compute_t<T>>* coefficients, int64_t numel, int64_t inner,
+                           int64_t channels) {
   for_elements(numel, inner, channels, [&](int64_t i, int64_t c) {
     const Coefficients<compute_t<T>> by = coefficients[c];
     out[i] = stored<T>(by.factor * ((loaded<T>(grad[i]) - by.shift) - (loaded<T>(input[i]) - by.center) * by.slope));
@@ -304,27 +313,29 @@ void backward(const Call& call) {
   const Shape shape(out);
   if (shape.channels == 0) return;
   const Ordered ordered_grad(*args.grad, shape.channels_last), ordered_input(*args.input, shape.channels_last);
-  const Gapless dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, args.weight), m(call, args.mean),
-      s(call, args.rstd);
+  const Gapless dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, args.weight),
+      m(call, args.mean), s(call, args.rstd);
   const auto* mean = reinterpret_cast<const V*>(m.as<V>());
   const auto* rstd = reinterpret_cast<const V*>(s.as<V>());
   const int64_t rows = shape.batch * shape.plane;
-  const int64_t chunk = normalize::rows_of_chunk(rows), chunks = shape.channels_last ? divide_up(rows, chunk) : shape.batch;
+  const int64_t chunk = normalize::rows_of_chunk(rows),
+                chunks = shape.channels_last ? divide_up(rows, chunk) : shape.batch;
   const Workspace partial(call, static_cast<size_t>(chunks * shape.channels) * sizeof(Pair<V>));
   const Workspace coefficients(call, static_cast<size_t>(shape.channels) * sizeof(Coefficients<V>));
   auto* sums = partial.as<Pair<V>>();
   if (shape.numel == 0) {
     if (chunks) fill_bytes(call, sums, 0, partial.bytes());
   } else if (shape.channels_last) {
-    const dim3 blocks(static_cast<unsigned>(divide_up(shape.channels, normalize::tile_columns)), static_cast<unsigned>(chunks));
-    launch(call, normalize::column_sums<T, true>, blocks, dim3(normalize::tile_columns, normalize::tile_rows), 0, dy.as<T>(),
-           x.as<T>(), mean, rstd, rows, shape.channels, chunk, sums);
+    const dim3 blocks(static_cast<unsigned>(divide_up(shape.channels, normalize::tile_columns)),
+                      static_cast<unsigned>(chunks));
+    launch(call, normalize::column_sums<T, true>, blocks, dim3(normalize::tile_columns, normalize::tile_rows), 0,
+           dy.as<T>(), x.as<T>(), mean, rstd, rows, shape.channels, chunk, sums);
   } else {
     const int64_t planes = shape.batch * shape.channels;
     if (planes > INT32_MAX)
       throw failure(CB_RUNTIME_ERROR, "native_batch_norm_backward: more than 2^31 planes are not possible on CUDA");
-    launch(call, sums_of_planes<T>, static_cast<unsigned>(planes), threads, 0, dy.as<T>(), x.as<T>(), mean, rstd, shape.plane,
-           shape.channels, sums);
+    launch(call, sums_of_planes<T>, static_cast<unsigned>(planes), threads, 0, dy.as<T>(), x.as<T>(), mean, rstd,
+           shape.plane, shape.channels, sums);
   }
   launch(call, finish_gradient<T>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, sums, chunks,
          shape.count(), args.training, weight.as<T>(), mean, rstd, shape.channels,
@@ -332,7 +343,8 @@ void backward(const Call& call) {
          grad_bias.numel ? static_cast<memory_t<T>*>(grad_bias.data) : nullptr, coefficients.as<Coefficients<V>>());
   if (shape.numel == 0) return;
   launch(call, differentiate_elements<T>, grid_for(call, shape.numel, threads), threads, 0, dy.as<T>(), x.as<T>(),
-         static_cast<memory_t<T>*>(out.data), coefficients.as<Coefficients<V>>(), shape.numel, shape.inner, shape.channels);
+         static_cast<memory_t<T>*>(out.data), coefficients.as<Coefficients<V>>(), shape.numel, shape.inner,
+         shape.channels);
 }
 
 void batch_norm(Call& call) {

@@ -36,7 +36,8 @@ struct ListArguments {
 template <typename Step, typename T>
 __global__ void __launch_bounds__(threads) step_lists(const __grid_constant__ ListArguments<Step> a) {
   constexpr int operands = Step::operands, batch = 4;
-  int low = 0, high = a.count - 1;  // bisects for the last parameter that begins at this block or before
+  // Bisects for the last parameter that begins at this block or before
+  int low = 0, high = a.count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
     if (a.first_block[middle] <= blockIdx.x)
@@ -102,9 +103,11 @@ Operands<N> operands_of(const Call& call, const std::array<int, N>& lists, size_
       throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
                     parameters.size(), lists[k], list.size());
     if (!list[i])
-      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, lists[k]);
+      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i,
+                    lists[k]);
     if (list[i]->dtype != parameters[i]->dtype)
-      throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
+      throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype",
+                    call.raw()->operator_name);
     if (!same_sizes(*list[i], *parameters[i]))
       throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
                     call.raw()->operator_name, i);
@@ -157,7 +160,8 @@ void update(const Call& call, const std::array<int, N>& lists, const Rule<double
     if (!is_floating_dtype(parameters[i]->dtype)) throw not_implemented();
   }
   const auto any = [&](int32_t dtype) {
-    return std::any_of(parameters.begin(), parameters.end(), [&](const cb_tensor* each) { return each->dtype == dtype; });
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [&](const cb_tensor* each) { return each->dtype == dtype; });
   };
   for (const int32_t dtype : {CB_FLOAT16, CB_BFLOAT16, CB_FLOAT32, CB_FLOAT64})
     if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, lists, rule); });
@@ -188,7 +192,8 @@ struct Momentum {
   static constexpr int operands = 3;
   C rate, decay, direction, keep, add, ahead;
   bool nesterov, first;
-  Momentum(double lr, double weight_decay, double sign, double kept, double added, double momentum, bool looks_ahead, bool begins)
+  Momentum(double lr, double weight_decay, double sign, double kept, double added, double momentum, bool looks_ahead,
+           bool begins)
       : rate(static_cast<C>(lr)),
         decay(static_cast<C>(weight_decay)),
         direction(static_cast<C>(sign)),
@@ -198,10 +203,12 @@ struct Momentum {
         nesterov(looks_ahead),
         first(begins) {}
   template <typename D>
-  explicit Momentum(const Momentum<D>& o) : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
+  explicit Momentum(const Momentum<D>& o)
+      : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
   __device__ void operator()(C* a) const {
     const C d = descent(direction, a[1], decay, a[0]);
-    const C buffer = add * d + (first ? C(0) : keep * a[2]);  // at first the buffer is uninitialized
+    // At first the buffer is uninitialized
+    const C buffer = add * d + (first ? C(0) : keep * a[2]);
     a[2] = buffer;
     a[0] -= rate * (nesterov ? d + ahead * buffer : buffer);
   }
@@ -215,8 +222,8 @@ void fused_sgd(Call& call) {
   if (args.momentum_buffers.empty() || momentum == 0)
     return update<Sgd, 2>(call, {at::params, at::grads}, Sgd<double>(lr, decay, sign));
   update<Momentum, 3>(call, {at::params, at::grads, at::momentum_buffers},
-                      Momentum<double>(lr, decay, sign, args.first ? 0 : momentum, args.first ? 1 : 1 - args.dampening, momentum,
-                                       args.nesterov, args.first));
+                      Momentum<double>(lr, decay, sign, args.first ? 0 : momentum, args.first ? 1 : 1 - args.dampening,
+                                       momentum, args.nesterov, args.first));
 }
 
 template <bool Amsgrad>
@@ -225,8 +232,8 @@ struct AdamOf {
   struct Rule {
     static constexpr int operands = Amsgrad ? 5 : 4;
     C rate, root, epsilon, weight1, keep2, weight2, direction, shrink, pull;
-    Rule(double rate_, double root_, double epsilon_, double weight1_, double keep2_, double weight2_, double direction_,
-         double shrink_, double pull_)
+    Rule(double rate_, double root_, double epsilon_, double weight1_, double keep2_, double weight2_,
+         double direction_, double shrink_, double pull_)
         : rate(static_cast<C>(rate_)),
           root(static_cast<C>(root_)),
           epsilon(static_cast<C>(epsilon_)),
@@ -262,8 +269,8 @@ void fused_adam(Call& call) {
   const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
   if (step < 1) throw failure(CB_VALUE_ERROR, "_fused_adam_: step counts from 1, but got %g", step);
   const auto rule = [&]<typename R>(R*) {
-    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), args.eps, 1 - beta1, beta2, 1 - beta2, sign,
-             args.decoupled ? 1 - lr * decay : 1, args.decoupled ? 0 : decay);
+    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), args.eps, 1 - beta1, beta2,
+             1 - beta2, sign, args.decoupled ? 1 - lr * decay : 1, args.decoupled ? 0 : decay);
   };
   if (args.amsgrad)
     update<AdamOf<true>::Rule, 5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs},
@@ -321,9 +328,9 @@ void fused_rmsprop(Call& call) {
   const bool has_momentum = args.momentum > 0;
   if (args.centered) {
     if (has_momentum)
-      return update<RmspropOf<true, true>::Rule, 5>(call,
-                                                    {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
-                                                    rule(static_cast<RmspropOf<true, true>::Rule<double>*>(nullptr)));
+      return update<RmspropOf<true, true>::Rule, 5>(
+          call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
+          rule(static_cast<RmspropOf<true, true>::Rule<double>*>(nullptr)));
     return update<RmspropOf<true, false>::Rule, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs},
                                                    rule(static_cast<RmspropOf<true, false>::Rule<double>*>(nullptr)));
   }
@@ -339,7 +346,10 @@ struct Adagrad {
   static constexpr int operands = 3;
   C rate, pull, epsilon, direction;
   Adagrad(double lr, double decay, double eps, double sign)
-      : rate(static_cast<C>(lr)), pull(static_cast<C>(decay)), epsilon(static_cast<C>(eps)), direction(static_cast<C>(sign)) {}
+      : rate(static_cast<C>(lr)),
+        pull(static_cast<C>(decay)),
+        epsilon(static_cast<C>(eps)),
+        direction(static_cast<C>(sign)) {}
   template <typename D>
   explicit Adagrad(const Adagrad<D>& o) : Adagrad(o.rate, o.pull, o.epsilon, o.direction) {}
   __device__ void operator()(C* a) const {

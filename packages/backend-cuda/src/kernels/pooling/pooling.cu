@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/pooling.hpp"
 #include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -26,7 +26,8 @@ struct Axis {
       return {first, count, count};
     }
     const int64_t start = o * stride - padding, skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
-    const int64_t first = start + skipped * dilation, reached = first >= inputs ? 0 : (inputs - 1 - first) / dilation + 1;
+    const int64_t first = start + skipped * dilation,
+                  reached = first >= inputs ? 0 : (inputs - 1 - first) / dilation + 1;
     // With ceil_mode a window may extend beyond the padding; that part is not counted.
     return {first, max(int64_t{0}, min(kernel - skipped, reached)), min(start + kernel, inputs + padding) - start};
   }
@@ -116,15 +117,16 @@ constexpr C lowest() {
 // Finds the first of the largest elements. NaN is larger than all numbers; of several NaNs the last
 // counts.
 template <typename T>
-__global__ void __launch_bounds__(threads)
-    max_kernel(memory_t<T>* out, int64_t* indices, const memory_t<T>* in, compute_t<T> least, const __grid_constant__ Pooling p) {
+__global__ void __launch_bounds__(threads) max_kernel(memory_t<T>* out, int64_t* indices, const memory_t<T>* in,
+                                                      compute_t<T> least, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < p.numel; i += index_step()) {
     int64_t at[5];
     p.out.unravel(i, at);
     const Window wd = p.axes[0].window(at[2]), wh = p.axes[1].window(at[3]), ww = p.axes[2].window(at[4]);
     const memory_t<T>* plane = in + p.in.plane(at);
     compute_t<T> best = least;
-    int64_t index = wd.count && wh.count && ww.count ? (wd.first * p.axes[1].inputs + wh.first) * p.axes[2].inputs + ww.first : -1;
+    int64_t index =
+        wd.count && wh.count && ww.count ? (wd.first * p.axes[1].inputs + wh.first) * p.axes[2].inputs + ww.first : -1;
     for (int64_t d = 0; d < wd.count; ++d)
       for (int64_t h = 0; h < wh.count; ++h)
         for (int64_t w = 0; w < ww.count; ++w) {
@@ -171,8 +173,8 @@ void adaptive_max_pool(Call& call) {
 // Windows share elements, so that the gradient is a scatter-add in the order of the windows. A
 // window that lies in the padding has index -1.
 __global__ void __launch_bounds__(threads)
-    pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* indices, int64_t begin, int64_t count, int64_t elements,
-                 FaultSink sink, const __grid_constant__ Pooling p) {
+    pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* indices, int64_t begin, int64_t count,
+                 int64_t elements, FaultSink sink, const __grid_constant__ Pooling p) {
   const int64_t inputs = p.in.sizes[2] * p.in.sizes[3] * p.in.sizes[4];
   for (int64_t j = first_index(); j < count; j += index_step()) {
     int64_t at[5];
@@ -199,14 +201,15 @@ void max_pool_backward(Call& call) {
   for (int64_t begin = 0; begin < grad.numel; begin += batch) {
     const int64_t count = std::min(batch, grad.numel - begin);
     const Additions additions(call, count, out.numel);
-    launch(call, pairs_kernel, grid_for(call, count, threads), threads, 0, additions.keys(), additions.to(), additions.from(),
-           data<int64_t>(indices), begin, count, out.numel, fault_sink(call), p);
+    launch(call, pairs_kernel, grid_for(call, count, threads), threads, 0, additions.keys(), additions.to(),
+           additions.from(), data<int64_t>(indices), begin, count, out.numel, fault_sink(call), p);
     additions.run(out, grad.data, element, no_factor());
   }
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) mean_kernel(memory_t<T>* out, const memory_t<T>* in, const __grid_constant__ Pooling p) {
+__global__ void __launch_bounds__(threads)
+    mean_kernel(memory_t<T>* out, const memory_t<T>* in, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < p.numel; i += index_step()) {
     int64_t at[5];
     p.out.unravel(i, at);
@@ -237,7 +240,8 @@ __global__ void __launch_bounds__(threads)
       for (int64_t y = first[1]; y < end[1]; ++y)
         for (int64_t x = first[2]; x < end[2]; ++x) {
           const int64_t by = p.divisor_of(p.axes[0].window(z), p.axes[1].window(y), p.axes[2].window(x));
-          const compute_t<T> part = loaded<T>(plane[z * p.out.strides[2] + y * p.out.strides[3] + x * p.out.strides[4]]);
+          const compute_t<T> part =
+              loaded<T>(plane[z * p.out.strides[2] + y * p.out.strides[3] + x * p.out.strides[4]]);
           sum += part / static_cast<compute_t<T>>(by);
         }
     to[p.in.offset(at)] = stored<T>(sum);

@@ -13,9 +13,9 @@
 
 #include "candelabra/arguments/recurrent.hpp"
 #include "candelabra/math.hpp"
+#include "drivers/elementwise.cuh"
 #include "vendor/cublas/cublas.hpp"
 #include "vendor/cudnn/cudnn_recurrent.hpp"
-#include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
 namespace {
@@ -36,7 +36,8 @@ class Sequence {
     int64_t start, rows, known;
   };
 
-  Sequence(const cb_tensor& over_time, const cb_tensor& h0, std::span<const int64_t> batch_sizes, bool reverse, Cell cell)
+  Sequence(const cb_tensor& over_time, const cb_tensor& h0, std::span<const int64_t> batch_sizes, bool reverse,
+           Cell cell)
       : batch(h0.sizes[0]),
         hidden(h0.sizes[1]),
         gates((cell == Cell::lstm  ? 4
@@ -85,8 +86,9 @@ void multiply_into(const Call& call, const Product<T>& p, bool add) {
   gemm.result = p.result;
   gemm.result_leading = p.rows;
   if (!multiply(call, gemm, one, add ? one : zero))
-    throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for matrices of %lld x %lld by %lld", call.raw()->operator_name,
-                  static_cast<long long>(gemm.rows), static_cast<long long>(gemm.inner), static_cast<long long>(gemm.columns));
+    throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for matrices of %lld x %lld by %lld",
+                  call.raw()->operator_name, static_cast<long long>(gemm.rows), static_cast<long long>(gemm.inner),
+                  static_cast<long long>(gemm.columns));
 }
 
 // One step. LSTM: `active` holds the gates before the activations and gets those after. GRU: the
@@ -124,8 +126,10 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
     } else if (s.cell == Cell::gru) {
       const T *input_gates = s.input_gates + row * 3 * width + unit, *sums = s.sums + row * 3 * width + unit;
       C own[3];
-      for (int k = 0; k < 3; ++k) own[k] = loaded<T>(sums[k * width]) + (s.bias ? loaded<T>(s.bias[k * width + unit]) : C(0));
-      const C r = math::sigmoid(loaded<T>(input_gates[0]) + own[0]), z = math::sigmoid(loaded<T>(input_gates[width]) + own[1]);
+      for (int k = 0; k < 3; ++k)
+        own[k] = loaded<T>(sums[k * width]) + (s.bias ? loaded<T>(s.bias[k * width + unit]) : C(0));
+      const C r = math::sigmoid(loaded<T>(input_gates[0]) + own[0]),
+              z = math::sigmoid(loaded<T>(input_gates[width]) + own[1]);
       const C n = math::tanh(loaded<T>(input_gates[2 * width]) + r * own[2]);
       const C h = loaded<T>(at < s.known ? s.before[at] : s.first[at]);
       T* kept = s.active + row * 4 * width + unit;
@@ -164,7 +168,9 @@ void forward(const Call& call, const ForwardTensors& in, const Sequence& sequenc
     T* sums = lstm ? active + start * width : gru ? scratch.as<T>() : output + start * width;
     const auto product = [&](const T* states, int64_t first, int64_t count) {
       multiply_into<T>(
-          call, {width, count, hidden, weight, hidden, true, states + first * hidden, hidden, false, sums + first * width}, !gru);
+          call,
+          {width, count, hidden, weight, hidden, true, states + first * hidden, hidden, false, sums + first * width},
+          !gru);
     };
     if (known) product(before, 0, known);
     product(h0, known, rows - known);
@@ -281,14 +287,16 @@ void backward(const Call& call, const BackwardTensors& in, const Sequence& seque
   // A state that no step uses has gradient zero.
   fill_bytes(call, call.output(1).data, 0, static_cast<size_t>(call.output(1).numel) * sizeof(T));
   if (sequence.empty()) {
-    for (int i : {2, 3}) fill_bytes(call, call.output(i).data, 0, static_cast<size_t>(call.output(i).numel) * sizeof(T));
+    for (int i : {2, 3})
+      fill_bytes(call, call.output(i).data, 0, static_cast<size_t>(call.output(i).numel) * sizeof(T));
     return;
   }
   const auto data_if = [](bool used, const cb_tensor* tensor) { return used && tensor ? data<T>(*tensor) : nullptr; };
   const T *grad_output = data_if(true, in.grad_output), *grad_cells = data_if(lstm, in.grad_cells),
           *grad_active = data_if(lstm || gru, in.grad_activations);
   const T *h0 = data<T>(*in.h0), *c0 = data_if(lstm, in.c0), *weight = data<T>(*in.weight);
-  const T *output = data<T>(*in.output), *cells = data_if(lstm, in.cells), *active = data_if(lstm || gru, in.activations);
+  const T *output = data<T>(*in.output), *cells = data_if(lstm, in.cells),
+          *active = data_if(lstm || gru, in.activations);
   T *grad_gates = mutable_data<T>(call.output(0)), *grad_h0 = mutable_data<T>(call.output(1)),
     *grad_weight = mutable_data<T>(call.output(3));
   const auto memory = [&](int64_t count, size_t size) {
@@ -325,14 +333,16 @@ void backward(const Call& call, const BackwardTensors& in, const Sequence& seque
                         hidden};
     launch(call, step_back_kernel<T>, grid_for(call, s.count, threads), threads, 0, s);
     // The gradient of the previous state: grad_gates @ weight.
-    multiply_into<T>(call, {hidden, rows, width, weight, hidden, false, grad_sums + start * width, width, false, grad_h0}, gru);
+    multiply_into<T>(
+        call, {hidden, rows, width, weight, hidden, false, grad_sums + start * width, width, false, grad_h0}, gru);
   }
   // The gradient of the weight is one product over all steps.
   multiply_into<T>(
-      call, {hidden, width, sequence.rows, previous_states.as<T>(), hidden, false, grad_sums, width, true, grad_weight}, false);
+      call, {hidden, width, sequence.rows, previous_states.as<T>(), hidden, false, grad_sums, width, true, grad_weight},
+      false);
   if (gru)
-    launch(call, column_sums<T>, static_cast<unsigned>(divide_up(width, tile)), tile * tile, 0, static_cast<const T*>(grad_sums),
-           sequence.rows, width, mutable_data<T>(call.output(2)));
+    launch(call, column_sums<T>, static_cast<unsigned>(divide_up(width, tile)), tile * tile, 0,
+           static_cast<const T*>(grad_sums), sequence.rows, width, mutable_data<T>(call.output(2)));
 }
 
 void lstm_sequence(Call& call) {
@@ -344,7 +354,8 @@ void lstm_sequence(Call& call) {
 void lstm_sequence_backward(Call& call) {
   const arguments::LstmSequenceBackward args(call);
   const Sequence sequence(*args.output, *args.h0, {}, args.reverse, Cell::lstm);
-  dispatch<FloatTypes>(args.output->dtype, [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, Cell::lstm); });
+  dispatch<FloatTypes>(args.output->dtype,
+                       [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, Cell::lstm); });
 }
 
 void recurrent_sequence(Call& call) {
@@ -358,7 +369,8 @@ void recurrent_sequence_backward(Call& call) {
   const arguments::RecurrentSequenceBackward args(call);
   const Cell cell = cell_named(args.cell);
   const Sequence sequence(*args.output, *args.h0, args.batch_sizes, args.reverse, cell);
-  dispatch<FloatTypes>(args.output->dtype, [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, cell); });
+  dispatch<FloatTypes>(args.output->dtype,
+                       [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, cell); });
 }
 
 void recurrent_stack(Call& call) {

@@ -54,7 +54,9 @@ struct Product {
   __device__ Acc identity() const { return Acc(1); }
   __device__ void take(Acc& acc, compute_t<T> value, int64_t) const { acc = acc * static_cast<Acc>(value); }
   __device__ Acc merge(const Acc& a, const Acc& b) const { return a * b; }
-  __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const { *result = static_cast<compute_t<T>>(acc); }
+  __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const {
+    *result = static_cast<compute_t<T>>(acc);
+  }
 };
 
 template <typename T, bool Any>
@@ -102,8 +104,8 @@ void count_nonzero(Call& call) {
 
 void mean(Call& call) {
   const cb_tensor& self = *arguments::Mean(call).self;
-  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(call.output().dtype,
-                                                    [&]<typename T>() { reduce(call, Sum<T, true>{}, self, call.output()); });
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
+      call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, true>{}, self, call.output()); });
 }
 
 void prod(Call& call) {

@@ -47,7 +47,9 @@ struct Extremum {
     if (better(now, acc, largest)) acc = now;
   }
   __device__ Acc merge(const Acc& a, const Acc& b) const { return better(b, a, largest) ? b : a; }
-  __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const { *result = static_cast<compute_t<T>>(acc); }
+  __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const {
+    *result = static_cast<compute_t<T>>(acc);
+  }
 };
 
 // The value and its first index. A thread reads the elements of a result in order, but the results
@@ -114,7 +116,8 @@ void arg_extremum(Call& call) {
   const cb_tensor& self = *arguments::Argmax(call).self;
   // The first output stands in for the values, which are not written.
   const std::array<const cb_tensor*, 2> outs{&call.output(), &call.output()};
-  dispatch<ComparableTypes>(self.dtype, [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, false}, self, outs); });
+  dispatch<ComparableTypes>(self.dtype,
+                            [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, false}, self, outs); });
 }
 
 // max_with_indices, min_with_indices: the same arguments.
@@ -122,7 +125,8 @@ template <bool Largest>
 void extremum_with_indices(Call& call) {
   const cb_tensor& self = *arguments::MaxWithIndices(call).self;
   const std::array<const cb_tensor*, 2> outs{&call.output(0), &call.output(1)};
-  dispatch<ComparableTypes>(self.dtype, [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, true}, self, outs); });
+  dispatch<ComparableTypes>(self.dtype,
+                            [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, true}, self, outs); });
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ struct Moments {
   __device__ void fold() {
     if (pending == 0) return;
     const R n = static_cast<R>(pending), average = sum / n, reference = mean;
-    const Moments gathered{static_cast<double>(pending), reference + average, sum_squares - sum * average, R(0), R(0), 0};
+    const Moments gathered{
+        static_cast<double>(pending), reference + average, sum_squares - sum * average, R(0), R(0), 0};
     sum = sum_squares = R(0);
     pending = 0;
     if (count == 0)
@@ -263,9 +264,10 @@ void vector_norm(Call& call) {
   const cb_tensor& out = call.output();
   const double order = args.ord->re;
   if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an identity", order);
+    throw failure(CB_RUNTIME_ERROR,
+                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not "
+                  "have an identity",
+                  order);
   dispatch<MomentTypes>(in.dtype, [&]<typename T>() {
     if (order == 2) {
       if constexpr (std::is_same_v<real_t<T>, double>)
@@ -339,7 +341,8 @@ struct LogSumExp<::cuda::std::complex<R>> {
     acc = merge(acc, {real, ::cuda::std::exp(complex128(real - shift(real), static_cast<double>(value.imag())))});
   }
   __device__ Acc merge(const Acc& a, const Acc& b) const {
-    const double largest = (b.largest > a.largest) | (b.largest != b.largest) ? b.largest : a.largest, to = shift(largest);
+    const double largest = (b.largest > a.largest) | (b.largest != b.largest) ? b.largest : a.largest,
+                 to = shift(largest);
     return {largest, scaled(a.sum, a.largest, to) + scaled(b.sum, b.largest, to)};
   }
   __device__ void finish(const Acc& acc, int64_t, Element* result) const {

@@ -59,7 +59,9 @@ struct RunningLog {
     const Acc &large = first ? a : b, &small = first ? b : a;
     return {large.largest, large.sum + small.sum * static_cast<Part>(math::exp(small.largest - large.largest))};
   }
-  __device__ V given(const Acc& acc) const { return static_cast<V>(static_cast<Part>(acc.largest) + ::cuda::std::log(acc.sum)); }
+  __device__ V given(const Acc& acc) const {
+    return static_cast<V>(static_cast<Part>(acc.largest) + ::cuda::std::log(acc.sum));
+  }
 };
 
 // For complex numbers each step starts from the number with the larger real part and continues its
@@ -83,14 +85,16 @@ struct RunningLog<::cuda::std::complex<R>> {
     if (!a.begun) return b;
     const complex128 total = a.total, x = b.total;
     if (!::cuda::std::isfinite(x.real()) && x.real() == total.real()) {
-      if (x.real() > 0) return {::cuda::std::log(::cuda::std::exp(total) + ::cuda::std::exp(x)), true};  // neither is the larger
+      if (x.real() > 0)
+        return {::cuda::std::log(::cuda::std::exp(total) + ::cuda::std::exp(x)), true};  // neither is the larger
       return a;
     }
     const bool larger = x.real() >= total.real();
     const complex128 big = larger ? x : total, part = ::cuda::std::exp((larger ? total : x) - big);
     const double re = part.real(), im = part.imag();
     // log(1 + part)
-    return {big + complex128(::cuda::std::log1p(2 * re + (re * re + im * im)) / 2, ::cuda::std::atan2(im, 1 + re)), true};
+    return {big + complex128(::cuda::std::log1p(2 * re + (re * re + im * im)) / 2, ::cuda::std::atan2(im, 1 + re)),
+            true};
   }
   __device__ Element given(const Acc& acc) const {
     return Element(static_cast<R>(acc.total.real()), static_cast<R>(acc.total.imag()));
@@ -118,14 +122,16 @@ template <bool Product>
 void accumulate(Call& call) {
   const arguments::Cumsum args(call);
   using Kinds = decltype(Types<uint8_t, uint16_t, uint32_t, uint64_t>{} + FloatTypes{} + ComplexTypes{});
-  dispatch<Kinds>(unsigned_dtype(call.output().dtype),
-                  [&]<typename T>() { scan_along(call, Accumulate<T, Product>{}, *args.self, call.output(), args.dim); });
+  dispatch<Kinds>(unsigned_dtype(call.output().dtype), [&]<typename T>() {
+    scan_along(call, Accumulate<T, Product>{}, *args.self, call.output(), args.dim);
+  });
 }
 
 void logcumsumexp(Call& call) {
   const arguments::Logcumsumexp args(call);
-  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
-      call.output().dtype, [&]<typename T>() { scan_along(call, RunningLog<T>{}, *args.self, call.output(), args.dim); });
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(call.output().dtype, [&]<typename T>() {
+    scan_along(call, RunningLog<T>{}, *args.self, call.output(), args.dim);
+  });
 }
 
 }  // namespace

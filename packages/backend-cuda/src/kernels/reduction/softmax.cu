@@ -138,7 +138,8 @@ __device__ typename Op::template Statistics<V> merge_lanes(typename Op::template
 // `Lanes` threads (x) compute a slice; a block has blockDim.y slices. Slices of at most Lanes *
 // Items elements are kept in registers; with Items 0 they are read twice.
 template <typename Op, typename T, int Lanes, int Items>
-__global__ void __launch_bounds__(Lanes == 32 ? 256 : Lanes) softmax_slices(const __grid_constant__ SliceArguments<Op::inputs> a) {
+__global__ void __launch_bounds__(Lanes == 32 ? 256 : Lanes)
+    softmax_slices(const __grid_constant__ SliceArguments<Op::inputs> a) {
   using V = compute_t<T>;
   constexpr int inputs = Op::inputs;
   const uint32_t slice = blockIdx.x * blockDim.y + threadIdx.y;
@@ -185,7 +186,8 @@ __global__ void __launch_bounds__(Lanes == 32 ? 256 : Lanes) softmax_slices(cons
 
 // One thread computes one slice.
 template <typename Op, typename T>
-__global__ void __launch_bounds__(elementwise::threads) softmax_strided(const __grid_constant__ SliceArguments<Op::inputs> a) {
+__global__ void __launch_bounds__(elementwise::threads)
+    softmax_strided(const __grid_constant__ SliceArguments<Op::inputs> a) {
   using V = compute_t<T>;
   constexpr int inputs = Op::inputs;
   const uint32_t slice = blockIdx.x * elementwise::threads + threadIdx.x;
@@ -241,14 +243,15 @@ void softmax_along(Call& call) {
     a.length = result.length();
     for (int k = 0; k <= inputs; ++k) tensors[static_cast<size_t>(k)] = &all[static_cast<size_t>(k)]->tensor();
     for (int k = 0; k < inputs; ++k) a.in_strides[k] = all[static_cast<size_t>(k) + 1]->stride();
-    for_each_piece(geometry<1 + inputs>(tensors), [&](const Geometry<1 + inputs>& piece,
-                                                      const std::array<int64_t, 1 + inputs>& offsets) {
-      a.out = static_cast<memory_t<T>*>(out.data) + offsets[0];
-      for (int k = 0; k < inputs; ++k)
-        a.in[k] = static_cast<const memory_t<T>*>(tensors[static_cast<size_t>(k) + 1]->data) + offsets[static_cast<size_t>(k) + 1];
-      a.slices = Indexer<1 + inputs>(piece);
-      launch_slices<Op, T>(call, a);
-    });
+    for_each_piece(geometry<1 + inputs>(tensors),
+                   [&](const Geometry<1 + inputs>& piece, const std::array<int64_t, 1 + inputs>& offsets) {
+                     a.out = static_cast<memory_t<T>*>(out.data) + offsets[0];
+                     for (int k = 0; k < inputs; ++k)
+                       a.in[k] = static_cast<const memory_t<T>*>(tensors[static_cast<size_t>(k) + 1]->data) +
+                                 offsets[static_cast<size_t>(k) + 1];
+                     a.slices = Indexer<1 + inputs>(piece);
+                     launch_slices<Op, T>(call, a);
+                   });
   });
 }
 

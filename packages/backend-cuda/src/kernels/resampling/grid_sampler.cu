@@ -3,12 +3,12 @@
 // deterministic scatter-add, sorted by pixel.
 #include <limits>
 
-#include "drivers/scatter_add.hpp"
 #include "candelabra/arguments/resampling.hpp"
 #include "candelabra/float_index.hpp"
 #include "candelabra/grid_sampling.hpp"
-#include "drivers/move.hpp"
 #include "drivers/image_offsets.hpp"
+#include "drivers/move.hpp"
+#include "drivers/scatter_add.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -50,13 +50,15 @@ struct Sampling {
     const int missing = 3 - dims;
     for (int d = 0; d < 3; ++d) {
       const bool there = d >= missing;
-      const int64_t size = there ? input.sizes[2 + d - missing] : 1, stride = there ? input.strides[2 + d - missing] : 0;
+      const int64_t size = there ? input.sizes[2 + d - missing] : 1,
+                    stride = there ? input.strides[2 + d - missing] : 0;
       if (there) pixels[d] = grid.sizes[1 + d - missing];
       points *= pixels[d];
       grid_strides[d] = there ? grid.strides[1 + d - missing] : 0;
       farthest += (size - 1) * std::abs(stride);
       if (farthest > std::numeric_limits<int32_t>::max() || size > std::numeric_limits<int32_t>::max())
-        throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", call.raw()->operator_name);
+        throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large",
+                      call.raw()->operator_name);
       sizes[d] = static_cast<int32_t>(size);
       strides[d] = static_cast<int32_t>(size > 1 ? stride : 0);
     }
@@ -72,7 +74,8 @@ struct Sampling {
       strides[d] = static_cast<int32_t>(plane);
       plane *= sizes[d];
       if (plane > std::numeric_limits<int32_t>::max())
-        throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", call.raw()->operator_name);
+        throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large",
+                      call.raw()->operator_name);
     }
   }
   int64_t plane() const { return int64_t{sizes[0]} * sizes[1] * sizes[2]; }
@@ -183,7 +186,8 @@ __global__ void __launch_bounds__(threads)
   for (int64_t item = first_index(); item < s.batch * s.points; item += index_step()) {
     const int64_t n = s.per_entry.quotient(item), point = item - n * s.points;
     const T* point_coordinates = grid + s.coordinate_offset(n, point);
-    const PointTaps<C, Dims, Each> around(s, [&](int k) { return loaded<T>(point_coordinates[k * s.grid_last_stride]); });
+    const PointTaps<C, Dims, Each> around(s,
+                                          [&](int k) { return loaded<T>(point_coordinates[k * s.grid_last_stride]); });
     for (int64_t c = blockIdx.y; c < s.channels; c += gridDim.y) {
       const T* channel = input + n * s.entry_stride + c * s.channel_stride;
       C values[PointTaps<C, Dims, Each>::taps];
@@ -274,7 +278,8 @@ __global__ void __launch_bounds__(threads) pairs_kernel(const __grid_constant__ 
 
 // The gradient of the input. Each pass processes as many whole entries as the memory limit allows;
 // then each element of a half precision is rounded only once.
-void scatter_gradient(const Call& call, Sampling s, const cb_tensor& grad, const cb_tensor& grid, const cb_tensor& out) {
+void scatter_gradient(const Call& call, Sampling s, const cb_tensor& grad, const cb_tensor& grid,
+                      const cb_tensor& out) {
   constexpr int64_t most_pairs = int64_t{1} << 25;
   clear(call, out);
   if (grad.numel == 0) return;

@@ -1,6 +1,6 @@
-// _upsample and _upsample_backward: signals, images and volumes of other sizes. The device computes a
-// table of source positions and weights for each dimension. Then one thread gathers one element of
-// the result, plane by plane. The gradient uses the same tables transposed.
+// _upsample and _upsample_backward: signals, images and volumes of other sizes. The device computes
+// a table of source positions and weights for each dimension. Then one thread gathers one element
+// of the result, plane by plane. The gradient uses the same tables transposed.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -54,7 +54,8 @@ struct Rows {
 // How to compute the table of a dimension.
 struct Recipe {
   Filter filter;
-  bool align_corners, antialias, merged;  // merged: equal clamped positions are merged into one weight
+  // Merged: equal clamped positions are merged into one weight
+  bool align_corners, antialias, merged;
   double ratio;
 };
 template <typename W>
@@ -92,8 +93,8 @@ __global__ void __launch_bounds__(threads) table_kernel(const __grid_constant__ 
       taps = {between.first, {W(1) - between.part, between.part, W(0), W(0)}};
       count = 2;
     } else {
-      taps.first =
-          resampling::nearest_place(i, static_cast<float>(recipe.ratio), recipe.filter == Filter::nearest_exact, rows.from);
+      taps.first = resampling::nearest_place(i, static_cast<float>(recipe.ratio),
+                                             recipe.filter == Filter::nearest_exact, rows.from);
     }
     int32_t kept = 0;
     int64_t before = -1;
@@ -143,7 +144,8 @@ template <typename W>
 class Tables {
  public:
   // Resampling from the sizes of `input` to those of `output`.
-  Tables(const Call& call, const Options& options, const cb_tensor& input, const cb_tensor& output, bool ranges, bool merged) {
+  Tables(const Call& call, const Options& options, const cb_tensor& input, const cb_tensor& output, bool ranges,
+         bool merged) {
     const SpatialSizes from(input), to(output);
     const auto scales = options.scales;
     const Filter filter = filter_named(options.mode);
@@ -160,13 +162,14 @@ class Tables {
       const double scale = scales.empty() ? 0.0 : scales[static_cast<size_t>(d - missing)];
       making.recipes[d] = {filter, align_corners, antialias, merged,
                            resampling::ratio_of(rows.from, rows.to, align_corners, scale)};
-      rows.most = antialias                 ? resampling::Widened::most(making.recipes[d].ratio, rows.from, filter == Filter::cubic)
-                  : filter == Filter::cubic ? 4
+      rows.most = antialias ? resampling::Widened::most(making.recipes[d].ratio, rows.from, filter == Filter::cubic)
+                  : filter == Filter::cubic  ? 4
                   : filter == Filter::linear ? 2
                                              : 1;
       made_[d] = true;
       table_offsets[d] = bytes;
-      bytes += aligned(rows.to * 8) + aligned(rows.to * 4) + aligned(rows.to * rows.most * static_cast<int64_t>(sizeof(W)));
+      bytes +=
+          aligned(rows.to * 8) + aligned(rows.to * 4) + aligned(rows.to * rows.most * static_cast<int64_t>(sizeof(W)));
       if (ranges) bytes += 2 * aligned(rows.from * 8);
       longest = std::max(longest, rows.to);
       widest = std::max(widest, rows.from);
@@ -244,7 +247,8 @@ struct Taps {
     }
     if constexpr (Transposed) {
       const int64_t first = rows.first[k], last = int64_t{rows.count[k]} - 1;
-      const int64_t from = i == 0 ? 0 : max(int64_t{0}, i - first), to = i == rows.from - 1 ? last : min(last, i - first);
+      const int64_t from = i == 0 ? 0 : max(int64_t{0}, i - first),
+                    to = i == rows.from - 1 ? last : min(last, i - first);
       if (from > to) return false;
       position = k;
       weight = W(0);
@@ -378,11 +382,11 @@ void gather(const Call& call, const Options& options, const cb_tensor& out, cons
     few &= rows.most <= 4;
   }
   if (few && most <= 2)
-    return launch(call, gather_few_kernel<T, 2>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
-                  whole);
+    return launch(call, gather_few_kernel<T, 2>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0,
+                  to, from, whole);
   if (few)
-    return launch(call, gather_few_kernel<T, 4>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
-                  whole);
+    return launch(call, gather_few_kernel<T, 4>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0,
+                  to, from, whole);
   if (many < 2) return gather_step(call, to, from, whole, transposed);
 
   const auto growth = [&](int d) {
@@ -496,7 +500,8 @@ void gather_bytes(const Call& call, const Options& options, const cb_tensor& out
     --steps;
     Workspace after(call, steps > 0 ? static_cast<size_t>(outer * rows.to * inner) : 0);
     auto* to = steps > 0 ? after.as<uint8_t>() : mutable_data<uint8_t>(out);
-    const ByteStep step{to, from, outer, rows, whole.as<int32_t>() + 1, whole.as<int32_t>(), Spots(1, 1, rows.to, inner)};
+    const ByteStep step{
+        to, from, outer, rows, whole.as<int32_t>() + 1, whole.as<int32_t>(), Spots(1, 1, rows.to, inner)};
     launch(call, bytes_kernel, grid_over(call, step.spots.count, outer, threads), threads, 0, step);
     before = std::move(after);
     from = before.as<uint8_t>();
@@ -525,7 +530,8 @@ __global__ void __launch_bounds__(threads) nearest_kernel(U* out, const U* in, c
   }
 }
 
-void copy_nearest(const Call& call, std::span<const double> scales, const cb_tensor& out, const cb_tensor& in, bool exact) {
+void copy_nearest(const Call& call, std::span<const double> scales, const cb_tensor& out, const cb_tensor& in,
+                  bool exact) {
   const SpatialSizes from(in), to(out);
   const int missing = 3 - (in.ndim - 2);
   const PlaneLayout layout = plane_layout(out, in);

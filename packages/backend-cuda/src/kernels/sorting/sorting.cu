@@ -12,8 +12,8 @@
 
 #include "candelabra/arguments/sorting.hpp"
 #include "drivers/elementwise.cuh"
-#include "drivers/slices.hpp"
 #include "drivers/radix_sort.hpp"
+#include "drivers/slices.hpp"
 #include "drivers/sort_keys.cuh"
 
 namespace candelabra::cuda {
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int longest_in_block = 2048;
-constexpr int64_t most_kept = longest_in_block / 4;  // topk by parts; with larger k a pass drops too few entries
+// Topk by parts; with larger k a pass drops too few entries
+constexpr int64_t most_kept = longest_in_block / 4;
 
 // A key with its index.
 struct LongEntry {
@@ -123,7 +124,8 @@ __global__ void __launch_bounds__(longest_in_block / 2)
 template <typename T>
 void launch_parts(const Call& call, const Arguments& a, const Parts& p) {
   const int block_parts = std::max(1, threads / (p.width / 2));
-  const size_t shared = static_cast<size_t>(p.width) * static_cast<size_t>(block_parts) * sizeof(typename Entries<Key<T>>::Entry);
+  const size_t shared =
+      static_cast<size_t>(p.width) * static_cast<size_t>(block_parts) * sizeof(typename Entries<Key<T>>::Entry);
   const int64_t units = static_cast<int64_t>(a.slices.count) * p.parts;
   launch(call, sort_parts<T>, static_cast<unsigned>(divide_up(units, block_parts)),
          dim3(static_cast<unsigned>(p.width / 2), static_cast<unsigned>(block_parts)), shared, a, p);
@@ -142,7 +144,8 @@ void sort_in_blocks(const Call& call, const Arguments& a) {
     launch_parts<T>(call, a, p);
     p.from = p.to;
     p.length = found;
-    before = std::move(after);  // frees the entries that the queued pass reads; the stream orders their reuse
+    // Frees the entries that the queued pass reads; the stream orders their reuse
+    before = std::move(after);
   }
   p.to = nullptr;
   p.parts = 1;
@@ -155,8 +158,8 @@ void sort_in_blocks(const Call& call, const Arguments& a) {
 // Makes the keys of the slices from `first_slice` on. If `numbered`, the slice number is the high
 // part of a key.
 template <typename T, typename K>
-__global__ void __launch_bounds__(threads) make_keys(const __grid_constant__ Arguments a, uint32_t first_slice, uint32_t count,
-                                                     bool numbered, K* keys, uint32_t* positions) {
+__global__ void __launch_bounds__(threads) make_keys(const __grid_constant__ Arguments a, uint32_t first_slice,
+                                                     uint32_t count, bool numbered, K* keys, uint32_t* positions) {
   const auto length = static_cast<uint32_t>(a.length);
   const Key<T> mask = a.descending ? key_mask<T> : Key<T>{0};
   for (int64_t i = first_index(); i < count; i += index_step()) {
@@ -172,7 +175,8 @@ __global__ void __launch_bounds__(threads) make_keys(const __grid_constant__ Arg
   }
 }
 
-__global__ void __launch_bounds__(threads) slice_keys(const uint32_t* positions, uint32_t count, uint32_t length, uint32_t* keys) {
+__global__ void __launch_bounds__(threads)
+    slice_keys(const uint32_t* positions, uint32_t count, uint32_t length, uint32_t* keys) {
   for (int64_t i = first_index(); i < count; i += index_step()) keys[i] = positions[i] / length;
 }
 
@@ -188,7 +192,8 @@ __global__ void __launch_bounds__(threads)
     uint32_t at[3];
     a.slices.at_rolled(first_slice + slice, at);
     const int64_t source = positions[i] - slice * length;
-    static_cast<U*>(a.values)[at[0] + rank * a.values_stride] = static_cast<const U*>(a.in)[at[2] + source * a.in_stride];
+    static_cast<U*>(a.values)[at[0] + rank * a.values_stride] =
+        static_cast<const U*>(a.in)[at[2] + source * a.in_stride];
     a.indices[at[1] + rank * a.indices_stride] = source;
   }
 }
@@ -232,9 +237,10 @@ void sort_pairs(const Call& call, const Arguments& a, uint32_t first_slice, uint
   // The slice number did not fit into the key: a stable sort by slice keeps the order of keys in
   // each slice.
   auto* slice_numbers = reinterpret_cast<uint32_t*>(pairs.keys[0]);
-  const PairBuffers<uint32_t> by_slice{{slice_numbers, slice_numbers + count}, {positions, pairs.positions[1 - sorted]}};
-  launch(call, slice_keys, blocks, threads, 0, static_cast<const uint32_t*>(positions), count, static_cast<uint32_t>(a.length),
-         by_slice.keys[0]);
+  const PairBuffers<uint32_t> by_slice{{slice_numbers, slice_numbers + count},
+                                       {positions, pairs.positions[1 - sorted]}};
+  launch(call, slice_keys, blocks, threads, 0, static_cast<const uint32_t*>(positions), count,
+         static_cast<uint32_t>(a.length), by_slice.keys[0]);
   const int last = radix_sort<uint32_t>(call, by_slice, count, slice_bits);
   move_to_ranks(call, a, sizeof(memory_t<T>), first_slice, count, by_slice.positions[last]);
 }

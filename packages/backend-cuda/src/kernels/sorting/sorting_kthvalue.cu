@@ -1,7 +1,8 @@
 // _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
 //
-// A block finds the element of a rank digit by digit of its key: it counts the digits of the keys that begin as the one looked for
-// does. Of equal keys the one is taken that a stable sort has there. Only integers are added atomically.
+// A block finds the element of a rank digit by digit of its key: it counts the digits of the keys
+// that begin as the one looked for does. Of equal keys the one is taken that a stable sort has
+// there. Only integers are added atomically.
 #include <array>
 #include <string_view>
 
@@ -43,7 +44,8 @@ __global__ void __launch_bounds__(threads) find_position(const __grid_constant__
   const auto* in = static_cast<const memory_t<T>*>(a.in) + at[1];
   const int me = static_cast<int>(threadIdx.x);
 
-  int64_t before = a.rank;  // elements that come before the one looked for, among those that begin alike
+  // Elements that come before the one looked for, among those that begin alike
+  int64_t before = a.rank;
   if (a.among != Among::All) {
     if (me == 0) nans = 0;
     __syncthreads();
@@ -165,7 +167,8 @@ __global__ void __launch_bounds__(threads) count_elements(const __grid_constant_
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) write_counts(const Count* counts, int64_t bins, memory_t<T>* out, int64_t stride) {
+__global__ void __launch_bounds__(threads)
+    write_counts(const Count* counts, int64_t bins, memory_t<T>* out, int64_t stride) {
   for (int64_t b = first_index(); b < bins; b += index_step())
     out[b * stride] = stored<T>(static_cast<compute_t<T>>(static_cast<int64_t>(counts[b])));
 }
@@ -184,16 +187,16 @@ void histc(Call& call) {
   dispatch<FloatTypes>(in.dtype, [&]<typename T>() {
     using C = compute_t<T>;
     for_each_piece(geometry<1>({&in}), [&](const Geometry<1>& piece, const std::array<int64_t, 1>& offsets) {
-      const BinArguments<T> a{data<memory_t<T>>(in) + offsets[0], counts.as<Count>(), bins, EqualBins<C>(low, high, bins),
-                              Indexer<1>(piece)};
+      const BinArguments<T> a{data<memory_t<T>>(in) + offsets[0], counts.as<Count>(), bins,
+                              EqualBins<C>(low, high, bins), Indexer<1>(piece)};
       const unsigned blocks = grid_for(call, piece.numel, threads, 4);
       if (bins <= most_shared_bins)
         launch(call, count_elements<T, true>, blocks, threads, 0, a);
       else
         launch(call, count_elements<T, false>, blocks, threads, 0, a);
     });
-    launch(call, write_counts<T>, grid_for(call, bins, threads), threads, 0, static_cast<const Count*>(counts.as<Count>()), bins,
-           data<memory_t<T>>(out), out.strides[0]);
+    launch(call, write_counts<T>, grid_for(call, bins, threads), threads, 0,
+           static_cast<const Count*>(counts.as<Count>()), bins, data<memory_t<T>>(out), out.strides[0]);
   });
 }
 

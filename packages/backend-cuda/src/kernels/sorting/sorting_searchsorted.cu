@@ -1,5 +1,5 @@
-// _searchsorted (searchsorted): the insertion index of values in sorted rows. One thread searches for one
-// value.
+// _searchsorted (searchsorted): the insertion index of values in sorted rows. One thread searches
+// for one value.
 #include "candelabra/arguments/sorting.hpp"
 #include "drivers/elementwise.cuh"
 
@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(threads) bisect_kernel(const __grid_constant__
   }
 }
 
-__global__ void __launch_bounds__(threads) check_sorter(const int64_t* sorter, int64_t count, int64_t length, FaultSink sink) {
+__global__ void __launch_bounds__(threads)
+    check_sorter(const int64_t* sorter, int64_t count, int64_t length, FaultSink sink) {
   for (int64_t i = first_index(); i < count; i += index_step())
     if (sorter[i] < 0 || sorter[i] >= length) sink.report(FaultKind::Custom, sorter[i], 0, length);
 }
@@ -58,8 +59,8 @@ void searchsorted(Call& call) {
   const int64_t length = sequence.sizes[sequence.ndim - 1];
   const int64_t each = sequence.ndim == 1 || values.ndim == 0 ? values.numel : values.sizes[values.ndim - 1];
   if (sorter)
-    launch(call, check_sorter, grid_for(call, sorter->numel, threads), threads, 0, data<int64_t>(*sorter), sorter->numel, length,
-           fault_sink(call, "searchsorted(): an index of the sorter is out of range"));
+    launch(call, check_sorter, grid_for(call, sorter->numel, threads), threads, 0, data<int64_t>(*sorter),
+           sorter->numel, length, fault_sink(call, "searchsorted(): an index of the sorter is out of range"));
   dispatch<RealTypes>(sequence.dtype, [&]<typename T>() {
     const Arguments<T> a{data<memory_t<T>>(sequence),
                          data<memory_t<T>>(values),

@@ -12,8 +12,8 @@
 
 #include "runtime/error.hpp"
 #include "runtime/launch.hpp"
-#include "vendor/libraries.hpp"
 #include "runtime/settings.hpp"
+#include "vendor/libraries.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -31,7 +31,8 @@ struct CublasLt {
   Function<decltype(cublasLtMatrixLayoutSetAttribute)> layout_set{library, "cublasLtMatrixLayoutSetAttribute"};
   Function<decltype(cublasLtMatmulPreferenceCreate)> preference_create{library, "cublasLtMatmulPreferenceCreate"};
   Function<decltype(cublasLtMatmulPreferenceDestroy)> preference_destroy{library, "cublasLtMatmulPreferenceDestroy"};
-  Function<decltype(cublasLtMatmulPreferenceSetAttribute)> preference_set{library, "cublasLtMatmulPreferenceSetAttribute"};
+  Function<decltype(cublasLtMatmulPreferenceSetAttribute)> preference_set{library,
+                                                                          "cublasLtMatmulPreferenceSetAttribute"};
   Function<decltype(cublasLtMatmulAlgoGetHeuristic)> heuristic{library, "cublasLtMatmulAlgoGetHeuristic"};
 };
 const CublasLt& cublas_lt() {
@@ -44,7 +45,8 @@ void check(cublasStatus_t status, const char* function) {
     raise_library("cuBLAS", function, static_cast<int>(status), cublas_lt().status_string(status));
 }
 
-// cuBLASLt's handle holds nothing but what the library found out about the device; it may be used by several threads at once.
+// cuBLASLt's handle holds nothing but what the library found out about the device; it may be used
+// by several threads at once.
 cublasLtHandle_t handle_of(int device) {
   constexpr int most = 128;
   static std::atomic<cublasLtHandle_t> handles[most];
@@ -226,10 +228,10 @@ Plan make_plan(const Key& key, const Precision& precision) {
                                                                          : CUBLASLT_EPILOGUE_GELU_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, precision.element);
   }
-  plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows, key.a_transposed ? key.rows : key.inner,
-                       key.a_leading, key.batches, key.a_step);
-  plan.b = make_layout(precision.element, key.b_transposed ? key.columns : key.inner, key.b_transposed ? key.inner : key.columns,
-                       key.b_leading, key.batches, key.b_step);
+  plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows,
+                       key.a_transposed ? key.rows : key.inner, key.a_leading, key.batches, key.a_step);
+  plan.b = make_layout(precision.element, key.b_transposed ? key.columns : key.inner,
+                       key.b_transposed ? key.inner : key.columns, key.b_leading, key.batches, key.b_step);
   plan.result = make_layout(precision.element, key.rows, key.columns, key.result_leading, key.batches, key.result_step);
 
   if (const auto known = choices().find(key)) {
@@ -253,8 +255,8 @@ Plan& plan_for(const Key& key, const Precision& precision) {
 }  // namespace
 
 bool multiplies(int32_t dtype) {
-  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32 || dtype == CB_FLOAT64 || dtype == CB_COMPLEX64 ||
-         dtype == CB_COMPLEX128;
+  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32 || dtype == CB_FLOAT64 ||
+         dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128;
 }
 
 bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar beta) {
@@ -283,7 +285,8 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
   Plan& plan = plan_for(key, precision);
   if (!plan.choice.possible) return false;
   if (gemm.ending != Ending::none)
-    check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias, sizeof gemm.bias),
+    check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias,
+                                      sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");
   // Numbers in the type that the library scales by; each lies at the start of `factors`.
   union Factor {

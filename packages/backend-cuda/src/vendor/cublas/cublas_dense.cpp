@@ -2,10 +2,10 @@
 
 #include <cublas_v2.h>
 
-#include "runtime/error.hpp"
-#include "vendor/sdcz.hpp"
-#include "vendor/handle_pool.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
+#include "runtime/error.hpp"
+#include "vendor/handle_pool.hpp"
+#include "vendor/sdcz.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -16,12 +16,14 @@ struct Cublas {
   Function<decltype(cublasSetStream_v2)> set_stream{library, "cublasSetStream_v2"};
   Function<decltype(cublasSetWorkspace_v2)> set_workspace{library, "cublasSetWorkspace_v2"};
   Function<decltype(cublasGetStatusString)> status_string{library, "cublasGetStatusString"};
-  FourTypes<decltype(cublasStrsm_v2_64), decltype(cublasDtrsm_v2_64), decltype(cublasCtrsm_v2_64), decltype(cublasZtrsm_v2_64)>
+  FourTypes<decltype(cublasStrsm_v2_64), decltype(cublasDtrsm_v2_64), decltype(cublasCtrsm_v2_64),
+            decltype(cublasZtrsm_v2_64)>
       trsm{{library, "cublasStrsm_v2_64"},
            {library, "cublasDtrsm_v2_64"},
            {library, "cublasCtrsm_v2_64"},
            {library, "cublasZtrsm_v2_64"}};
-  FourTypes<decltype(cublasStrsmBatched), decltype(cublasDtrsmBatched), decltype(cublasCtrsmBatched), decltype(cublasZtrsmBatched)>
+  FourTypes<decltype(cublasStrsmBatched), decltype(cublasDtrsmBatched), decltype(cublasCtrsmBatched),
+            decltype(cublasZtrsmBatched)>
       trsm_batched{{library, "cublasStrsmBatched"},
                    {library, "cublasDtrsmBatched"},
                    {library, "cublasCtrsmBatched"},
@@ -77,7 +79,8 @@ class Lease {
     });
     // Setting a stream takes the work space away, so it comes second.
     cublasStatus_t status = cublas().set_stream(handle_, call.stream());
-    if (status == CUBLAS_STATUS_SUCCESS) status = cublas().set_workspace(handle_, workspace_.data(), workspace_.bytes());
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublas().set_workspace(handle_, workspace_.data(), workspace_.bytes());
     if (status != CUBLAS_STATUS_SUCCESS) {
       give_back();
       check(status, "cublasSetWorkspace");
@@ -90,7 +93,9 @@ class Lease {
 
  private:
   // What NVIDIA asks for.
-  static size_t workspace_bytes(int device) { return device_traits(device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20; }
+  static size_t workspace_bytes(int device) {
+    return device_traits(device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
+  }
   void give_back() { lasting_pool<cublasHandle_t>().give(device_, handle_); }
 
   int device_;
@@ -128,8 +133,8 @@ void solve_triangular(const Call& call, const TriangularSystem& s) {
     const Workspace a = addresses(call, s.a.data, s.a.step * itemsize(s.dtype), s.batches),
                     x = addresses(call, s.x.data, s.x.step * itemsize(s.dtype), s.batches);
     check(blas.trsm_batched(s.dtype, handle, side, part, operation, diagonal, int32_size(s.rows), int32_size(s.columns),
-                            one.of(s.dtype), at(a.data()), int32_size(s.a.leading), at(x.data()), int32_size(s.x.leading),
-                            int32_size(s.batches)),
+                            one.of(s.dtype), at(a.data()), int32_size(s.a.leading), at(x.data()),
+                            int32_size(s.x.leading), int32_size(s.batches)),
           "cublas<t>trsmBatched");
     return;
   }
@@ -151,7 +156,8 @@ void factor_lu_batched(const Call& call, const Matrices& a, int32_t* pivots, int
         "cublas<t>getrfBatched");
 }
 
-void invert_lu_batched(const Call& call, const Matrices& lu, const int32_t* pivots, const Matrices& inverse, int32_t* info) {
+void invert_lu_batched(const Call& call, const Matrices& lu, const int32_t* pivots, const Matrices& inverse,
+                       int32_t* info) {
   const Lease handle(call);
   const Workspace factors = addresses(call, lu), results = addresses(call, inverse);
   check(cublas().getri(lu.dtype, handle, int32_size(lu.rows), at(factors.data()), int32_size(lu.leading()), pivots,
@@ -163,9 +169,9 @@ void solve_lu_batched(const Call& call, const Matrices& lu, const int32_t* pivot
   const Lease handle(call);
   const Workspace factors = addresses(call, lu), right = addresses(call, x);
   int info = 0;
-  check(cublas().getrs(lu.dtype, handle, adjoint ? CUBLAS_OP_C : CUBLAS_OP_N, int32_size(lu.rows), int32_size(x.columns),
-                       at(factors.data()), int32_size(lu.leading()), pivots, at(right.data()), int32_size(x.leading()), &info,
-                       int32_size(lu.batches)),
+  check(cublas().getrs(lu.dtype, handle, adjoint ? CUBLAS_OP_C : CUBLAS_OP_N, int32_size(lu.rows),
+                       int32_size(x.columns), at(factors.data()), int32_size(lu.leading()), pivots, at(right.data()),
+                       int32_size(x.leading()), &info, int32_size(lu.batches)),
         "cublas<t>getrsBatched");
   check_arguments(info, "cublas<t>getrsBatched");
 }
@@ -175,8 +181,8 @@ void factor_qr_batched(const Call& call, const Matrices& a, void* scales) {
   const Workspace matrices = addresses(call, a),
                   taus = addresses(call, scales, std::min(a.rows, a.columns) * itemsize(a.dtype), a.batches);
   int info = 0;
-  check(cublas().geqrf(a.dtype, handle, int32_size(a.rows), int32_size(a.columns), at(matrices.data()), int32_size(a.leading()),
-                       at(taus.data()), &info, int32_size(a.batches)),
+  check(cublas().geqrf(a.dtype, handle, int32_size(a.rows), int32_size(a.columns), at(matrices.data()),
+                       int32_size(a.leading()), at(taus.data()), &info, int32_size(a.batches)),
         "cublas<t>geqrfBatched");
   check_arguments(info, "cublas<t>geqrfBatched");
 }

@@ -59,7 +59,8 @@ bool among(std::span<const cudnnBackendNumericalNote_t> notes, cudnnBackendNumer
 
 bool allowed(const Descriptor& engine, const Wishes& wishes) {
   std::array<cudnnBackendNumericalNote_t, 64> room{};
-  const int64_t count = engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room.size(), room.data());
+  const int64_t count =
+      engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room.size(), room.data());
   const std::span<const cudnnBackendNumericalNote_t> notes(room.data(), static_cast<size_t>(count));
   if (wishes.deterministic && among(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (wishes.full_float32 &&
@@ -77,17 +78,20 @@ Descriptor device_properties(const char* text) {
 }
 
 // What cuDNN's heuristics recommend, best first.
-std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor& properties, cudnnBackendHeurMode_t mode) {
+std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor& properties,
+                                       cudnnBackendHeurMode_t mode) {
   std::vector<Descriptor> result;
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set_choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (properties) heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
-  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return result;  // nothing to recommend in this mode
+  // Nothing to recommend in this mode
+  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return result;
   const int64_t count = heuristics.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<cudnnBackendDescriptor_t> raw;
   for (int64_t i = 0; i < count; ++i) raw.push_back(result.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
-  const int64_t found = heuristics.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, raw.data());
+  const int64_t found =
+      heuristics.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, raw.data());
   result.resize(static_cast<size_t>(std::min(count, found)));
   return result;
 }
@@ -128,11 +132,13 @@ void Descriptor::Destroy::operator()(void* raw) const {
   functions().destroy_descriptor(raw);
 }
 
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                     const void* values) {
   check(functions().set_attribute(get(), name, type, count, values), "cudnnBackendSetAttribute");
 }
 
-int64_t Descriptor::read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most, void* values) const {
+int64_t Descriptor::read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
+                         void* values) const {
   int64_t count = 0;
   check(functions().get_attribute(get(), name, type, most, &count, values), "cudnnBackendGetAttribute");
   return count;
@@ -161,7 +167,8 @@ Descriptor tensor(int64_t id, cudnnDataType_t type, std::span<const int64_t> siz
   return result;
 }
 
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes, size_t most) {
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
+                             size_t most) {
   std::vector<Plan> result;
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   std::vector<cudnnBackendDescriptor_t> raw;

@@ -1,4 +1,5 @@
-// cuDNN: the functions in use, a handle per device and thread, and plans for graphs of operations through its backend interface.
+// cuDNN: the functions in use, a handle per device and thread, and plans for graphs of operations
+// through its backend interface.
 #pragma once
 
 #include <cudnn.h>
@@ -65,14 +66,14 @@ class Descriptor {
   std::unique_ptr<void, Destroy> raw_;
 };
 
-// The descriptor of a tensor, under the number by which the data are given when a plan runs. A virtual one exists in a graph only;
-// one by value is a number in host memory.
+// The descriptor of a tensor, under the number by which the data are given when a plan runs. A
+// virtual one exists in a graph only; one by value is a number in host memory.
 enum class Storage { Device, Virtual, Host };
 Descriptor tensor(int64_t id, cudnnDataType_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides,
                   int64_t alignment, Storage storage = Storage::Device);
 
-// A device that plans are for: one in use, by its handle, or one that cuDNN's description in JSON tells of, so that plans can be
-// made, and looked at, on a machine without it.
+// A device that plans are for: one in use, by its handle, or one that cuDNN's description in JSON
+// tells of, so that plans can be made, and looked at, on a machine without it.
 struct Target {
   cudnnHandle_t handle = nullptr;
   const char* properties = nullptr;
@@ -91,9 +92,10 @@ struct Plan {
   std::string name;  // of engine and choices, for the tests
 };
 
-// The plans for a graph that are best by cuDNN's heuristics, `most` of them at most; none where there is no engine for it. The
-// operations have to live as long as this runs.
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes, size_t most);
+// The plans for a graph that are best by cuDNN's heuristics, `most` of them at most; none where
+// there is no engine for it. The operations have to live as long as this runs.
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
+                             size_t most);
 
 // The thread's handle for the call's device, with the call's stream.
 Target target_of(const Call& call);

@@ -7,12 +7,12 @@
 #include <limits>
 #include <map>
 
-#include "vendor/cudnn/cudnn_convolution.hpp"
-#include "runtime/device.hpp"
-#include "dtypes.hpp"
-#include "runtime/launch.hpp"
 #include "drivers/move.hpp"
+#include "dtypes.hpp"
+#include "runtime/device.hpp"
+#include "runtime/launch.hpp"
 #include "runtime/settings.hpp"
+#include "vendor/cudnn/cudnn_convolution.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -150,7 +150,8 @@ class Graph {
   std::span<const cudnn::Descriptor> operations() const { return operations_; }
 
  private:
-  Tensor add(int64_t id, cudnnDataType_t type, const Dims& sizes, const Dims& strides, int64_t alignment, cudnn::Storage storage) {
+  Tensor add(int64_t id, cudnnDataType_t type, const Dims& sizes, const Dims& strides, int64_t alignment,
+             cudnn::Storage storage) {
     tensors_.push_back(cudnn::tensor(id, type, sizes, strides, alignment, storage));
     return {tensors_.size() - 1, sizes};
   }
@@ -174,7 +175,8 @@ Tensor make_scores(Graph& graph, const CudnnAttention& a, Tensor query, Tensor k
   graph.multiply(query, key_transposed, scores);
   scores = graph.binary(CUDNN_POINTWISE_MUL, scores, graph.number(scale_id));
   if (!a.causal) return scores;
-  const Tensor rows = graph.intermediate(sizes, CUDNN_DATA_INT32), columns = graph.intermediate(sizes, CUDNN_DATA_INT32);
+  const Tensor rows = graph.intermediate(sizes, CUDNN_DATA_INT32),
+               columns = graph.intermediate(sizes, CUDNN_DATA_INT32);
   graph.pointwise(CUDNN_POINTWISE_GEN_INDEX, scores, nullptr, rows, nullptr, 2);
   graph.pointwise(CUDNN_POINTWISE_GEN_INDEX, scores, nullptr, columns, nullptr, 3);
   const Tensor visible = graph.intermediate(sizes, CUDNN_DATA_BOOLEAN), masked = graph.intermediate(sizes),
@@ -206,7 +208,8 @@ void build_backward(Graph& graph, const CudnnAttention& a) {
   graph.multiply_shared(graph.transposed(weights, graph.type()), grad, graph.given(grad_value_id, a.grad_value));
   const Tensor of_weights = graph.intermediate(scores.sizes);
   graph.multiply(grad, graph.given_transposed(value_id, a.value), of_weights);
-  const Tensor slopes = graph.binary(CUDNN_POINTWISE_MUL, graph.binary(CUDNN_POINTWISE_SUB, of_weights, means), weights);
+  const Tensor slopes =
+      graph.binary(CUDNN_POINTWISE_MUL, graph.binary(CUDNN_POINTWISE_SUB, of_weights, means), weights);
   const Tensor scaled = graph.intermediate_half(scores.sizes), scale = graph.number(scale_id);
   graph.pointwise(CUDNN_POINTWISE_MUL, slopes, &scale, scaled);
   graph.multiply(scaled, graph.given(key_id, a.key), graph.given(grad_query_id, a.grad_query));
@@ -215,8 +218,8 @@ void build_backward(Graph& graph, const CudnnAttention& a) {
 
 }  // namespace
 
-std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& a, const cudnn::Wishes& wishes,
-                                         size_t most) {
+std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& a,
+                                         const cudnn::Wishes& wishes, size_t most) {
   Graph graph(cudnn::data_type(a.dtype));
   if (a.backward)
     build_backward(graph, a);
@@ -254,7 +257,8 @@ class AlignedTensor {
     bool is_aligned = alignment_of(t.data) == 16;
     for (size_t d = 0; d < 4; ++d) {
       if (tensor_.sizes[d] == 1) tensor_.strides[d] = packed[d];
-      is_aligned = is_aligned && (d == 3 ? tensor_.strides[d] == 1 : tensor_.strides[d] > 0 && tensor_.strides[d] % 8 == 0);
+      is_aligned =
+          is_aligned && (d == 3 ? tensor_.strides[d] == 1 : tensor_.strides[d] > 0 && tensor_.strides[d] % 8 == 0);
     }
     if (is_aligned) return;
     memory_ = Workspace(call, static_cast<size_t>(t.numel * itemsize(t.dtype)));
@@ -301,8 +305,8 @@ bool run(const Call& call, const CudnnAttention& a, double scale) {
                 a.backward,
                 a.causal,
                 {a.query.sizes, a.key.sizes, a.value.sizes},
-                {a.query.strides, a.key.strides, a.value.strides, a.output.strides, a.grad.strides, a.grad_query.strides,
-                 a.grad_key.strides, a.grad_value.strides}};
+                {a.query.strides, a.key.strides, a.value.strides, a.output.strides, a.grad.strides,
+                 a.grad_query.strides, a.grad_key.strides, a.grad_value.strides}};
   constexpr size_t cache_limit = 1024;
   thread_local std::map<Key, CachedPlan> cache;
   const cudnn::Target target = cudnn::target_of(call);
@@ -341,7 +345,8 @@ AttentionTensor column_of(const cb_tensor& logarithms) {
 bool cudnn_attention_forward(const Call& call) {
   const arguments::ScaledDotProductAttention args(call);
   if (!supports(*args.query, *args.key, *args.value, args.mask)) return false;
-  const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value), output(call, call.output(0));
+  const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value),
+      output(call, call.output(0));
   CudnnAttention a{};
   a.dtype = args.query->dtype;
   a.causal = args.is_causal;
@@ -359,9 +364,10 @@ bool cudnn_attention_backward(const Call& call) {
   const arguments::ScaledDotProductAttentionBackward args(call);
   // cuDNN's sums for the gradients of queries have no fixed order.
   if (!supports(*args.query, *args.key, *args.value, args.mask) || settings().is_deterministic()) return false;
-  const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value), output(call, *args.output),
-      grad(call, *args.grad);
-  const AlignedTensor grad_query(call, call.output(0)), grad_key(call, call.output(1)), grad_value(call, call.output(2));
+  const AlignedTensor query(call, *args.query), key(call, *args.key), value(call, *args.value),
+      output(call, *args.output), grad(call, *args.grad);
+  const AlignedTensor grad_query(call, call.output(0)), grad_key(call, call.output(1)),
+      grad_value(call, call.output(2));
   CudnnAttention a{};
   a.dtype = args.query->dtype;
   a.backward = true;

@@ -22,12 +22,13 @@ struct CudnnAttention {
   AttentionTensor grad, grad_query, grad_key, grad_value;
 };
 
-// Queue _scaled_dot_product_attention or _scaled_dot_product_attention_backward; false where cuDNN has no engine for the call, or is not to be used.
+// Queue _scaled_dot_product_attention or _scaled_dot_product_attention_backward; false where cuDNN
+// has no engine for the call, or is not to be used.
 bool cudnn_attention_forward(const Call& call);
 bool cudnn_attention_backward(const Call& call);
 
 // The plans that would be chosen from, for a device in use or one that is described.
-std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& attention, const cudnn::Wishes& wishes,
-                                         size_t most);
+std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& attention,
+                                         const cudnn::Wishes& wishes, size_t most);
 
 }  // namespace candelabra::cuda

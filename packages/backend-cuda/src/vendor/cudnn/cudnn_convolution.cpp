@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "runtime/device.hpp"
 #include "dtypes.hpp"
+#include "runtime/device.hpp"
 #include "runtime/settings.hpp"
 
 namespace candelabra::cuda {
@@ -94,12 +94,15 @@ int64_t workspace_limit() {
 
 }  // namespace
 
-std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& c, const cudnn::Wishes& wishes,
-                                           size_t most) {
+std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& c,
+                                           const cudnn::Wishes& wishes, size_t most) {
   const bool full = c.dtype == CB_FLOAT64;
-  const auto last = [&](const std::array<int64_t, 3>& values) { return std::span(values).last(static_cast<size_t>(c.spatial)); };
+  const auto last = [&](const std::array<int64_t, 3>& values) {
+    return std::span(values).last(static_cast<size_t>(c.spatial));
+  };
   cudnn::Descriptor geometry(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  geometry.set_choice(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, full ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
+  geometry.set_choice(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+                      full ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
   geometry.set_choice(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
   geometry.set_integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, c.spatial);
   geometry.set_integers(CUDNN_ATTR_CONVOLUTION_DILATIONS, last(c.dilation));

@@ -28,11 +28,12 @@ struct Convolution {
 // Whether cuDNN is there, and to be used.
 bool uses_cudnn();
 
-// Queues it; false where cuDNN has no engine for it, or is not to be used. Tensors are row-major or channels-last without gaps.
+// Queues it; false where cuDNN has no engine for it, or is not to be used. Tensors are row-major or
+// channels-last without gaps.
 bool cudnn_convolution(const Call& call, const Convolution& convolution);
 
 // The plans that would be chosen from, for a device in use or one that is described.
-std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& convolution, const cudnn::Wishes& wishes,
-                                           size_t most);
+std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& convolution,
+                                           const cudnn::Wishes& wishes, size_t most);
 
 }  // namespace candelabra::cuda

@@ -9,11 +9,11 @@
 #include <optional>
 #include <utility>
 
-#include "vendor/cudnn/cudnn_convolution.hpp"
-#include "runtime/device.hpp"
 #include "dtypes.hpp"
+#include "runtime/device.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/settings.hpp"
+#include "vendor/cudnn/cudnn_convolution.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -99,21 +99,27 @@ std::vector<Piece> find_pieces(cudnnHandle_t handle, const RecurrentStack& stack
   std::vector<Piece> pieces;
   int64_t tensor_offset = 0;
   const TensorDescriptor matrix = make_tensor(), bias = make_tensor();
-  const auto base = reinterpret_cast<uintptr_t>(tensor);  // cuDNN computes addresses from it and reads nothing
+  // CuDNN computes addresses from it and reads nothing
+  const auto base = reinterpret_cast<uintptr_t>(tensor);
   for (const bool biases : {false, true}) {
     if (biases && !stack.has_biases) break;
     for (int64_t layer = 0; layer < stack.layers * directions; ++layer)
       for (int64_t linear = 0; linear < 2 * gates; ++linear) {
         void *matrix_at = nullptr, *bias_at = nullptr;
-        check(functions().weight_address(handle, layout.descriptor.layers.get(), static_cast<int32_t>(layer), layout.bytes, tensor,
-                                         static_cast<int32_t>(linear), matrix.get(), &matrix_at, bias.get(), &bias_at),
+        check(functions().weight_address(handle, layout.descriptor.layers.get(), static_cast<int32_t>(layer),
+                                         layout.bytes, tensor, static_cast<int32_t>(linear), matrix.get(), &matrix_at,
+                                         bias.get(), &bias_at),
               "cudnnGetRNNWeightParams");
-        const int64_t row = linear >= gates ? stack.hidden : layer < directions ? stack.input : directions * stack.hidden;
+        const int64_t row = linear >= gates      ? stack.hidden
+                            : layer < directions ? stack.input
+                                                 : directions * stack.hidden;
         const int64_t count = biases ? stack.hidden : stack.hidden * row;
         const auto at = reinterpret_cast<uintptr_t>(biases ? bias_at : matrix_at);
         const auto space = static_cast<int64_t>(at - base);
-        if (at < base || count_of(biases ? bias : matrix) != count || static_cast<size_t>(space + count * element) > layout.bytes)
-          throw failure(CB_RUNTIME_ERROR, "cuDNN: cudnnGetRNNWeightParams: the %s %lld of layer %lld is not where it can be",
+        if (at < base || count_of(biases ? bias : matrix) != count ||
+            static_cast<size_t>(space + count * element) > layout.bytes)
+          throw failure(CB_RUNTIME_ERROR,
+                        "cuDNN: cudnnGetRNNWeightParams: the %s %lld of layer %lld is not where it can be",
                         biases ? "bias" : "matrix", static_cast<long long>(linear), static_cast<long long>(layer));
         if (!pieces.empty() && pieces.back().space + pieces.back().bytes == space)
           pieces.back().bytes += count * element;
@@ -134,7 +140,8 @@ const Layout& layout_of(const Call& call, cudnnHandle_t handle, const RecurrentS
   if (found != kept.end()) return found->second;
   Layout layout{describe_layers(handle, stack), 0, {}};
   if (layout.descriptor.layers) {
-    check(functions().weight_space(handle, layout.descriptor.layers.get(), &layout.bytes), "cudnnGetRNNWeightSpaceSize");
+    check(functions().weight_space(handle, layout.descriptor.layers.get(), &layout.bytes),
+          "cudnnGetRNNWeightSpaceSize");
     layout.pieces = find_pieces(handle, stack, layout, weights);
   }
   if (kept.size() >= cache_limit) kept.clear();
@@ -144,7 +151,8 @@ const Layout& layout_of(const Call& call, cudnnHandle_t handle, const RecurrentS
 // The weights in cuDNN's layout: the tensor itself where its layout agrees, else a workspace.
 class WeightSpace {
  public:
-  WeightSpace(const Call& call, const Layout& layout, void* tensor) : layout_(layout), tensor_(static_cast<std::byte*>(tensor)) {
+  WeightSpace(const Call& call, const Layout& layout, void* tensor)
+      : layout_(layout), tensor_(static_cast<std::byte*>(tensor)) {
     if (!layout.is_space(tensor)) own_ = Workspace(call, layout.bytes);
   }
   void* data() const { return own_.data() ? own_.data() : tensor_; }
@@ -281,15 +289,15 @@ RecurrentDescriptor describe_layers(cudnnHandle_t handle, const RecurrentStack& 
   made.layers = created(functions().create, "cudnnCreateRNNDescriptor");
   // CUDNN_DEFAULT_MATH computes float32 in TF32 on tensor cores. A projection size equal to the
   // hidden size means no projection.
-  const cudnnStatus_t status =
-      functions().set(made.layers.get(), CUDNN_RNN_ALGO_STANDARD, s.cell, s.has_biases ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
-                      s.bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, cudnn::data_type(s.dtype),
-                      s.dtype == CB_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-                      is_half_dtype(s.dtype) ? CUDNN_TENSOR_OP_MATH
-                      : s.full_float32       ? CUDNN_FMA_MATH
-                                             : CUDNN_DEFAULT_MATH,
-                      static_cast<int32_t>(s.input), static_cast<int32_t>(s.hidden), static_cast<int32_t>(s.hidden),
-                      static_cast<int32_t>(s.layers), made.dropout.get(), CUDNN_RNN_PADDED_IO_DISABLED);
+  const cudnnStatus_t status = functions().set(
+      made.layers.get(), CUDNN_RNN_ALGO_STANDARD, s.cell, s.has_biases ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
+      s.bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, cudnn::data_type(s.dtype),
+      s.dtype == CB_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+      is_half_dtype(s.dtype) ? CUDNN_TENSOR_OP_MATH
+      : s.full_float32       ? CUDNN_FMA_MATH
+                             : CUDNN_DEFAULT_MATH,
+      static_cast<int32_t>(s.input), static_cast<int32_t>(s.hidden), static_cast<int32_t>(s.hidden),
+      static_cast<int32_t>(s.layers), made.dropout.get(), CUDNN_RNN_PADDED_IO_DISABLED);
   if (is_unsupported(status))
     made.layers.reset();
   else
@@ -299,9 +307,10 @@ RecurrentDescriptor describe_layers(cudnnHandle_t handle, const RecurrentStack& 
 
 OwnedDescriptor<cudnnRNNDataDescriptor_t> describe_rows(int32_t dtype, const std::vector<int>& lengths, int64_t width) {
   auto made = created(functions().create_data, "cudnnCreateRNNDataDescriptor");
-  check(functions().set_data(made.get(), cudnn::data_type(dtype), CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, lengths.front(),
-                             static_cast<int>(lengths.size()), static_cast<int>(width), lengths.data(), nullptr),
-        "cudnnSetRNNDataDescriptor");
+  check(
+      functions().set_data(made.get(), cudnn::data_type(dtype), CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, lengths.front(),
+                           static_cast<int>(lengths.size()), static_cast<int>(width), lengths.data(), nullptr),
+      "cudnnSetRNNDataDescriptor");
   return made;
 }
 
@@ -319,11 +328,11 @@ bool cudnn_recurrent_forward(const Call& call, bool training) {
     const auto bytes = static_cast<int64_t>(made->reserve);
     reserve = call.allocate_output(3, std::span(&bytes, 1)).data;
   }
-  const cudnnStatus_t status =
-      functions().forward(made->handle, made->layers(), mode, nullptr, made->input.get(), args.input->data, made->output.get(),
-                          call.output(0).data, made->states.get(), args.h0->data, call.output(1).data, made->states.get(),
-                          optional_data(args.c0), args.c0 ? call.output(2).data : nullptr, made->layout.bytes, weights.data(),
-                          made->workspace, workspace.data(), training ? made->reserve : 0, reserve);
+  const cudnnStatus_t status = functions().forward(
+      made->handle, made->layers(), mode, nullptr, made->input.get(), args.input->data, made->output.get(),
+      call.output(0).data, made->states.get(), args.h0->data, call.output(1).data, made->states.get(),
+      optional_data(args.c0), args.c0 ? call.output(2).data : nullptr, made->layout.bytes, weights.data(),
+      made->workspace, workspace.data(), training ? made->reserve : 0, reserve);
   if (is_unsupported(status)) return false;
   check(status, "cudnnRNNForward");
   return true;
@@ -349,20 +358,21 @@ bool cudnn_recurrent_backward(const Call& call) {
   const void* grad_output = args.grad_output ? args.grad_output->data : zeros.data();
   const bool has_cells = args.c0 != nullptr;
   const cudnnStatus_t status = functions().backward_data(
-      made->handle, made->layers(), nullptr, made->output.get(), output.data, grad_output, made->input.get(), call.output(0).data,
-      made->states.get(), args.h0->data, optional_data(args.grad_h), call.output(2).data, made->states.get(),
-      optional_data(args.c0), has_cells ? optional_data(args.grad_c) : nullptr, has_cells ? call.output(3).data : nullptr,
-      made->layout.bytes, weights.data(), made->workspace, workspace.data(), made->reserve, reserve_copy.data());
+      made->handle, made->layers(), nullptr, made->output.get(), output.data, grad_output, made->input.get(),
+      call.output(0).data, made->states.get(), args.h0->data, optional_data(args.grad_h), call.output(2).data,
+      made->states.get(), optional_data(args.c0), has_cells ? optional_data(args.grad_c) : nullptr,
+      has_cells ? call.output(3).data : nullptr, made->layout.bytes, weights.data(), made->workspace, workspace.data(),
+      made->reserve, reserve_copy.data());
   if (is_unsupported(status)) return false;
   check(status, "cudnnRNNBackwardData_v8");
   // cuDNN only offers to accumulate into the gradients.
   const WeightSpace gradients(call, made->layout, grad_weights.data);
   fill_bytes(call, gradients.data(), 0, made->layout.bytes);
-  check(
-      functions().backward_weights(made->handle, made->layers(), CUDNN_WGRAD_MODE_ADD, nullptr, made->input.get(), args.input->data,
-                                   made->states.get(), args.h0->data, made->output.get(), output.data, made->layout.bytes,
-                                   gradients.data(), made->workspace, workspace.data(), made->reserve, reserve_copy.data()),
-      "cudnnRNNBackwardWeights_v8");
+  check(functions().backward_weights(made->handle, made->layers(), CUDNN_WGRAD_MODE_ADD, nullptr, made->input.get(),
+                                     args.input->data, made->states.get(), args.h0->data, made->output.get(),
+                                     output.data, made->layout.bytes, gradients.data(), made->workspace,
+                                     workspace.data(), made->reserve, reserve_copy.data()),
+        "cudnnRNNBackwardWeights_v8");
   gradients.write(call);
   return true;
 }

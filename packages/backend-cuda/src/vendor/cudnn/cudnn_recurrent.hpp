@@ -39,11 +39,12 @@ struct RecurrentDescriptor {
 // Without a handle, where there is no device, it can be looked at, not run.
 RecurrentDescriptor describe_layers(cudnnHandle_t handle, const RecurrentStack& stack);
 
-// The rows of sequences, those of each time behind those of the time before: (T, N, width) without padding, or packed.
+// The rows of sequences, those of each time behind those of the time before: (T, N, width) without
+// padding, or packed.
 OwnedDescriptor<cudnnRNNDataDescriptor_t> describe_rows(int32_t dtype, const std::vector<int>& lengths, int64_t width);
 
-// The kernels recurrent_stack, recurrent_stack_kept and recurrent_stack_backward. False where cuDNN is not to be used, or has it
-// not; nothing has been queued then.
+// The kernels recurrent_stack, recurrent_stack_kept and recurrent_stack_backward. False where cuDNN
+// is not to be used, or has it not; nothing has been queued then.
 bool cudnn_recurrent_forward(const Call& call, bool training);
 bool cudnn_recurrent_backward(const Call& call);
 

@@ -8,8 +8,8 @@
 
 #include "runtime/error.hpp"
 #include "runtime/launch.hpp"
-#include "vendor/libraries.hpp"
 #include "runtime/settings.hpp"
+#include "vendor/libraries.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -98,8 +98,8 @@ Plan& plan_for(int device, const FourierTransform& what) {
   check(cufft().set_auto_allocation(plan->handle, 0), "cufftSetAutoAllocation");
   std::array<long long, 3> sizes{};
   for (int d = 0; d < what.rank; ++d) sizes[static_cast<size_t>(d)] = what.sizes[static_cast<size_t>(d)];
-  check(cufft().make_plan_many(plan->handle, what.rank, sizes.data(), nullptr, 1, 0, nullptr, 1, 0, what.type, what.batches,
-                               &plan->workspace),
+  check(cufft().make_plan_many(plan->handle, what.rank, sizes.data(), nullptr, 1, 0, nullptr, 1, 0, what.type,
+                               what.batches, &plan->workspace),
         "cufftMakePlanMany64");
   return *kept.emplace(key, std::move(plan)).first->second;
 }
@@ -123,23 +123,27 @@ void transform(const Call& call, const FourierTransform& what, void* in, void* o
   const int direction = forward ? CUFFT_FORWARD : CUFFT_INVERSE;
   switch (what.type) {
     case CUFFT_C2C:
-      return check(fft.complex_single(plan.handle, static_cast<cufftComplex*>(in), static_cast<cufftComplex*>(out), direction),
-                   "cufftExecC2C");
-    case CUFFT_Z2Z:
       return check(
-          fft.complex_double(plan.handle, static_cast<cufftDoubleComplex*>(in), static_cast<cufftDoubleComplex*>(out), direction),
-          "cufftExecZ2Z");
+          fft.complex_single(plan.handle, static_cast<cufftComplex*>(in), static_cast<cufftComplex*>(out), direction),
+          "cufftExecC2C");
+    case CUFFT_Z2Z:
+      return check(fft.complex_double(plan.handle, static_cast<cufftDoubleComplex*>(in),
+                                      static_cast<cufftDoubleComplex*>(out), direction),
+                   "cufftExecZ2Z");
     case CUFFT_R2C:
       return check(fft.to_complex_single(plan.handle, static_cast<cufftReal*>(in), static_cast<cufftComplex*>(out)),
                    "cufftExecR2C");
     case CUFFT_D2Z:
-      return check(fft.to_complex_double(plan.handle, static_cast<cufftDoubleReal*>(in), static_cast<cufftDoubleComplex*>(out)),
-                   "cufftExecD2Z");
+      return check(
+          fft.to_complex_double(plan.handle, static_cast<cufftDoubleReal*>(in), static_cast<cufftDoubleComplex*>(out)),
+          "cufftExecD2Z");
     case CUFFT_C2R:
-      return check(fft.to_real_single(plan.handle, static_cast<cufftComplex*>(in), static_cast<cufftReal*>(out)), "cufftExecC2R");
+      return check(fft.to_real_single(plan.handle, static_cast<cufftComplex*>(in), static_cast<cufftReal*>(out)),
+                   "cufftExecC2R");
     case CUFFT_Z2D:
-      return check(fft.to_real_double(plan.handle, static_cast<cufftDoubleComplex*>(in), static_cast<cufftDoubleReal*>(out)),
-                   "cufftExecZ2D");
+      return check(
+          fft.to_real_double(plan.handle, static_cast<cufftDoubleComplex*>(in), static_cast<cufftDoubleReal*>(out)),
+          "cufftExecZ2D");
   }
 }
 

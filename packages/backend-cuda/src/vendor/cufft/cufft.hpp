@@ -19,7 +19,8 @@ struct FourierTransform {
   auto operator<=>(const FourierTransform&) const = default;
 };
 
-// Queues the transform, without any scale. Complex ones may be in place. A transform from complex to real spoils its input.
+// Queues the transform, without any scale. Complex ones may be in place. A transform from complex
+// to real spoils its input.
 void transform(const Call& call, const FourierTransform& what, void* in, void* out, bool forward);
 
 // How many plans all threads keep; and have each thread give up its own before its next transform.

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "runtime/error.hpp"
-#include "vendor/sdcz.hpp"
-#include "vendor/handle_pool.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
+#include "runtime/error.hpp"
+#include "vendor/handle_pool.hpp"
+#include "vendor/sdcz.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -32,22 +32,30 @@ struct CuSolver {
   Function<decltype(cusolverDnXgetrs)> getrs{library, "cusolverDnXgetrs"};
   Function<decltype(cusolverDnXgeqrf_bufferSize)> geqrf_size{library, "cusolverDnXgeqrf_bufferSize"};
   Function<decltype(cusolverDnXgeqrf)> geqrf{library, "cusolverDnXgeqrf"};
-  FourTypes<decltype(cusolverDnSorgqr_bufferSize), decltype(cusolverDnDorgqr_bufferSize), decltype(cusolverDnCungqr_bufferSize),
-            decltype(cusolverDnZungqr_bufferSize)>
+  FourTypes<decltype(cusolverDnSorgqr_bufferSize), decltype(cusolverDnDorgqr_bufferSize),
+            decltype(cusolverDnCungqr_bufferSize), decltype(cusolverDnZungqr_bufferSize)>
       orgqr_size{{library, "cusolverDnSorgqr_bufferSize"},
                  {library, "cusolverDnDorgqr_bufferSize"},
                  {library, "cusolverDnCungqr_bufferSize"},
                  {library, "cusolverDnZungqr_bufferSize"}};
-  FourTypes<decltype(cusolverDnSorgqr), decltype(cusolverDnDorgqr), decltype(cusolverDnCungqr), decltype(cusolverDnZungqr)> orgqr{
-      {library, "cusolverDnSorgqr"}, {library, "cusolverDnDorgqr"}, {library, "cusolverDnCungqr"}, {library, "cusolverDnZungqr"}};
-  FourTypes<decltype(cusolverDnSsytrf_bufferSize), decltype(cusolverDnDsytrf_bufferSize), decltype(cusolverDnCsytrf_bufferSize),
-            decltype(cusolverDnZsytrf_bufferSize)>
+  FourTypes<decltype(cusolverDnSorgqr), decltype(cusolverDnDorgqr), decltype(cusolverDnCungqr),
+            decltype(cusolverDnZungqr)>
+      orgqr{{library, "cusolverDnSorgqr"},
+            {library, "cusolverDnDorgqr"},
+            {library, "cusolverDnCungqr"},
+            {library, "cusolverDnZungqr"}};
+  FourTypes<decltype(cusolverDnSsytrf_bufferSize), decltype(cusolverDnDsytrf_bufferSize),
+            decltype(cusolverDnCsytrf_bufferSize), decltype(cusolverDnZsytrf_bufferSize)>
       sytrf_size{{library, "cusolverDnSsytrf_bufferSize"},
                  {library, "cusolverDnDsytrf_bufferSize"},
                  {library, "cusolverDnCsytrf_bufferSize"},
                  {library, "cusolverDnZsytrf_bufferSize"}};
-  FourTypes<decltype(cusolverDnSsytrf), decltype(cusolverDnDsytrf), decltype(cusolverDnCsytrf), decltype(cusolverDnZsytrf)> sytrf{
-      {library, "cusolverDnSsytrf"}, {library, "cusolverDnDsytrf"}, {library, "cusolverDnCsytrf"}, {library, "cusolverDnZsytrf"}};
+  FourTypes<decltype(cusolverDnSsytrf), decltype(cusolverDnDsytrf), decltype(cusolverDnCsytrf),
+            decltype(cusolverDnZsytrf)>
+      sytrf{{library, "cusolverDnSsytrf"},
+            {library, "cusolverDnDsytrf"},
+            {library, "cusolverDnCsytrf"},
+            {library, "cusolverDnZsytrf"}};
 
   Function<decltype(cusolverDnXsyevd_bufferSize)> syevd_size{library, "cusolverDnXsyevd_bufferSize"};
   Function<decltype(cusolverDnXsyevd)> syevd{library, "cusolverDnXsyevd"};
@@ -57,13 +65,14 @@ struct CuSolver {
   Function<decltype(cusolverDnXgeev)> geev{library, "cusolverDnXgeev"};
   Function<decltype(cusolverDnXgesvd_bufferSize)> gesvd_size{library, "cusolverDnXgesvd_bufferSize"};
   Function<decltype(cusolverDnXgesvd)> gesvd{library, "cusolverDnXgesvd"};
-  FourTypes<decltype(cusolverDnSgesvdj_bufferSize), decltype(cusolverDnDgesvdj_bufferSize), decltype(cusolverDnCgesvdj_bufferSize),
-            decltype(cusolverDnZgesvdj_bufferSize)>
+  FourTypes<decltype(cusolverDnSgesvdj_bufferSize), decltype(cusolverDnDgesvdj_bufferSize),
+            decltype(cusolverDnCgesvdj_bufferSize), decltype(cusolverDnZgesvdj_bufferSize)>
       gesvdj_size{{library, "cusolverDnSgesvdj_bufferSize"},
                   {library, "cusolverDnDgesvdj_bufferSize"},
                   {library, "cusolverDnCgesvdj_bufferSize"},
                   {library, "cusolverDnZgesvdj_bufferSize"}};
-  FourTypes<decltype(cusolverDnSgesvdj), decltype(cusolverDnDgesvdj), decltype(cusolverDnCgesvdj), decltype(cusolverDnZgesvdj)>
+  FourTypes<decltype(cusolverDnSgesvdj), decltype(cusolverDnDgesvdj), decltype(cusolverDnCgesvdj),
+            decltype(cusolverDnZgesvdj)>
       gesvdj{{library, "cusolverDnSgesvdj"},
              {library, "cusolverDnDgesvdj"},
              {library, "cusolverDnCgesvdj"},
@@ -206,19 +215,19 @@ void factor_cholesky(const Call& call, const Matrices& a, bool upper, int32_t* i
   const Lease handle(call);
   if (a.batches > 1) {
     const Workspace matrices = addresses(call, a);
-    check(solver.potrf_batched(a.dtype, handle, part(upper), int32_size(a.rows), at(matrices.data()), int32_size(a.leading()), info,
-                               int32_size(a.batches)),
+    check(solver.potrf_batched(a.dtype, handle, part(upper), int32_size(a.rows), at(matrices.data()),
+                               int32_size(a.leading()), info, int32_size(a.batches)),
           "cusolverDn<t>potrfBatched");
     return;
   }
   const cudaDataType_t type = type_of(a.dtype);
   Work work;
-  check(solver.potrf_size(handle, handle.parameters(), part(upper), a.rows, type, a.data, a.leading(), type, &work.device_bytes,
-                          &work.host_bytes),
+  check(solver.potrf_size(handle, handle.parameters(), part(upper), a.rows, type, a.data, a.leading(), type,
+                          &work.device_bytes, &work.host_bytes),
         "cusolverDnXpotrf_bufferSize");
   work.make(call);
-  check(solver.potrf(handle, handle.parameters(), part(upper), a.rows, type, a.data, a.leading(), type, work.device.data(),
-                     work.device_bytes, work.host.data(), work.host_bytes, info),
+  check(solver.potrf(handle, handle.parameters(), part(upper), a.rows, type, a.data, a.leading(), type,
+                     work.device.data(), work.device_bytes, work.host.data(), work.host_bytes, info),
         "cusolverDnXpotrf");
 }
 
@@ -228,14 +237,14 @@ void factor_lu(const Call& call, const Matrices& a, int64_t* pivots, int32_t* in
   const cudaDataType_t type = type_of(a.dtype);
   const int64_t count = std::min(a.rows, a.columns);
   Work work;
-  check(solver.getrf_size(handle, handle.parameters(), a.rows, a.columns, type, a.data, a.leading(), type, &work.device_bytes,
-                          &work.host_bytes),
+  check(solver.getrf_size(handle, handle.parameters(), a.rows, a.columns, type, a.data, a.leading(), type,
+                          &work.device_bytes, &work.host_bytes),
         "cusolverDnXgetrf_bufferSize");
   work.make(call);
   for (int64_t b = 0; b < a.batches; ++b)
     check(solver.getrf(handle, handle.parameters(), a.rows, a.columns, type, a.matrix(b), a.leading(),
-                       pivots ? pivots + b * count : nullptr, type, work.device.data(), work.device_bytes, work.host.data(),
-                       work.host_bytes, info + b),
+                       pivots ? pivots + b * count : nullptr, type, work.device.data(), work.device_bytes,
+                       work.host.data(), work.host_bytes, info + b),
           "cusolverDnXgetrf");
 }
 
@@ -245,9 +254,10 @@ void solve_lu(const Call& call, const Matrices& lu, const int64_t* pivots, const
   const cudaDataType_t type = type_of(lu.dtype);
   const Workspace info(call, sizeof(int));
   for (int64_t b = 0; b < lu.batches; ++b)
-    check(solver.getrs(handle, handle.parameters(), adjoint ? CUBLAS_OP_C : CUBLAS_OP_N, lu.rows, x.columns, type, lu.matrix(b),
-                       lu.leading(), pivots + b * lu.rows, type, x.matrix(b), x.leading(), info.as<int>()),
-          "cusolverDnXgetrs");
+    check(
+        solver.getrs(handle, handle.parameters(), adjoint ? CUBLAS_OP_C : CUBLAS_OP_N, lu.rows, x.columns, type,
+                     lu.matrix(b), lu.leading(), pivots + b * lu.rows, type, x.matrix(b), x.leading(), info.as<int>()),
+        "cusolverDnXgetrs");
 }
 
 void factor_qr(const Call& call, const Matrices& a, void* scales) {
@@ -291,8 +301,8 @@ void factor_symmetric(const Call& call, const Matrices& a, int32_t* pivots, int3
   check(solver.sytrf_size(a.dtype, handle, n, at(a.data), leading, &size), "cusolverDn<t>sytrf_bufferSize");
   const Workspace work = work_elements(call, size, a.dtype);
   for (int64_t b = 0; b < a.batches; ++b)
-    check(solver.sytrf(a.dtype, handle, CUBLAS_FILL_MODE_LOWER, n, at(a.matrix(b)), leading, pivots + b * a.rows, at(work.data()),
-                       size, info + b),
+    check(solver.sytrf(a.dtype, handle, CUBLAS_FILL_MODE_LOWER, n, at(a.matrix(b)), leading, pivots + b * a.rows,
+                       at(work.data()), size, info + b),
           "cusolverDn<t>sytrf");
 }
 
@@ -303,17 +313,18 @@ void eigenvalues_symmetric(const Call& call, const Matrices& a, bool upper, bool
   const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   Work work;
   if (a.batches > 1 && a.rows <= 512) {
-    check(solver.syev_batched_size(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(), real, values,
-                                   type, &work.device_bytes, &work.host_bytes, a.batches),
+    check(solver.syev_batched_size(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(),
+                                   real, values, type, &work.device_bytes, &work.host_bytes, a.batches),
           "cusolverDnXsyevBatched_bufferSize");
     work.make(call);
-    check(solver.syev_batched(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(), real, values, type,
-                              work.device.data(), work.device_bytes, work.host.data(), work.host_bytes, info, a.batches),
+    check(solver.syev_batched(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(), real,
+                              values, type, work.device.data(), work.device_bytes, work.host.data(), work.host_bytes,
+                              info, a.batches),
           "cusolverDnXsyevBatched");
     return;
   }
-  check(solver.syevd_size(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(), real, values, type,
-                          &work.device_bytes, &work.host_bytes),
+  check(solver.syevd_size(handle, handle.parameters(), mode, part(upper), a.rows, type, a.data, a.leading(), real,
+                          values, type, &work.device_bytes, &work.host_bytes),
         "cusolverDnXsyevd_bufferSize");
   work.make(call);
   for (int64_t b = 0; b < a.batches; ++b)
@@ -329,16 +340,16 @@ void eigenvalues_general(const Call& call, const Matrices& a, void* values, cons
   const cudaDataType_t type = type_of(a.dtype), complex = complex_type_of(a.dtype);
   const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   Work work;
-  check(solver.geev_size(handle, handle.parameters(), CUSOLVER_EIG_MODE_NOVECTOR, mode, a.rows, type, a.data, a.leading(), complex,
-                         values, type, nullptr, a.leading(), type, vectors ? vectors->data : nullptr, a.leading(), type,
-                         &work.device_bytes, &work.host_bytes),
+  check(solver.geev_size(handle, handle.parameters(), CUSOLVER_EIG_MODE_NOVECTOR, mode, a.rows, type, a.data,
+                         a.leading(), complex, values, type, nullptr, a.leading(), type,
+                         vectors ? vectors->data : nullptr, a.leading(), type, &work.device_bytes, &work.host_bytes),
         "cusolverDnXgeev_bufferSize");
   work.make(call);
   for (int64_t b = 0; b < a.batches; ++b)
-    check(solver.geev(handle, handle.parameters(), CUSOLVER_EIG_MODE_NOVECTOR, mode, a.rows, type, a.matrix(b), a.leading(),
-                      complex, offset(values, b * a.rows, 2 * real_size_of(a.dtype)), type, nullptr, a.leading(), type,
-                      vectors ? vectors->matrix(b) : nullptr, a.leading(), type, work.device.data(), work.device_bytes,
-                      work.host.data(), work.host_bytes, info + b),
+    check(solver.geev(handle, handle.parameters(), CUSOLVER_EIG_MODE_NOVECTOR, mode, a.rows, type, a.matrix(b),
+                      a.leading(), complex, offset(values, b * a.rows, 2 * real_size_of(a.dtype)), type, nullptr,
+                      a.leading(), type, vectors ? vectors->matrix(b) : nullptr, a.leading(), type, work.device.data(),
+                      work.device_bytes, work.host.data(), work.host_bytes, info + b),
           "cusolverDnXgeev");
 }
 
@@ -355,24 +366,26 @@ void singular_values_jacobi(const Call& call, const Matrices& a, void* values, c
   int size = 0;
   // The routine for batches has full matrices of vectors only, of up to 32 rows.
   if (a.batches > 1 && rows <= 32 && columns <= 32 && (!u || u->columns == a.rows)) {
-    check(solver.gesvdj_batched_size(a.dtype, handle, mode, rows, columns, at(a.data), leading, at(values), at(u_data), u_leading,
-                                     at(v_data), v_leading, &size, handle.jacobi(), int32_size(a.batches)),
+    check(solver.gesvdj_batched_size(a.dtype, handle, mode, rows, columns, at(a.data), leading, at(values), at(u_data),
+                                     u_leading, at(v_data), v_leading, &size, handle.jacobi(), int32_size(a.batches)),
           "cusolverDn<t>gesvdjBatched_bufferSize");
     const Workspace work = work_elements(call, size, a.dtype);
-    check(solver.gesvdj_batched(a.dtype, handle, mode, rows, columns, at(a.data), leading, at(values), at(u_data), u_leading,
-                                at(v_data), v_leading, at(work.data()), size, info, handle.jacobi(), int32_size(a.batches)),
+    check(solver.gesvdj_batched(a.dtype, handle, mode, rows, columns, at(a.data), leading, at(values), at(u_data),
+                                u_leading, at(v_data), v_leading, at(work.data()), size, info, handle.jacobi(),
+                                int32_size(a.batches)),
           "cusolverDn<t>gesvdjBatched");
     return;
   }
   const int economical = u && u->columns == a.rows ? 0 : 1;
-  check(solver.gesvdj_size(a.dtype, handle, mode, economical, rows, columns, at(a.data), leading, at(values), at(u_data), u_leading,
-                           at(v_data), v_leading, &size, handle.jacobi()),
+  check(solver.gesvdj_size(a.dtype, handle, mode, economical, rows, columns, at(a.data), leading, at(values),
+                           at(u_data), u_leading, at(v_data), v_leading, &size, handle.jacobi()),
         "cusolverDn<t>gesvdj_bufferSize");
   const Workspace work = work_elements(call, size, a.dtype);
   for (int64_t b = 0; b < a.batches; ++b)
     check(solver.gesvdj(a.dtype, handle, mode, economical, rows, columns, at(a.matrix(b)), leading,
-                        at(offset(values, b * a.columns, real_size_of(a.dtype))), at(u ? u->matrix(b) : u_data), u_leading,
-                        at(v ? v->matrix(b) : v_data), v_leading, at(work.data()), size, info + b, handle.jacobi()),
+                        at(offset(values, b * a.columns, real_size_of(a.dtype))), at(u ? u->matrix(b) : u_data),
+                        u_leading, at(v ? v->matrix(b) : v_data), v_leading, at(work.data()), size, info + b,
+                        handle.jacobi()),
           "cusolverDn<t>gesvdj");
 }
 
@@ -384,16 +397,16 @@ void singular_values_qr(const Call& call, const Matrices& a, void* values, const
   const auto job_u = static_cast<signed char>(!u ? 'N' : u->columns == a.rows ? 'A' : 'S');
   const auto job_v = static_cast<signed char>(!u ? 'N' : u->columns == a.rows ? 'A' : 'S');
   Work work;
-  check(solver.gesvd_size(handle, handle.parameters(), job_u, job_v, a.rows, a.columns, type, a.data, a.leading(), real, values,
-                          type, u ? u->data : nullptr, a.rows, type, v_adjoint ? v_adjoint->data : nullptr, a.columns, type,
-                          &work.device_bytes, &work.host_bytes),
+  check(solver.gesvd_size(handle, handle.parameters(), job_u, job_v, a.rows, a.columns, type, a.data, a.leading(), real,
+                          values, type, u ? u->data : nullptr, a.rows, type, v_adjoint ? v_adjoint->data : nullptr,
+                          a.columns, type, &work.device_bytes, &work.host_bytes),
         "cusolverDnXgesvd_bufferSize");
   work.make(call);
   for (int64_t b = 0; b < a.batches; ++b)
-    check(solver.gesvd(handle, handle.parameters(), job_u, job_v, a.rows, a.columns, type, a.matrix(b), a.leading(), real,
-                       offset(values, b * a.columns, real_size_of(a.dtype)), type, u ? u->matrix(b) : nullptr, a.rows, type,
-                       v_adjoint ? v_adjoint->matrix(b) : nullptr, a.columns, type, work.device.data(), work.device_bytes,
-                       work.host.data(), work.host_bytes, info + b),
+    check(solver.gesvd(handle, handle.parameters(), job_u, job_v, a.rows, a.columns, type, a.matrix(b), a.leading(),
+                       real, offset(values, b * a.columns, real_size_of(a.dtype)), type, u ? u->matrix(b) : nullptr,
+                       a.rows, type, v_adjoint ? v_adjoint->matrix(b) : nullptr, a.columns, type, work.device.data(),
+                       work.device_bytes, work.host.data(), work.host_bytes, info + b),
           "cusolverDnXgesvd");
 }
 

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <map>
 
-#include "vendor/nccl/communicator.hpp"
-#include "runtime/device.hpp"
 #include "dtypes.hpp"
+#include "runtime/device.hpp"
 #include "runtime/error.hpp"
+#include "vendor/nccl/communicator.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -162,22 +162,25 @@ cb_collectives make_table() {
       ncclUniqueId made{};
       static_assert(sizeof made == 128);
       const ncclResult_t result = nccl().unique_id(&made);
-      if (result != ncclSuccess) throw failure(CB_RUNTIME_ERROR, "NCCL: ncclGetUniqueId failed: %s", nccl().error_string(result));
+      if (result != ncclSuccess)
+        throw failure(CB_RUNTIME_ERROR, "NCCL: ncclGetUniqueId failed: %s", nccl().error_string(result));
       std::memcpy(id, &made, sizeof made);
     });
   };
-  table.create = [](int32_t device, const uint8_t* id, int32_t rank, int32_t ranks, const cb_communicator_options* options,
-                    void** communicator) {
+  table.create = [](int32_t device, const uint8_t* id, int32_t rank, int32_t ranks,
+                    const cb_communicator_options* options, void** communicator) {
     return guarded([&] {
       ncclUniqueId given{};
       std::memcpy(&given, id, sizeof given);
-      *communicator = enter(
-          Communicator::create(device, given, rank, ranks, options ? options->timeout_ms : 0, options ? options->name : nullptr));
+      *communicator = enter(Communicator::create(device, given, rank, ranks, options ? options->timeout_ms : 0,
+                                                 options ? options->name : nullptr));
     });
   };
-  table.split = [](void* communicator, int32_t color, int32_t key, const cb_communicator_options* options, void** child) {
+  table.split = [](void* communicator, int32_t color, int32_t key, const cb_communicator_options* options,
+                   void** child) {
     return guarded([&] {
-      auto made = find(communicator)->split(color, key, options ? options->timeout_ms : 0, options ? options->name : nullptr);
+      auto made =
+          find(communicator)->split(color, key, options ? options->timeout_ms : 0, options ? options->name : nullptr);
       *child = made ? enter(std::move(made)) : nullptr;
     });
   };
@@ -200,9 +203,11 @@ cb_collectives make_table() {
   };
   table.abort = [](void* communicator) { return guarded([&] { find(communicator)->abort("was aborted"); }); };
   table.query = [](void* communicator) { return guarded([&] { find(communicator)->query(); }); };
-  table.wait = [](void* communicator, int64_t timeout_ms) { return guarded([&] { find(communicator)->wait(timeout_ms); }); };
-  table.all_reduce = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                        void* stream) {
+  table.wait = [](void* communicator, int64_t timeout_ms) {
+    return guarded([&] { find(communicator)->wait(timeout_ms); });
+  };
+  table.all_reduce = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        int32_t reduction, void* stream) {
     return guarded([&] {
       const Reduced all = reduced("all_reduce", count, dtype, reduction);
       find(communicator)->run("all_reduce", as_stream(stream), [&](ncclComm_t comm) {
@@ -221,8 +226,8 @@ cb_collectives make_table() {
       });
     });
   };
-  table.reduce = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                    int32_t root, void* stream) {
+  table.reduce = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                    int32_t reduction, int32_t root, void* stream) {
     return guarded([&] {
       const auto found = find(communicator);
       check_rank("reduce", *found, root);
@@ -232,7 +237,8 @@ cb_collectives make_table() {
       });
     });
   };
-  table.all_gather = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream) {
+  table.all_gather = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        void* stream) {
     return guarded([&] {
       const Elements part = moved(count, dtype);
       find(communicator)->run("all_gather", as_stream(stream), [&](ncclComm_t comm) {
@@ -240,8 +246,8 @@ cb_collectives make_table() {
       });
     });
   };
-  table.reduce_scatter = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                            void* stream) {
+  table.reduce_scatter = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                            int32_t reduction, void* stream) {
     return guarded([&] {
       const Reduced part = reduced("reduce_scatter", count, dtype, reduction);
       find(communicator)->run("reduce_scatter", as_stream(stream), [&](ncclComm_t comm) {
@@ -249,7 +255,8 @@ cb_collectives make_table() {
       });
     });
   };
-  table.all_to_all = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream) {
+  table.all_to_all = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
+                        void* stream) {
     return guarded([&] { exchange_parts(*find(communicator), send, receive, count, dtype, as_stream(stream)); });
   };
   table.send = [](void* communicator, const void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream) {
@@ -257,8 +264,9 @@ cb_collectives make_table() {
       const auto found = find(communicator);
       check_rank("send", *found, peer);
       const Elements all = moved(count, dtype);
-      found->run("send", as_stream(stream),
-                 [&](ncclComm_t comm) { return nccl().send(data, all.count, all.type, peer, comm, as_stream(stream)); });
+      found->run("send", as_stream(stream), [&](ncclComm_t comm) {
+        return nccl().send(data, all.count, all.type, peer, comm, as_stream(stream));
+      });
     });
   };
   table.receive = [](void* communicator, void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream) {
@@ -266,8 +274,9 @@ cb_collectives make_table() {
       const auto found = find(communicator);
       check_rank("receive", *found, peer);
       const Elements all = moved(count, dtype);
-      found->run("receive", as_stream(stream),
-                 [&](ncclComm_t comm) { return nccl().receive(data, all.count, all.type, peer, comm, as_stream(stream)); });
+      found->run("receive", as_stream(stream), [&](ncclComm_t comm) {
+        return nccl().receive(data, all.count, all.type, peer, comm, as_stream(stream));
+      });
     });
   };
   table.group_begin = [] { return guarded([] { Communicator::group_begin(); }); };

@@ -29,7 +29,8 @@ class Watch {
     watched_.push_back(communicator);
     if (!running_) {
       std::thread([this] { run(); }).detach();
-      // The process ends with the thread asleep, and not in CUDA's functions, which go before it does.
+      // The process ends with the thread asleep, and not in CUDA's functions, which go before it
+      // does.
       std::atexit([] { watch().stop(); });
       running_ = true;
     }
@@ -151,8 +152,8 @@ Communicator::Clock::time_point Communicator::deadline() const {
   return timeout_ms_ > 0 ? Clock::now() + milliseconds(timeout_ms_) : Clock::time_point::max();
 }
 
-std::shared_ptr<Communicator> Communicator::create(int device, const ncclUniqueId& id, int rank, int ranks, int64_t timeout_ms,
-                                                   const char* name) {
+std::shared_ptr<Communicator> Communicator::create(int device, const ncclUniqueId& id, int rank, int ranks,
+                                                   int64_t timeout_ms, const char* name) {
   if (ranks < 1 || rank < 0 || rank >= ranks)
     throw failure(CB_VALUE_ERROR, "communicator: rank %d is not among the %d ranks", rank, ranks);
   const auto made = std::make_shared<Communicator>(device, timeout_ms, name);
@@ -196,8 +197,8 @@ void Communicator::settle(ncclResult_t result, const char* what, Clock::time_poi
     if (nccl().async_error(comm_, &result) != ncclSuccess) result = ncclInternalError;
     if (result != ncclInProgress) break;
     if (Clock::now() > deadline) {
-      const std::string reason =
-          title() + ": " + what + " timed out after " + std::to_string(timeout_ms_) + " ms: other ranks did not take part";
+      const std::string reason = title() + ": " + what + " timed out after " + std::to_string(timeout_ms_) +
+                                 " ms: other ranks did not take part";
       end(reason);
       throw Failure(CB_RUNTIME_ERROR, reason);
     }
@@ -320,8 +321,8 @@ void Communicator::wait(int64_t timeout_ms) {
       if (pending_.empty()) return;
       if (Clock::now() > until) {
         const Pending& first = pending_.front();
-        const std::string reason =
-            title() + ": " + waited_for(first.what, first.number) + " was not done after " + std::to_string(timeout_ms) + " ms";
+        const std::string reason = title() + ": " + waited_for(first.what, first.number) + " was not done after " +
+                                   std::to_string(timeout_ms) + " ms";
         end(reason);
         throw Failure(CB_RUNTIME_ERROR, reason);
       }
@@ -353,7 +354,8 @@ void Communicator::abort(const std::string& reason) {
 
 void Communicator::group_begin() {
   const ncclResult_t result = nccl().group_start();
-  if (result != ncclSuccess) throw failure(CB_RUNTIME_ERROR, "NCCL: ncclGroupStart failed: %s", nccl().error_string(result));
+  if (result != ncclSuccess)
+    throw failure(CB_RUNTIME_ERROR, "NCCL: ncclGroupStart failed: %s", nccl().error_string(result));
   ++group.depth;
 }
 

@@ -1,9 +1,9 @@
 // A communicator of NCCL that gives up where its ranks do not answer.
 //
-// Communicators are not blocking: a call that needs other ranks returns at once, and this thread asks until it is done or the time
-// is over. What hangs on the device is found by a thread that looks after the events behind all collectives: it ends the
-// communicator, the kernels that wait for other ranks return, and the device tells the reason at the next operator or
-// synchronization.
+// Communicators are not blocking: a call that needs other ranks returns at once, and this thread
+// asks until it is done or the time is over. What hangs on the device is found by a thread that
+// looks after the events behind all collectives: it ends the communicator, the kernels that wait
+// for other ranks return, and the device tells the reason at the next operator or synchronization.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,9 +23,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static std::shared_ptr<Communicator> create(int device, const ncclUniqueId& id, int rank, int ranks, int64_t timeout_ms,
-                                              const char* name);
-  std::shared_ptr<Communicator> split(int color, int key, int64_t timeout_ms, const char* name);  // null without a part
+  static std::shared_ptr<Communicator> create(int device, const ncclUniqueId& id, int rank, int ranks,
+                                              int64_t timeout_ms, const char* name);
+  // Null without a part
+  std::shared_ptr<Communicator> split(int color, int key, int64_t timeout_ms, const char* name);
   Communicator(int device, int64_t timeout_ms, const char* name);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -35,7 +36,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Calls f(comm) under the lock, with the device as the thread's; then the collective is watched. In a group, at its end.
+  // Calls f(comm) under the lock, with the device as the thread's; then the collective is watched.
+  // In a group, at its end.
   template <typename F>
   void run(const char* what, cudaStream_t stream, F&& f) {
     const Use use(*this);

@@ -1,5 +1,6 @@
-// CUDA's language for g++, included before every file of device code: a kernel becomes a function, run for each thread of a block
-// in turn. Translated by translate.py: <<<...>>>, __shared__, addresses of kernels.
+// CUDA's language for g++, included before every file of device code: a kernel becomes a function,
+// run for each thread of a block in turn. Translated by translate.py: <<<...>>>, __shared__,
+// addresses of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -57,7 +58,8 @@ template <typename... P>
 struct SignatureOf {
   template <size_t... I>
   static void call_with(const void* kernel, void* const* arguments, std::index_sequence<I...>) {
-    reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel))(*static_cast<std::remove_reference_t<P>*>(arguments[I])...);
+    reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel))(
+        *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
   }
   static void call(const void* kernel, [[maybe_unused]] void* const* arguments) {
     call_with(kernel, arguments, std::index_sequence_for<P...>{});
@@ -68,7 +70,8 @@ struct SignatureOf {
 
 template <typename... P>
 const void* kernel_address(void (*kernel)(P...)) {
-  static_assert((std::is_trivially_copyable_v<std::remove_cv_t<P>> && ...), "a kernel's arguments are copied byte by byte");
+  static_assert((std::is_trivially_copyable_v<std::remove_cv_t<P>> && ...),
+                "a kernel's arguments are copied byte by byte");
   static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel's arguments take up to 4 KB");
   return register_kernel(reinterpret_cast<const void*>(kernel), &SignatureOf<P...>::signature);
 }
@@ -95,7 +98,8 @@ struct Configured {
   }
 };
 template <typename... P>
-Configured<P...> configured(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared = 0, cudaStream_t stream = nullptr) {
+Configured<P...> configured(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared = 0,
+                            cudaStream_t stream = nullptr) {
   return {kernel, blocks, threads, shared, stream};
 }
 
@@ -159,25 +163,27 @@ inline unsigned __activemask() {
 }
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(mask, value, [](int lane, int by, int size) { return (lane & ~(size - 1)) | (by & (size - 1)); },
+  return emulation::shuffled(mask, value,
+                             [](int lane, int by, int size) { return (lane & ~(size - 1)) | (by & (size - 1)); },
                              source, width, {file, line});
 }
 template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(mask, value, [](int lane, int by, int size) { return (lane & (size - 1)) < by ? lane : lane - by; },
+  return emulation::shuffled(mask, value,
+                             [](int lane, int by, int size) { return (lane & (size - 1)) < by ? lane : lane - by; },
                              static_cast<int>(delta), width, {file, line});
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(mask, value,
-                             [](int lane, int by, int size) { return (lane & (size - 1)) + by >= size ? lane : lane + by; },
-                             static_cast<int>(delta), width, {file, line});
+  return emulation::shuffled(
+      mask, value, [](int lane, int by, int size) { return (lane & (size - 1)) + by >= size ? lane : lane + by; },
+      static_cast<int>(delta), width, {file, line});
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(mask, value,
-                             [](int lane, int by, int size) { return (lane ^ by) / size > lane / size ? lane : lane ^ by; }, lanes,
-                             width, {file, line});
+  return emulation::shuffled(
+      mask, value, [](int lane, int by, int size) { return (lane ^ by) / size > lane / size ? lane : lane ^ by; },
+      lanes, width, {file, line});
 }
 #define EMULATION_REDUCTION(name, type, start, expression)                                  \
   inline type name(unsigned mask, type value, EMULATION_SITE) {                             \
@@ -191,7 +197,8 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, EMULATION_S
     return result;                                                                          \
   }
 EMULATION_REDUCTION(__reduce_add_sync, unsigned, 0u, result + each)
-EMULATION_REDUCTION(__reduce_add_sync, int, 0, static_cast<int>(static_cast<unsigned>(result) + static_cast<unsigned>(each)))
+EMULATION_REDUCTION(__reduce_add_sync, int, 0,
+                    static_cast<int>(static_cast<unsigned>(result) + static_cast<unsigned>(each)))
 EMULATION_REDUCTION(__reduce_max_sync, unsigned, 0u, std::max(result, each))
 EMULATION_REDUCTION(__reduce_max_sync, int, -2147483647 - 1, std::max(result, each))
 EMULATION_REDUCTION(__reduce_min_sync, unsigned, 0xffffffffu, std::min(result, each))
@@ -341,7 +348,8 @@ inline unsigned __brev(unsigned x) {
   return result;
 }
 inline unsigned long long __brevll(unsigned long long x) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
+         __brev(static_cast<unsigned>(x >> 32));
 }
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
@@ -361,7 +369,8 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned result = 0;
-  for (int i = 0; i < 4; ++i) result |= static_cast<unsigned>(bytes >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
+  for (int i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(bytes >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
   return result;
 }
 inline int __float_as_int(float x) {

@@ -1,4 +1,5 @@
-// Products of small matrices by a warp. A fragment is the whole matrix, which the warp's first thread has: the others' are empty.
+// Products of small matrices by a warp. A fragment is the whole matrix, which the warp's first
+// thread has: the others' are empty.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -54,11 +55,13 @@ void load_matrix_sync(fragment<Use, m, n, k, T, Order>& to, const T* from, unsig
   if (!detail::leads()) return;
   for (int i = 0; i < to.rows; ++i)
     for (int j = 0; j < to.columns; ++j)
-      to.values[i][j] = detail::number(std::is_same_v<Order, row_major> ? from[i * leading + j] : from[j * leading + i]);
+      to.values[i][j] =
+          detail::number(std::is_same_v<Order, row_major> ? from[i * leading + j] : from[j * leading + i]);
 }
 
 template <int m, int n, int k>
-void store_matrix_sync(float* to, const fragment<accumulator, m, n, k, float>& from, unsigned leading, layout_t layout) {
+void store_matrix_sync(float* to, const fragment<accumulator, m, n, k, float>& from, unsigned leading,
+                       layout_t layout) {
   detail::check(to, leading, sizeof(float));
   if (!detail::leads()) return;
   for (int i = 0; i < m; ++i)

@@ -1,4 +1,5 @@
-// What --strict adds to kernels: shared memory that holds nothing of an earlier block, blocks as small as __launch_bounds__ says.
+// What --strict adds to kernels: shared memory that holds nothing of an earlier block, blocks as
+// small as __launch_bounds__ says.
 #pragma once
 
 #include "cuda_language.hpp"

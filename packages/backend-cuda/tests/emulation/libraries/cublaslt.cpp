@@ -62,7 +62,8 @@ bool has_bias(const Desc& desc) {
   return desc.epilogue == CUBLASLT_EPILOGUE_BIAS || desc.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
          desc.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
 }
-// What is done to the result, of real matrices up to single precision only. The library's GELU is the one with tanh.
+// What is done to the result, of real matrices up to single precision only. The library's GELU is
+// the one with tanh.
 bool can_end(const Desc& desc, cudaDataType_t type) {
   switch (desc.epilogue) {
     case CUBLASLT_EPILOGUE_DEFAULT:
@@ -89,8 +90,8 @@ double ended(const Desc& desc, double x) {
 
 // Sums of products in C, elements in memory as T.
 template <typename T, typename C, typename Sum = C>
-void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout, Sum beta,
-              const T* c, const Layout& c_layout, T* d, const Layout& d_layout) {
+void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout,
+              Sum beta, const T* c, const Layout& c_layout, T* d, const Layout& d_layout) {
   const auto rows = static_cast<int64_t>(d_layout.rows), columns = static_cast<int64_t>(d_layout.columns);
   const bool a_turned = desc.transposed[0] != CUBLAS_OP_N, b_turned = desc.transposed[1] != CUBLAS_OP_N;
   const auto inner = static_cast<int64_t>(a_turned ? a_layout.rows : a_layout.columns);
@@ -105,13 +106,14 @@ void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, c
     const T *left = a + batch * a_layout.step, *right = b + batch * b_layout.step;
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t k = 0; k < inner; ++k)
-        line[static_cast<size_t>(k)] =
-            conjugated(Sum(C(left[a_turned ? k + i * a_layout.leading : i + k * a_layout.leading])), desc.transposed[0]);
+        line[static_cast<size_t>(k)] = conjugated(
+            Sum(C(left[a_turned ? k + i * a_layout.leading : i + k * a_layout.leading])), desc.transposed[0]);
       for (int64_t j = 0; j < columns; ++j) {
         Sum sum{};
         for (int64_t k = 0; k < inner; ++k)
           sum += line[static_cast<size_t>(k)] *
-                 conjugated(Sum(C(right[b_turned ? j + k * b_layout.leading : k + j * b_layout.leading])), desc.transposed[1]);
+                 conjugated(Sum(C(right[b_turned ? j + k * b_layout.leading : k + j * b_layout.leading])),
+                            desc.transposed[1]);
         Sum value = alpha * sum;
         if (beta != Sum{}) value += beta * Sum(C(c[batch * c_layout.step + i + j * c_layout.leading]));
         if (desc.bias) value += Sum(C(static_cast<const T*>(desc.bias)[i]));
@@ -149,7 +151,8 @@ size_t cublasLtGetVersion() {
   return 130000;
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* result, cublasComputeType_t compute, cudaDataType_t scale) {
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* result, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
   *result = made<cublasLtMatmulDescOpaque_t>(new Desc{compute, scale});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -182,8 +185,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cubla
   }
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* result, cudaDataType type, uint64_t rows, uint64_t columns,
-                                          int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* result, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
   *result = made<cublasLtMatrixLayoutOpaque_t>(new Layout{type, rows, columns, leading});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -192,8 +195,9 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete layout;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque, cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void* value, size_t bytes) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                size_t bytes) {
   Layout& layout = of<Layout>(opaque);
   if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof layout.batches)
     std::memcpy(&layout.batches, value, bytes);
@@ -213,21 +217,22 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, const void*,
-                                                    size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void*, size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One algorithm, that wants a workspace, and takes what the library takes: leading dimensions and shapes that agree.
-// How often algorithms were asked for: whoever keeps what was chosen asks once.
+// One algorithm, that wants a workspace, and takes what the library takes: leading dimensions and
+// shapes that agree. How often algorithms were asked for: whoever keeps what was chosen asks once.
 int emulated_choices() {
   return choices;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int requested, cublasLtMatmulHeuristicResult_t* results,
-                                              int* count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t, int requested,
+                                              cublasLtMatmulHeuristicResult_t* results, int* count) {
   ++choices;
   *count = 0;
   const Desc& desc = of<Desc>(operation);
@@ -247,12 +252,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
-                              cublasLtMatrixLayout_t a_opaque, const void* b, cublasLtMatrixLayout_t b_opaque, const void* beta,
-                              const void* c, cublasLtMatrixLayout_t c_opaque, void* d, cublasLtMatrixLayout_t d_opaque,
-                              const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
+                              cublasLtMatrixLayout_t a_opaque, const void* b, cublasLtMatrixLayout_t b_opaque,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_opaque, void* d,
+                              cublasLtMatrixLayout_t d_opaque, const cublasLtMatmulAlgo_t*, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
   Desc desc = of<Desc>(operation);
   if (!has_bias(desc)) desc.bias = nullptr;
-  const Layout left = of<Layout>(a_opaque), right = of<Layout>(b_opaque), from = of<Layout>(c_opaque), to = of<Layout>(d_opaque);
+  const Layout left = of<Layout>(a_opaque), right = of<Layout>(b_opaque), from = of<Layout>(c_opaque),
+               to = of<Layout>(d_opaque);
   if (has_bias(desc) && desc.bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   if (left.type != to.type || right.type != to.type || from.type != to.type || workspace_bytes < 1024)
     return CUBLAS_STATUS_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// The functions of cuDNN that the backend calls: its descriptors, and graphs of operations run one after the other, by loops.
-// Recurrent layers are in cudnn_recurrent.cpp.
+// The functions of cuDNN that the backend calls: its descriptors, and graphs of operations run one
+// after the other, by loops. Recurrent layers are in cudnn_recurrent.cpp.
 #include "cudnn.hpp"
 
 #include <algorithm>
@@ -118,7 +118,8 @@ Sizes place_of(int64_t number, const Sizes& sizes) {
   for (size_t d = sizes.size(); d-- > 0; number /= sizes[d]) at[d] = number % sizes[d];
   return at;
 }
-// The element of a tensor that belongs to an index of a larger one: sizes of 1 are spread, shared ones divided.
+// The element of a tensor that belongs to an index of a larger one: sizes of 1 are spread, shared
+// ones divided.
 size_t within(const Sizes& at, const Sizes& of, const Sizes& sizes) {
   int64_t number = 0;
   for (size_t d = 0; d < sizes.size(); ++d) number = number * sizes[d] + at[d] / (of[d] / sizes[d]);
@@ -200,8 +201,9 @@ Operation pointwise(const Descriptor& d) {
 
 Operation reduction(const Descriptor& d) {
   const Tensor x(d.inner(CUDNN_ATTR_OPERATION_REDUCTION_XDESC)), y(d.inner(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
-  const bool largest = d.inner(CUDNN_ATTR_OPERATION_REDUCTION_DESC).one<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR) ==
-                       CUDNN_REDUCE_TENSOR_MAX;
+  const bool largest =
+      d.inner(CUDNN_ATTR_OPERATION_REDUCTION_DESC).one<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR) ==
+      CUDNN_REDUCE_TENSOR_MAX;
   return {{x}, y, [=](const auto& given) {
             std::vector<double> result(static_cast<size_t>(y.count()), largest ? -INFINITY : 0.0);
             for (size_t i = 0; i < given[0]->size(); ++i) {
@@ -230,7 +232,8 @@ Operation convolution(const Descriptor& d, Kind kind) {
   const int first = kind == Kind::Forward   ? CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA
                     : kind == Kind::ToInput ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA
                                             : CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA;
-  // After alpha, beta and the geometry: weight, input, output; their gradients have the same places.
+  // After alpha, beta and the geometry: weight, input, output; their gradients have the same
+  // places.
   const Descriptor& geometry = d.inner(first + 2);
   const Tensor weight(d.inner(first + 3)), input(d.inner(first + 4)), output(d.inner(first + 5));
   const Sizes step = geometry.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
@@ -245,9 +248,11 @@ Operation convolution(const Descriptor& d, Kind kind) {
                                                             : kind == Kind::ToInput ? input
                                                                                     : weight)
                                                                .count()));
-            const int64_t channels = weight.sizes[1], groups = input.sizes[1] / channels, share = weight.sizes[0] / groups;
+            const int64_t channels = weight.sizes[1], groups = input.sizes[1] / channels,
+                          share = weight.sizes[0] / groups;
             const Sizes of_output(output.sizes.begin() + 2, output.sizes.end()),
-                of_input(input.sizes.begin() + 2, input.sizes.end()), of_weight(weight.sizes.begin() + 2, weight.sizes.end());
+                of_input(input.sizes.begin() + 2, input.sizes.end()),
+                of_weight(weight.sizes.begin() + 2, weight.sizes.end());
             const int64_t places = product_of(of_output), all = product_of(of_input), taps = product_of(of_weight);
             // Where in an image each tap of each place of the result lies; -1 for beyond its edges.
             std::vector<int64_t> reached;
@@ -321,7 +326,8 @@ Operation operation_of(const Descriptor& d) {
   }
 }
 
-// What a plan is: operations in an order in which they can run. Kept beside the descriptors, which may go before it does.
+// What a plan is: operations in an order in which they can run. Kept beside the descriptors, which
+// may go before it does.
 using Program = std::vector<Operation>;
 std::map<const void*, std::shared_ptr<const Program>>& programs() {
   static std::map<const void*, std::shared_ptr<const Program>> all;
@@ -331,7 +337,8 @@ constexpr int64_t workspace_bytes = 512;
 
 std::shared_ptr<const Program> program_of(const Descriptor& graph) {
   std::vector<Operation> waiting;
-  for (void* raw : graph.all<void*>(CUDNN_ATTR_OPERATIONGRAPH_OPS)) waiting.push_back(operation_of(*static_cast<Descriptor*>(raw)));
+  for (void* raw : graph.all<void*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
+    waiting.push_back(operation_of(*static_cast<Descriptor*>(raw)));
   auto program = std::make_shared<Program>();
   std::set<int64_t> made;
   while (!waiting.empty()) {
@@ -357,7 +364,8 @@ std::atomic<int> choices{0};
 
 extern "C" {
 
-// How often engines were asked for: whoever keeps what was chosen asks once for each kind of engines.
+// How often engines were asked for: whoever keeps what was chosen asks once for each kind of
+// engines.
 int emulated_choices() {
   return choices;
 }
@@ -413,7 +421,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     std::copy_n(given.begin(), std::min<size_t>(given.size(), static_cast<size_t>(room)), static_cast<T*>(values));
     return CUDNN_STATUS_SUCCESS;
   };
-  // Engine 0 is fast and careless, 1 cannot do anything, 2 is slow and right; the heuristics of fallback know the last only.
+  // Engine 0 is fast and careless, 1 cannot do anything, 2 is slow and right; the heuristics of
+  // fallback know the last only.
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
       ++choices;
@@ -421,7 +430,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
       *count = fallback ? 1 : 2;
       for (int64_t i = 0; i < std::min(room, *count); ++i) {
         auto& configuration = *static_cast<Descriptor*>(static_cast<cudnnBackendDescriptor_t*>(values)[i]);
-        configuration.attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = d.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        configuration.attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] =
+            d.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
         configuration.engine = fallback ? 2 : i;
         configuration.finalized = true;
       }
@@ -504,14 +514,16 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         }
         // The same memory may be seen in two orders.
         std::vector<double>& read = turned.emplace_back(static_cast<size_t>(t.count()));
-        for (size_t i = 0; i < read.size(); ++i) read[i] = load(t.type, data.at(t.id), t.offset(static_cast<int64_t>(i)));
+        for (size_t i = 0; i < read.size(); ++i)
+          read[i] = load(t.type, data.at(t.id), t.offset(static_cast<int64_t>(i)));
         inputs.push_back(&read);
       }
       std::vector<double> made = operation.run(inputs);
       const Tensor& out = operation.output;
       for (double& value : made) value = rounded(out.type, value);
       if (!out.is_virtual)
-        for (size_t i = 0; i < made.size(); ++i) store(out.type, data.at(out.id), out.offset(static_cast<int64_t>(i)), made[i]);
+        for (size_t i = 0; i < made.size(); ++i)
+          store(out.type, data.at(out.id), out.offset(static_cast<int64_t>(i)), made[i]);
       values[out.id] = std::move(made);
     }
   });

@@ -1,5 +1,6 @@
-// cuDNN's recurrent layers, row by row in float64: what they are described with, and both ways through them. As strict as the
-// library about what it is given; what it keeps for the way back is scrambled, and good for one time only.
+// cuDNN's recurrent layers, row by row in float64: what they are described with, and both ways
+// through them. As strict as the library about what it is given; what it keeps for the way back is
+// scrambled, and good for one time only.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -52,7 +53,8 @@ int64_t size_of(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
 }
 bool has_type(cudnnDataType_t type) {
-  return type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+  return type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF ||
+         type == CUDNN_DATA_BFLOAT16;
 }
 
 double sigmoid(double x) {
@@ -61,8 +63,8 @@ double sigmoid(double x) {
 
 // ---- the weight space
 
-// Where the matrices and biases of each gate lie, in elements: behind each other; or with gaps, as the library is free to have
-// them.
+// Where the matrices and biases of each gate lie, in elements: behind each other; or with gaps, as
+// the library is free to have them.
 struct Weights {
   explicit Weights(const cudnnRNNStruct& net) : net(net) {
     for (const bool biases : {false, true}) {
@@ -75,7 +77,9 @@ struct Weights {
     }
   }
   int64_t columns(int64_t at, int64_t linear) const { return linear < net.gates() ? net.width(at) : net.hidden; }
-  int64_t matrix(int64_t at, int64_t linear) const { return matrix_places[static_cast<size_t>(at * 2 * net.gates() + linear)]; }
+  int64_t matrix(int64_t at, int64_t linear) const {
+    return matrix_places[static_cast<size_t>(at * 2 * net.gates() + linear)];
+  }
   int64_t bias(int64_t at, int64_t linear) const {
     return net.has_biases ? bias_places[static_cast<size_t>(at * 2 * net.gates() + linear)] : -1;
   }
@@ -110,8 +114,8 @@ struct Rows {
 
 // ---- what is kept for the way back
 
-// Numbers of each direction of each layer: outputs, cells, gates; and, once the data's gradient is known, the gradients of the
-// input's and of the state's share of the gates.
+// Numbers of each direction of each layer: outputs, cells, gates; and, once the data's gradient is
+// known, the gradients of the input's and of the state's share of the gates.
 class Reserve {
  public:
   enum class Stage : uint64_t { Forward = 0x6f7277617264, Data = 0x64617461 };
@@ -120,7 +124,9 @@ class Reserve {
   size_t bytes() const { return sizeof(uint64_t) * static_cast<size_t>(1 + count_ * rows_ * parts * hidden_); }
 
   // The values of a row: part 0 outputs, 1 cells, 2 to 5 gates, 6 to 9 and 10 to 13 gradients.
-  double* row(int64_t at, int64_t row, int64_t part) { return values_.data() + ((at * rows_ + row) * parts + part) * hidden_; }
+  double* row(int64_t at, int64_t row, int64_t part) {
+    return values_.data() + ((at * rows_ + row) * parts + part) * hidden_;
+  }
   void clear() { values_.assign(static_cast<size_t>(count_ * rows_ * parts * hidden_), 0.0); }
   void write(void* memory, Stage stage) const {
     auto* words = static_cast<uint64_t*>(memory);
@@ -177,8 +183,9 @@ struct Job {
     Values result(static_cast<size_t>(net.width(at)));
     for (int64_t k = 0; k < net.width(at); ++k)
       result[static_cast<size_t>(k)] =
-          at < net.directions ? load(net.type, x, row * net.input + k)
-                              : kept.row((at / net.directions - 1) * net.directions + k / net.hidden, row, 0)[k % net.hidden];
+          at < net.directions
+              ? load(net.type, x, row * net.input + k)
+              : kept.row((at / net.directions - 1) * net.directions + k / net.hidden, row, 0)[k % net.hidden];
     return result;
   }
   // One gate's share of the input or of the state, with its bias.
@@ -214,7 +221,8 @@ struct Job {
       };
       auto& state = h[static_cast<size_t>(u)];
       if (net.cell == CUDNN_LSTM) {
-        const double i = sigmoid(a[0] + b[0]), f = sigmoid(a[1] + b[1]), g = std::tanh(a[2] + b[2]), o = sigmoid(a[3] + b[3]);
+        const double i = sigmoid(a[0] + b[0]), f = sigmoid(a[1] + b[1]), g = std::tanh(a[2] + b[2]),
+                     o = sigmoid(a[3] + b[3]);
         auto& cell = c[static_cast<size_t>(u)];
         cell = f * cell + i * g;
         state = rounded(o * std::tanh(cell));
@@ -296,8 +304,8 @@ struct Job {
         const double i = gate(0), f = gate(1), g = gate(2), o = gate(3), t = std::tanh(kept.row(at, row, 1)[u]);
         const double c_before = earlier >= 0 ? kept.row(at, earlier, 1)[u] : state(cx, at, n, u);
         const double of_cell = dc[static_cast<size_t>(u)] + up * o * (1 - t * t);
-        const std::array<double, 4> slopes{of_cell * g * i * (1 - i), of_cell * c_before * f * (1 - f), of_cell * i * (1 - g * g),
-                                           up * t * o * (1 - o)};
+        const std::array<double, 4> slopes{of_cell * g * i * (1 - i), of_cell * c_before * f * (1 - f),
+                                           of_cell * i * (1 - g * g), up * t * o * (1 - o)};
         for (int64_t k = 0; k < 4; ++k) give(k, slopes[static_cast<size_t>(k)], slopes[static_cast<size_t>(k)]);
         dc[static_cast<size_t>(u)] = of_cell * f;
       } else if (net.cell == CUDNN_GRU) {
@@ -309,7 +317,9 @@ struct Job {
         give(2, dn, dn * r);
         through[static_cast<size_t>(u)] = up * z;
       } else {
-        const double h = kept.row(at, row, 0)[u], slope = net.cell == CUDNN_RNN_TANH ? up * (1 - h * h) : h > 0 ? up : 0.0;
+        const double h = kept.row(at, row, 0)[u], slope = net.cell == CUDNN_RNN_TANH ? up * (1 - h * h)
+                                                          : h > 0                    ? up
+                                                                                     : 0.0;
         give(0, slope, slope);
       }
     }
@@ -359,16 +369,17 @@ size_t workspace_of(const cudnnRNNStruct& net, const cudnnRNNDataStruct& data) {
   return static_cast<size_t>(Rows(data).total * net.gates() * net.hidden * size_of(net.type)) + 256;
 }
 bool fits(const cudnnRNNStruct* net, const cudnnRNNDataStruct* x, const cudnnRNNDataStruct* y) {
-  return net && net->set && x && x->set && y && y->set && x->type == net->type && y->type == net->type && x->width == net->input &&
-         y->width == net->directions * net->hidden && x->lengths == y->lengths;
+  return net && net->set && x && x->set && y && y->set && x->type == net->type && y->type == net->type &&
+         x->width == net->input && y->width == net->directions * net->hidden && x->lengths == y->lengths;
 }
 bool fits(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, const cudnnTensorStruct* states) {
   const int batch = static_cast<int>(x.lengths.size()), hidden = static_cast<int>(net.hidden);
-  return states && states->type == net.type && states->sizes == std::vector{static_cast<int>(net.count()), batch, hidden} &&
+  return states && states->type == net.type &&
+         states->sizes == std::vector{static_cast<int>(net.count()), batch, hidden} &&
          states->strides == std::vector{batch * hidden, hidden, 1};
 }
-bool has_spaces(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, size_t weights, const void* weight_space, size_t work,
-                const void* workspace) {
+bool has_spaces(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, size_t weights, const void* weight_space,
+                size_t work, const void* workspace) {
   return weight_space && weights >= static_cast<size_t>(Weights(net).size * size_of(net.type)) && workspace &&
          work >= workspace_of(net, x);
 }
@@ -377,10 +388,12 @@ bool has_reserve(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, size_t 
 }
 
 cudnnStatus_t queued(cudnnHandle_t handle, std::function<void()> work) {
-  return emulation::queue(handle->stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+  return emulation::queue(handle->stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS
+                                                                          : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-// For the tests: how often layers were run forward, and with which of cudnnMathType_t the last time.
+// For the tests: how often layers were run forward, and with which of cudnnMathType_t the last
+// time.
 std::atomic<int> calls{0}, last_math{-1};
 
 template <typename T>
@@ -412,15 +425,15 @@ cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) {
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
   return destroy(tensor);
 }
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int dims, const int* sizes,
-                                         const int* strides) {
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int dims,
+                                         const int* sizes, const int* strides) {
   if (dims < 1 || dims > CUDNN_DIM_MAX || std::any_of(sizes, sizes + dims, [](int size) { return size < 1; }))
     return CUDNN_STATUS_BAD_PARAM;
   *tensor = {type, {sizes, sizes + dims}, {strides, strides + dims}};
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int room, cudnnDataType_t* type, int* dims,
-                                         int* sizes, int* strides) {
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int room, cudnnDataType_t* type,
+                                         int* dims, int* sizes, int* strides) {
   *type = tensor->type;
   *dims = static_cast<int>(tensor->sizes.size());
   std::copy_n(tensor->sizes.begin(), std::min(room, *dims), sizes);
@@ -435,8 +448,8 @@ cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
   return destroy(dropout);
 }
 // Of none only: its random numbers are not emulated.
-cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability, void* states,
-                                        size_t, unsigned long long) {
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
+                                        void* states, size_t, unsigned long long) {
   if (!handle || !(probability >= 0 && probability <= 1)) return CUDNN_STATUS_BAD_PARAM;
   if (probability > 0 || states) return CUDNN_STATUS_NOT_SUPPORTED;
   dropout->set = true;
@@ -450,21 +463,23 @@ cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t net) {
   return destroy(net);
 }
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell,
-                                       cudnnRNNBiasMode_t biases, cudnnDirectionMode_t direction, cudnnRNNInputMode_t input_mode,
-                                       cudnnDataType_t type, cudnnDataType_t precision, cudnnMathType_t math, int32_t input,
-                                       int32_t hidden, int32_t projection, int32_t layers, cudnnDropoutDescriptor_t dropout,
-                                       uint32_t flags) {
+                                       cudnnRNNBiasMode_t biases, cudnnDirectionMode_t direction,
+                                       cudnnRNNInputMode_t input_mode, cudnnDataType_t type, cudnnDataType_t precision,
+                                       cudnnMathType_t math, int32_t input, int32_t hidden, int32_t projection,
+                                       int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags) {
   // The library says the same of each of these.
-  if (input < 1 || hidden < 1 || projection < 1 || layers < 1 || flags > CUDNN_RNN_PADDED_IO_ENABLED) return CUDNN_STATUS_BAD_PARAM;
+  if (input < 1 || hidden < 1 || projection < 1 || layers < 1 || flags > CUDNN_RNN_PADDED_IO_ENABLED)
+    return CUDNN_STATUS_BAD_PARAM;
   if (dropout && !dropout->set) return CUDNN_STATUS_BAD_PARAM;
   const bool wide = precision == CUDNN_DATA_FLOAT && (type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16);
   if (!has_type(type) || !(wide || (precision == type && type != CUDNN_DATA_BFLOAT16)) || projection > hidden ||
       (projection != hidden && cell != CUDNN_LSTM))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  // The stand-in has no more than the backend asks for; and not the largest layers, so that there is something it has not.
+  // The stand-in has no more than the backend asks for; and not the largest layers, so that there
+  // is something it has not.
   constexpr int32_t largest = 999;
-  if (algorithm != CUDNN_RNN_ALGO_STANDARD || input_mode != CUDNN_LINEAR_INPUT || projection != hidden || hidden > largest ||
-      (biases != CUDNN_RNN_NO_BIAS && biases != CUDNN_RNN_DOUBLE_BIAS))
+  if (algorithm != CUDNN_RNN_ALGO_STANDARD || input_mode != CUDNN_LINEAR_INPUT || projection != hidden ||
+      hidden > largest || (biases != CUDNN_RNN_NO_BIAS && biases != CUDNN_RNN_DOUBLE_BIAS))
     return CUDNN_STATUS_NOT_SUPPORTED;
   const char* gaps = std::getenv("CANDELABRA_EMULATION_CUDNN_GAPS");
   *net = {true,   cell,   biases == CUDNN_RNN_DOUBLE_BIAS, direction == CUDNN_BIDIRECTIONAL ? 2 : 1, type, math, input,
@@ -479,8 +494,9 @@ cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
   return destroy(data);
 }
 // Rows without padding only.
-cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type, cudnnRNNDataLayout_t layout,
-                                        int longest, int batch, int width, const int* lengths, void*) {
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int longest, int batch, int width,
+                                        const int* lengths, void*) {
   if (!has_type(type) || layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED) return CUDNN_STATUS_NOT_SUPPORTED;
   if (longest < 1 || batch < 1 || width < 1 || !lengths) return CUDNN_STATUS_BAD_PARAM;
   const bool sorted = std::is_sorted(lengths, lengths + batch, std::greater<>());
@@ -494,9 +510,9 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
   *size = static_cast<size_t>(Weights(*net).size * size_of(net->type));
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t net, int32_t at, size_t size, const void* space,
-                                      int32_t linear, cudnnTensorDescriptor_t matrix, void** matrix_at,
-                                      cudnnTensorDescriptor_t bias, void** bias_at) {
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t net, int32_t at, size_t size,
+                                      const void* space, int32_t linear, cudnnTensorDescriptor_t matrix,
+                                      void** matrix_at, cudnnTensorDescriptor_t bias, void** bias_at) {
   if (!handle || !net->set || !space || at < 0 || at >= net->count() || linear < 0 || linear >= 2 * net->gates())
     return CUDNN_STATUS_BAD_PARAM;
   const Weights weights(*net);
@@ -521,12 +537,12 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
 
 cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnForwardMode_t mode, const int32_t*,
                               cudnnRNNDataDescriptor_t x_rows, const void* x, cudnnRNNDataDescriptor_t y_rows, void* y,
-                              cudnnTensorDescriptor_t h, const void* hx, void* hy, cudnnTensorDescriptor_t c, const void* cx,
-                              void* cy, size_t weight_size, const void* weights, size_t work_size, void* work, size_t reserve_size,
-                              void* reserve) {
+                              cudnnTensorDescriptor_t h, const void* hx, void* hy, cudnnTensorDescriptor_t c,
+                              const void* cx, void* cy, size_t weight_size, const void* weights, size_t work_size,
+                              void* work, size_t reserve_size, void* reserve) {
   const bool training = mode == CUDNN_FWD_MODE_TRAINING, lstm = net->cell == CUDNN_LSTM;
-  if (!handle || !x || !y || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) || (lstm && !fits(*net, *x_rows, c)) ||
-      !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) ||
+  if (!handle || !x || !y || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) ||
+      (lstm && !fits(*net, *x_rows, c)) || !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) ||
       (training && !has_reserve(*net, *x_rows, reserve_size, reserve)))
     return CUDNN_STATUS_BAD_PARAM;
   ++calls;
@@ -544,13 +560,15 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cu
 
 cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t net, const int32_t*,
                                       cudnnRNNDataDescriptor_t y_rows, const void* y, const void* dy,
-                                      cudnnRNNDataDescriptor_t x_rows, void* dx, cudnnTensorDescriptor_t h, const void* hx,
-                                      const void* dhy, void* dhx, cudnnTensorDescriptor_t c, const void* cx, const void* dcy,
-                                      void* dcx, size_t weight_size, const void* weights, size_t work_size, void* work,
-                                      size_t reserve_size, void* reserve) {
+                                      cudnnRNNDataDescriptor_t x_rows, void* dx, cudnnTensorDescriptor_t h,
+                                      const void* hx, const void* dhy, void* dhx, cudnnTensorDescriptor_t c,
+                                      const void* cx, const void* dcy, void* dcx, size_t weight_size,
+                                      const void* weights, size_t work_size, void* work, size_t reserve_size,
+                                      void* reserve) {
   const bool lstm = net->cell == CUDNN_LSTM;
-  if (!handle || !y || !dy || !dx || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) || (lstm && !fits(*net, *x_rows, c)) ||
-      !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) || !has_reserve(*net, *x_rows, reserve_size, reserve))
+  if (!handle || !y || !dy || !dx || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) ||
+      (lstm && !fits(*net, *x_rows, c)) || !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) ||
+      !has_reserve(*net, *x_rows, reserve_size, reserve))
     return CUDNN_STATUS_BAD_PARAM;
   const Job job{*net, Weights(*net), Rows(*x_rows), nullptr, y, hx, lstm ? cx : nullptr, weights};
   return queued(handle, [=] {
@@ -562,13 +580,15 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
   });
 }
 
-cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnWgradMode_t mode, const int32_t*,
-                                         cudnnRNNDataDescriptor_t x_rows, const void* x, cudnnTensorDescriptor_t h, const void* hx,
-                                         cudnnRNNDataDescriptor_t y_rows, const void* y, size_t weight_size, void* gradients,
-                                         size_t work_size, void* work, size_t reserve_size, void* reserve) {
+cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnWgradMode_t mode,
+                                         const int32_t*, cudnnRNNDataDescriptor_t x_rows, const void* x,
+                                         cudnnTensorDescriptor_t h, const void* hx, cudnnRNNDataDescriptor_t y_rows,
+                                         const void* y, size_t weight_size, void* gradients, size_t work_size,
+                                         void* work, size_t reserve_size, void* reserve) {
   if (mode != CUDNN_WGRAD_MODE_ADD) return CUDNN_STATUS_NOT_SUPPORTED;
   if (!handle || !x || !y || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) ||
-      !has_spaces(*net, *x_rows, weight_size, gradients, work_size, work) || !has_reserve(*net, *x_rows, reserve_size, reserve))
+      !has_spaces(*net, *x_rows, weight_size, gradients, work_size, work) ||
+      !has_reserve(*net, *x_rows, reserve_size, reserve))
     return CUDNN_STATUS_BAD_PARAM;
   const Job job{*net, Weights(*net), Rows(*x_rows), x, y, hx, nullptr, gradients};
   return queued(handle, [=] {

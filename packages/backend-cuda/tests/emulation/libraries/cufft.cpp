@@ -1,4 +1,5 @@
-// The functions of cuFFT that the backend calls: mixed radix by recursion over the prime factors, in double precision.
+// The functions of cuFFT that the backend calls: mixed radix by recursion over the prime factors,
+// in double precision.
 #include <cufft.h>
 
 #include <complex>
@@ -33,7 +34,8 @@ Plan* find(cufftHandle handle) {
 }
 
 // out[k] = sum over j of in[j * step] exp(sign 2 pi i j k / n)
-void transform(const Number* in, size_t step, Number* out, size_t n, const std::vector<Number>& roots, size_t root_step) {
+void transform(const Number* in, size_t step, Number* out, size_t n, const std::vector<Number>& roots,
+               size_t root_step) {
   if (n == 1) {
     out[0] = in[0];
     return;
@@ -110,13 +112,14 @@ cufftResult run(cufftHandle handle, cufftType type, const In* in, Out* out, int 
           if constexpr (out_real)
             to[row * last_size + k] = static_cast<Out>(value.real());
           else
-            to[row * (in_real ? half : last_size) + k] =
-                Out(static_cast<typename Out::value_type>(value.real()), static_cast<typename Out::value_type>(value.imag()));
+            to[row * (in_real ? half : last_size) + k] = Out(static_cast<typename Out::value_type>(value.real()),
+                                                             static_cast<typename Out::value_type>(value.imag()));
         }
     }
     // A transform to real numbers spoils what it reads.
     if constexpr (out_real)
-      std::memset(static_cast<void*>(const_cast<In*>(in)), 0xf7, static_cast<size_t>(plan.batches) * rows * half * sizeof(In));
+      std::memset(static_cast<void*>(const_cast<In*>(in)), 0xf7,
+                  static_cast<size_t>(plan.batches) * rows * half * sizeof(In));
   });
   return error == cudaSuccess ? CUFFT_SUCCESS : CUFFT_EXEC_FAILED;
 }
@@ -139,8 +142,9 @@ cufftResult cufftSetAutoAllocation(cufftHandle handle, int automatic) {
   const std::lock_guard lock(mutex);
   return !find(handle) ? CUFFT_INVALID_PLAN : automatic ? CUFFT_NOT_SUPPORTED : CUFFT_SUCCESS;
 }
-cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long* sizes, long long* in_embed, long long, long long,
-                                long long* out_embed, long long, long long, cufftType type, long long batches, size_t* workspace) {
+cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long* sizes, long long* in_embed, long long,
+                                long long, long long* out_embed, long long, long long, cufftType type,
+                                long long batches, size_t* workspace) {
   const std::lock_guard lock(mutex);
   Plan* plan = find(handle);
   if (!plan || plan->is_made) return CUFFT_INVALID_PLAN;

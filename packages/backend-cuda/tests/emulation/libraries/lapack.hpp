@@ -1,4 +1,5 @@
-// LAPACK's routines (of MKL) under one name for the four types, for the stand-ins of cuBLAS and cuSOLVER.
+// LAPACK's routines (of MKL) under one name for the four types, for the stand-ins of cuBLAS and
+// cuSOLVER.
 #pragma once
 
 #include <algorithm>
@@ -114,7 +115,8 @@ int factor_without_pivots(T* a, int rows, int columns, int leading) {
     for (int i = k + 1; i < rows; ++i) a[i + static_cast<long>(k) * leading] /= pivot;
     for (int j = k + 1; j < columns; ++j)
       for (int i = k + 1; i < rows; ++i)
-        a[i + static_cast<long>(j) * leading] -= a[i + static_cast<long>(k) * leading] * a[k + static_cast<long>(j) * leading];
+        a[i + static_cast<long>(j) * leading] -=
+            a[i + static_cast<long>(k) * leading] * a[k + static_cast<long>(j) * leading];
   }
   return info;
 }

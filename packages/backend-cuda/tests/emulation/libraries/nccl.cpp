@@ -1,8 +1,10 @@
-// The functions of NCCL that the backend calls, between processes of one machine: what ranks send lies in files of a folder that
-// the id of the communicator names (in CANDELABRA_EMULATION_NCCL, or /dev/shm).
+// The functions of NCCL that the backend calls, between processes of one machine: what ranks send
+// lies in files of a folder that the id of the communicator names (in CANDELABRA_EMULATION_NCCL, or
+// /dev/shm).
 //
-// As with the library, a collective is done on the device: it waits there for the other ranks, however long that takes, and the
-// host goes on. CANDELABRA_EMULATION_NCCL_NOTICES=1 has ranks that have died noticed.
+// As with the library, a collective is done on the device: it waits there for the other ranks,
+// however long that takes, and the host goes on. CANDELABRA_EMULATION_NCCL_NOTICES=1 has ranks that
+// have died noticed.
 #include <nccl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -234,7 +236,8 @@ ncclResult_t queue_collective(const Operation& o) {
   const size_t bytes = o.count * static_cast<size_t>(size_of(o.type));
   const bool sends = o.kind != Kind::Broadcast || o.peer == state->rank;
   const size_t parts = o.kind == Kind::ReduceScatter ? static_cast<size_t>(state->ranks) : 1;
-  const Agreement agreement{o.kind, o.count, o.type, o.operation, o.kind == Kind::Broadcast || o.kind == Kind::Reduce ? o.peer : 0};
+  const Agreement agreement{o.kind, o.count, o.type, o.operation,
+                            o.kind == Kind::Broadcast || o.kind == Kind::Reduce ? o.peer : 0};
   ++state->under_way;
   state->streams.insert(o.stream);
   cudaError_t error = queue(o.stream, [=] {
@@ -373,7 +376,8 @@ ncclResult_t enter(const Operation& o) {
     group.operations.push_back(o);
     return ncclSuccess;
   }
-  const ncclResult_t result = o.kind == Kind::Send || o.kind == Kind::Receive ? queue_messages({o}) : queue_collective(o);
+  const ncclResult_t result =
+      o.kind == Kind::Send || o.kind == Kind::Receive ? queue_messages({o}) : queue_collective(o);
   return result == ncclSuccess ? done({o}) : result;
 }
 
@@ -407,11 +411,12 @@ bool try_split(ncclComm& comm) {
   *wanted.result = nullptr;
   if (wanted.color != NCCL_SPLIT_NOCOLOR) {
     std::sort(members.begin(), members.end());
-    const auto own = std::find_if(members.begin(), members.end(), [&](const auto& each) { return each[1] == state.rank; });
-    *wanted.result =
-        new ncclComm{new_state(state.file(name + "color." + std::to_string(wanted.color)), static_cast<int>(own - members.begin()),
-                               static_cast<int>(members.size()), wanted.blocking),
-                     true, false, nullptr};
+    const auto own =
+        std::find_if(members.begin(), members.end(), [&](const auto& each) { return each[1] == state.rank; });
+    *wanted.result = new ncclComm{
+        new_state(state.file(name + "color." + std::to_string(wanted.color)), static_cast<int>(own - members.begin()),
+                  static_cast<int>(members.size()), wanted.blocking),
+        true, false, nullptr};
   }
   comm.split.reset();
   return true;
@@ -469,7 +474,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
-  if (!comm || !comm->told || (color < 0 && color != NCCL_SPLIT_NOCOLOR)) return raise_out_of_bounds("color, or a communicator that is busy");
+  if (!comm || !comm->told || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+    return raise_out_of_bounds("color, or a communicator that is busy");
   *result = nullptr;
   const int said[2] = {color, key};
   Bytes bytes(sizeof said);
@@ -537,26 +543,28 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
                            ncclComm_t comm, cudaStream_t stream) {
   return enter({comm, Kind::AllReduce, send, receive, count, type, operation, 0, stream});
 }
-ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
   return enter({comm, Kind::Broadcast, send, receive, count, type, ncclSum, root, stream});
 }
-ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t operation, int root,
-                        ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
   return enter({comm, Kind::Reduce, send, receive, count, type, operation, root, stream});
 }
 ncclResult_t ncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
   return enter({comm, Kind::AllGather, send, receive, count, type, ncclSum, 0, stream});
 }
-ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                               ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   return enter({comm, Kind::ReduceScatter, send, receive, count, type, operation, 0, stream});
 }
-ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return enter({comm, Kind::Send, send, nullptr, count, type, ncclSum, peer, stream});
 }
-ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return enter({comm, Kind::Receive, nullptr, receive, count, type, ncclSum, peer, stream});
 }
 

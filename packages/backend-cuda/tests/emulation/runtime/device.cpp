@@ -43,7 +43,8 @@ constexpr Name names[] = {
     {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
     {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
@@ -53,13 +54,15 @@ constexpr Name names[] = {
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
     {cudaErrorDeviceUninitialized, "cudaErrorDeviceUninitialized", "invalid device context"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"},
     {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
     {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
     {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
     {cudaErrorMapBufferObjectFailed, "cudaErrorMapBufferObjectFailed", "mapping of buffer object failed"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
@@ -241,7 +244,8 @@ CUresult address_reserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr
 CUresult address_free(CUdeviceptr address, size_t bytes) {
   return munmap(reinterpret_cast<void*>(address), bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
-CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties, unsigned long long) {
+CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                unsigned long long) {
   const Lock lock(machine_mutex());
   if (bytes % virtual_page || properties->location.id < 0 || properties->location.id >= device_count)
     return CUDA_ERROR_INVALID_VALUE;
@@ -252,7 +256,8 @@ CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
 CUresult release(CUmemGenericAllocationHandle) {
   return CUDA_SUCCESS;  // every one of them is mapped, and lives as long as that
 }
-CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long) {
+CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+             unsigned long long) {
   const Lock lock(machine_mutex());
   if (offset || bytes != handle >> 8) return CUDA_ERROR_INVALID_VALUE;
   void* at = reinterpret_cast<void*>(address);
@@ -272,7 +277,8 @@ CUresult unmap(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*, size_t) {
-  return mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
+                                                                                   : CUDA_SUCCESS;
 }
 CUresult granularity(size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
   *bytes = virtual_page;

@@ -1,9 +1,9 @@
-// Blocks of threads. A block's threads run one after the other, each until it waits for others: then it is left on a stack of its
-// own and the next one runs. When all wait, those whose company is complete go on; where nobody's is, the kernel would hang on a
-// device.
+// Blocks of threads. A block's threads run one after the other, each until it waits for others:
+// then it is left on a stack of its own and the next one runs. When all wait, those whose company
+// is complete go on; where nobody's is, the kernel would hang on a device.
 //
-// CANDELABRA_EMULATION_ORDER=backward or shuffled has blocks and threads take other turns: what does not depend on races does not
-// change.
+// CANDELABRA_EMULATION_ORDER=backward or shuffled has blocks and threads take other turns: what
+// does not depend on races does not change.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -144,7 +144,8 @@ Runner& runner() {
     }
     made->fibres.reserve(most_threads + 1);
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), whole = (shared_at_most + page - 1) / page * page;
-    char* memory = static_cast<char*>(mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* memory =
+        static_cast<char*>(mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(memory + whole, page, PROT_NONE);
     made->shared_end = memory + whole;
     return made;
@@ -183,8 +184,8 @@ int idle_fibre(Runner& r) {
   }
   Fibre fibre;
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  fibre.stack = static_cast<char*>(
-      mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0));
+  fibre.stack = static_cast<char*>(mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0));
   mprotect(fibre.stack, page, PROT_NONE);
   make_context(fibre.context, fibre.stack, fibre_main);
   r.fibres.push_back(fibre);
@@ -210,9 +211,11 @@ std::string in_words(const Site& site) {
 std::string place_of(const void* code) {
   Dl_info found{};
   if (!dladdr(code, &found) || !found.dli_fname) return "?";
-  const auto offset = static_cast<unsigned long>(static_cast<const char*>(code) - static_cast<const char*>(found.dli_fbase));
+  const auto offset =
+      static_cast<unsigned long>(static_cast<const char*>(code) - static_cast<const char*>(found.dli_fbase));
   char command[4096];
-  std::snprintf(command, sizeof command, "addr2line -Cfpe '%s' 0x%lx 2>/dev/null | head -c 600", found.dli_fname, offset);
+  std::snprintf(command, sizeof command, "addr2line -Cfpe '%s' 0x%lx 2>/dev/null | head -c 600", found.dli_fname,
+                offset);
   std::string text;
   if (FILE* pipe = popen(command, "r")) {
     char line[700];
@@ -229,9 +232,9 @@ std::string place_of(const void* code) {
 
 [[noreturn]] void fail(Runner& r, cudaError_t error, const std::string& what) {
   throw DeviceFailure{error, what + "; block " + in_words(emulated_block_index) + " of a grid of " +
-                                 std::to_string(emulated_grid_size.x) + " x " + std::to_string(emulated_grid_size.y) + " x " +
-                                 std::to_string(emulated_grid_size.z) + " with " + std::to_string(r.count) + " threads, kernel " +
-                                 place_of(r.launch->kernel)};
+                                 std::to_string(emulated_grid_size.x) + " x " + std::to_string(emulated_grid_size.y) +
+                                 " x " + std::to_string(emulated_grid_size.z) + " with " + std::to_string(r.count) +
+                                 " threads, kernel " + place_of(r.launch->kernel)};
 }
 
 void make_ready(Runner& r, int thread) {
@@ -285,7 +288,8 @@ bool release_warps(Runner& r) {
       for (int other = 0; other < lanes; ++other) {
         if (!(wanted >> other & 1)) continue;
         const Thread& mate = r.threads[first + other];
-        if (mate.state != State::AtWarp || mate.mask != thread.mask || !is_same(mate.site, thread.site)) complete = false;
+        if (mate.state != State::AtWarp || mate.mask != thread.mask || !is_same(mate.site, thread.site))
+          complete = false;
       }
       if (!complete) continue;
       any = true;
@@ -318,7 +322,8 @@ void explain_hang(Runner& r) {
   if (at_warp) {
     char mask[16];
     std::snprintf(mask, sizeof mask, "%08x", at_warp->mask);
-    text += std::to_string(in_warp) + " wait for lanes that do not come at " + in_words(at_warp->site) + " (mask " + mask + "), ";
+    text += std::to_string(in_warp) + " wait for lanes that do not come at " + in_words(at_warp->site) + " (mask " +
+            mask + "), ";
   }
   fail(r, cudaErrorLaunchTimeout, text + std::to_string(r.done) + " have ended");
 }
@@ -377,7 +382,8 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     wild = {signal, info->si_code, info->si_addr, code};
     siglongjmp(escape, 1);
   }
-  sigaction(signal, &before[signal], nullptr);  // the instruction is done again, under whoever was there before
+  // The instruction is done again, under whoever was there before
+  sigaction(signal, &before[signal], nullptr);
 }
 
 void take_signals() {
@@ -499,7 +505,8 @@ Exchanged exchange(unsigned mask, uint64_t value, Site site) {
 void trap(const char* text, Site site) {
   Runner& r = runner();
   r.trapped = true;
-  r.failure = {cudaErrorLaunchFailure, std::string(text) + " at " + in_words(site) + ", thread " + in_words(emulated_thread_index)};
+  r.failure = {cudaErrorLaunchFailure,
+               std::string(text) + " at " + in_words(site) + ", thread " + in_words(emulated_thread_index)};
   change(r.fibres[static_cast<size_t>(r.running)].context, r.main);
   std::abort();
 }
@@ -522,7 +529,8 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
+                             cudaStream_t stream) {
   const Lock lock(machine_mutex());
   const auto found = signatures().find(kernel);
   if (found == signatures().end()) return failed(cudaErrorInvalidDeviceFunction);
@@ -533,21 +541,24 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
   if (!within(blocks, 0x7fffffffu, 65535, 65535) || !within(threads, 1024, 1024, 64) ||
       static_cast<uint64_t>(threads.x) * threads.y * threads.z > 1024 ||
       shared > (limit == shared_limits().end() ? shared_by_default : std::max(limit->second, shared_by_default)))
-    return failed(cudaErrorInvalidConfiguration, "emulation: grid " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) +
-                                                     " x " + std::to_string(blocks.z) + ", block " + std::to_string(threads.x) +
-                                                     " x " + std::to_string(threads.y) + " x " + std::to_string(threads.z) + ", " +
-                                                     std::to_string(shared) + " bytes of dynamic shared memory");
+    return failed(cudaErrorInvalidConfiguration, "emulation: grid " + std::to_string(blocks.x) + " x " +
+                                                     std::to_string(blocks.y) + " x " + std::to_string(blocks.z) +
+                                                     ", block " + std::to_string(threads.x) + " x " +
+                                                     std::to_string(threads.y) + " x " + std::to_string(threads.z) +
+                                                     ", " + std::to_string(shared) + " bytes of dynamic shared memory");
   const Signature* signature = found->second;
   size_t bytes = 16;
   for (size_t i = 0; i < signature->count; ++i) bytes += (signature->sizes[i] + 15) / 16 * 16;
   Launch launch{kernel, signature, blocks, threads, shared, nullptr};
-  launch.arguments = std::shared_ptr<char[]>(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), std::free);
+  launch.arguments =
+      std::shared_ptr<char[]>(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), std::free);
   char* at = launch.arguments.get();
   for (size_t i = 0; i < signature->count; ++i) {
     std::memcpy(at, arguments[i], signature->sizes[i]);
     at += (signature->sizes[i] + 15) / 16 * 16;
   }
-  // CANDELABRA_EMULATION_FAIL_LAUNCH=N: the N-th kernel of this process reaches for memory that is not there.
+  // CANDELABRA_EMULATION_FAIL_LAUNCH=N: the N-th kernel of this process reaches for memory that is
+  // not there.
   static const char* chosen = std::getenv("CANDELABRA_EMULATION_FAIL_LAUNCH");
   static int64_t count = 0;
   if (chosen && ++count == std::atoll(chosen))

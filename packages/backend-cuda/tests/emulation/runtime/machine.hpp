@@ -1,4 +1,5 @@
-// The parts of the emulated machine: devices, memory, streams. One lock for all of it; what runs on a device runs under it.
+// The parts of the emulated machine: devices, memory, streams. One lock for all of it; what runs on
+// a device runs under it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -72,7 +73,8 @@ struct Allocation {
 // The live allocation of device memory that holds these bytes, or null.
 const Allocation* allocation_of(const void* memory, size_t bytes = 1);
 std::string describe_address(const void* address);
-// While it lives, device memory may be touched (CANDELABRA_EMULATION_GUARD=host takes care that it is not otherwise).
+// While it lives, device memory may be touched (CANDELABRA_EMULATION_GUARD=host takes care that it
+// is not otherwise).
 class DeviceAccess {
  public:
   DeviceAccess();
@@ -80,7 +82,8 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
   ~DeviceAccess();
 };
-// While it lives, of the memory that DeviceAccess opens only what a kernel of this device can reach may be touched.
+// While it lives, of the memory that DeviceAccess opens only what a kernel of this device can reach
+// may be touched.
 class KernelAccess {
  public:
   explicit KernelAccess(int device);
@@ -106,7 +109,8 @@ void run_grid(const Launch& launch);  // throws DeviceFailure
 
 // ---- streams (streams.cpp)
 
-// Whether this thread must leave alone what could disturb the capture of a graph; the capture is spoiled if so.
+// Whether this thread must leave alone what could disturb the capture of a graph; the capture is
+// spoiled if so.
 bool disturbs_capture();
 cudaError_t wait_for_device(int device);
 

@@ -1,8 +1,10 @@
-// Device memory: one sparse file for each device, mapped shared, so that other processes can open it. Host memory that is pinned.
+// Device memory: one sparse file for each device, mapped shared, so that other processes can open
+// it. Host memory that is pinned.
 //
-// CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody may touch (or beginning behind
-// one: =before), never hands freed memory out again, and fills new memory with numbers that are not; =host leaves device memory
-// open to what runs on the device only, that of another device to kernels of those that have access to it.
+// CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody
+// may touch (or beginning behind one: =before), never hands freed memory out again, and fills new
+// memory with numbers that are not; =host leaves device memory open to what runs on the device
+// only, that of another device to kernels of those that have access to it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -68,7 +70,8 @@ bool open_region(Region& region) {
 
 void* guarded(int device, size_t bytes) {
   const size_t page = page_bytes(), room = round_up(bytes, page);
-  char* base = static_cast<char*>(mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  char* base =
+      static_cast<char*>(mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (base == MAP_FAILED) return nullptr;
   mprotect(base + page, room, PROT_READ | PROT_WRITE);
   char* at = guard() == Guard::Before ? base + page : base + page + room - round_up(bytes, 16);
@@ -118,7 +121,8 @@ void release(const Allocation& found) {
   size_t room = round_up(found.bytes, 512);
   const size_t first = round_up(offset, page), end = (offset + room) / page * page;
   if (end > first)
-    fallocate(region.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first), static_cast<off_t>(end - first));
+    fallocate(region.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+              static_cast<off_t>(end - first));
   const auto after = region.free.lower_bound(offset);
   if (after != region.free.end() && after->first == offset + room) {
     room += after->second;
@@ -230,7 +234,8 @@ KernelAccess::KernelAccess(int device) : device_(device) {
 KernelAccess::~KernelAccess() {
   if (guard() != Guard::Host) return;
   for (int other = 0; other < device_count; ++other)
-    if (char* base = memory().regions[other].base; base && other != device_) mprotect(base, total_memory(), PROT_READ | PROT_WRITE);
+    if (char* base = memory().regions[other].base; base && other != device_)
+      mprotect(base, total_memory(), PROT_READ | PROT_WRITE);
 }
 
 }  // namespace emulation
@@ -310,7 +315,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* result, const void* 
 
 // ---- copies
 
-static cudaError_t copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device, cudaStream_t stream) {
+static cudaError_t copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
+                        cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   if ((allocation_of(to, bytes) != nullptr) != to_device || (allocation_of(from, bytes) != nullptr) != from_device)
     return failed(cudaErrorInvalidValue, "emulation: a copy of " + std::to_string(bytes) + " bytes from " +
@@ -351,7 +357,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
   return error == cudaSuccess ? cudaStreamSynchronize(nullptr) : error;
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
   const Lock lock(machine_mutex());
   const Allocation *target = allocation_of(to, bytes), *source = allocation_of(from, bytes);
   if (bytes && (!target || !source || target->device != to_device || source->device != from_device))
@@ -377,10 +384,12 @@ static_assert(sizeof(SharedHandle) <= sizeof(cudaIpcMemHandle_t));
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* address) {
   const Lock lock(machine_mutex());
   const Allocation* found = allocation_of(address);
-  if (!found || found->opened || guard() == Guard::After || guard() == Guard::Before) return failed(cudaErrorInvalidValue);
+  if (!found || found->opened || guard() == Guard::After || guard() == Guard::Before)
+    return failed(cudaErrorInvalidValue);
   const Region& region = memory().regions[found->device];
   if (found->base < region.base || found->base >= region.base + total_memory()) return failed(cudaErrorInvalidValue);
-  const SharedHandle made{getpid(), region.file, found->device, static_cast<size_t>(found->base - region.base), found->bytes};
+  const SharedHandle made{getpid(), region.file, found->device, static_cast<size_t>(found->base - region.base),
+                          found->bytes};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &made, sizeof made);
   return cudaSuccess;
@@ -393,8 +402,10 @@ cudaError_t cudaIpcOpenMemHandle(void** result, cudaIpcMemHandle_t handle, unsig
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", given.process, given.file);
   const int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) return failed(cudaErrorMapBufferObjectFailed, std::string("emulation: ") + path + ": " + std::strerror(errno));
-  const size_t page = page_bytes(), first = given.offset / page * page, room = round_up(given.offset + given.bytes, page) - first;
+  if (file < 0)
+    return failed(cudaErrorMapBufferObjectFailed, std::string("emulation: ") + path + ": " + std::strerror(errno));
+  const size_t page = page_bytes(), first = given.offset / page * page,
+               room = round_up(given.offset + given.bytes, page) - first;
   void* base = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(first));
   close(file);
   if (base == MAP_FAILED) return failed(cudaErrorMapBufferObjectFailed);

@@ -1,5 +1,6 @@
-// Streams, events, graphs. What is queued runs at once; with CANDELABRA_EMULATION_DEFERRED=1 only when somebody waits for it, so
-// that whoever forgets to wait, or lets go of memory too early, sees it.
+// Streams, events, graphs. What is queued runs at once; with CANDELABRA_EMULATION_DEFERRED=1 only
+// when somebody waits for it, so that whoever forgets to wait, or lets go of memory too early, sees
+// it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -81,7 +82,8 @@ struct Machine {
 Machine& machine() {
   static Machine* one = [] {
     auto* made = new Machine();
-    for (int device = 0; device < device_count; ++device) made->defaults[device] = {device, 0, true, {}, nullptr, false};
+    for (int device = 0; device < device_count; ++device)
+      made->defaults[device] = {device, 0, true, {}, nullptr, false};
     return made;
   }();
   return *one;
@@ -98,7 +100,8 @@ bool is_known(cudaEvent_t event) {
   return machine().events.contains(event);
 }
 
-// Runs what is queued. Where something is not ready: waits for it, without the lock, or leaves the rest and returns false.
+// Runs what is queued. Where something is not ready: waits for it, without the lock, or leaves the
+// rest and returns false.
 bool drain(CUstream_st& stream, bool waits = true);
 
 bool drain_to(CUevent_st& event, uint64_t number, bool waits = true) {
@@ -275,7 +278,8 @@ cudaError_t cudaProfilerStop() {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* result, unsigned flags, int priority) {
   const Lock lock(machine_mutex());
-  *result = new CUstream_st{current_device(), std::clamp(priority, -5, 0), !(flags & cudaStreamNonBlocking), {}, nullptr, false};
+  *result = new CUstream_st{
+      current_device(), std::clamp(priority, -5, 0), !(flags & cudaStreamNonBlocking), {}, nullptr, false};
   machine().streams.insert(*result);
   return cudaSuccess;
 }
@@ -403,7 +407,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   if (stream->capture) {
     if (event->recorded == 0) return cudaSuccess;
     spoil(stream->capture);
-    return failed(cudaErrorStreamCaptureInvalidated, "emulation: a stream that is captured waits for an event of before");
+    return failed(cudaErrorStreamCaptureInvalidated,
+                  "emulation: a stream that is captured waits for an event of before");
   }
   if (event->recorded == event->done) return cudaSuccess;
   return put(*stream, {{}, {}, event, event->recorded, false});
@@ -470,8 +475,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-                                     size_t* count) {
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* count) {
   const Lock lock(machine_mutex());
   if (graph || dependencies || edges || count) return failed(cudaErrorNotSupported);
   if (const cudaError_t error = cudaStreamIsCapturing(handle, status)) return error;
@@ -530,7 +535,8 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned
   FILE* file = std::fopen(path, "w");
   if (!file) return failed(cudaErrorInvalidValue);
   std::fprintf(file, "digraph emulated {\n");
-  for (size_t i = 0; i < graph->work.size(); ++i) std::fprintf(file, i ? "  n%zu -> n%zu;\n" : "  n%zu;\n", i ? i - 1 : i, i);
+  for (size_t i = 0; i < graph->work.size(); ++i)
+    std::fprintf(file, i ? "  n%zu -> n%zu;\n" : "  n%zu;\n", i ? i - 1 : i, i);
   std::fprintf(file, "}\n");
   std::fclose(file);
   return cudaSuccess;

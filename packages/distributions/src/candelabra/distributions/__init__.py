@@ -1,7 +1,8 @@
-"""Probability distributions, as in ``torch.distributions``: draws, densities, transforms, constraints, divergences.
+"""Probability distributions, as in ``torch.distributions``: draws, densities, transforms,
+constraints, divergences.
 
-Draws of distributions that have ``has_rsample`` are differentiable functions of the parameters; that needs candelabra.autograd, drawing alone
-does not.
+Draws of distributions that have ``has_rsample`` are differentiable functions of the parameters;
+that needs candelabra.autograd, drawing alone does not.
 """
 
 from . import constraints, kl_crossed, kl_same, transforms  # noqa: F401 (the pairs enter themselves)

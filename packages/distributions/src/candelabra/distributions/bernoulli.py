@@ -54,7 +54,10 @@ class Bernoulli(ExponentialFamily):
     _expandable = {"probs": 0, "logits": 0}
 
     def __init__(
-        self, probs: Tensor | float | None = None, logits: Tensor | float | None = None, validate_args: bool | None = None
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         if either(probs, logits):
             (self.probs,) = broadcast_all(probs)

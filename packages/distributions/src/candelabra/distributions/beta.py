@@ -36,7 +36,9 @@ class Beta(ExponentialFamily):
     _mean_carrier_measure = 0
     _expandable = {}
 
-    def __init__(self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         both = candelabra.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)

@@ -108,7 +108,9 @@ class Binomial(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._one_count("enumerate_support")
-        return self._enumerated(candelabra.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._enumerated(
+            candelabra.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand
+        )
 
     def _one_count(self, what: str) -> int:
         count = int(self.total_count.max())

@@ -40,7 +40,9 @@ class Categorical(Distribution):
     has_enumerate_support = True
     _expandable = {"probs": 1, "logits": 1}
 
-    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
         if either(probs, logits):
             assert probs is not None
             if probs.dim() < 1:
@@ -113,4 +115,6 @@ class Categorical(Distribution):
         return -(self.logits.clamp(min=least) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(candelabra.arange(self._num_events, dtype=candelabra.int64, device=self._param.device), expand)
+        return self._enumerated(
+            candelabra.arange(self._num_events, dtype=candelabra.int64, device=self._param.device), expand
+        )

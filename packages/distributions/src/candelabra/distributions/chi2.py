@@ -10,7 +10,8 @@ from .utils import broadcast_all
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution: the sum of `df` squares of standard normal variables; ``Gamma(df / 2, 1 / 2)``.
+    """The chi-squared distribution: the sum of `df` squares of standard normal variables;
+    ``Gamma(df / 2, 1 / 2)``.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """From a constraint to a transform of all real numbers onto it: `biject_to` and `transform_to`.
 
-`biject_to` gives bijections (for changes of variables), `transform_to` any differentiable map that reaches all of the set (for optimizing
-without constraints). Both are tables that other constraints can be entered in.
+`biject_to` gives bijections (for changes of variables), `transform_to` any differentiable map that
+reaches all of the set (for optimizing without constraints). Both are tables that other constraints
+can be entered in.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Enter a function for a kind of constraint, given as a class or an instance of it; without a function this is a decorator."""
+        """Enter a function for a kind of constraint, given as a class or an instance of it; without
+        a function this is a decorator.
+        """
         if factory is None:
             return lambda function: self.register(constraint, function)
         if isinstance(constraint, constraints.Constraint):
@@ -64,7 +67,9 @@ def _biject_to_independent(constraint: Any) -> Any:
 
 @transform_to.register(constraints.independent)
 def _transform_to_independent(constraint: Any) -> Any:
-    return transforms.IndependentTransform(transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+    return transforms.IndependentTransform(
+        transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims
+    )
 
 
 @biject_to.register(constraints.positive)
@@ -81,7 +86,9 @@ def _positive(constraint: Any) -> Any:
 @biject_to.register(constraints.less_than)
 @transform_to.register(constraints.less_than)
 def _less_than(constraint: Any) -> Any:
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
 
 
 @biject_to.register(constraints.interval)

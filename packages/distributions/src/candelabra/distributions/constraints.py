@@ -1,6 +1,7 @@
 """Sets in which parameters and samples lie, as in ``torch.distributions.constraints``.
 
-A constraint's ``check(value)`` returns a bool tensor: true where the value, or the event of it, is in the set.
+A constraint's ``check(value)`` returns a bool tensor: true where the value, or the event of it, is
+in the set.
 """
 
 from __future__ import annotations
@@ -78,10 +79,16 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of a distribution that returns a constraint; of the class it is a dependent constraint."""
+    """A property of a distribution that returns a constraint; of the class it is a dependent
+    constraint.
+    """
 
     def __init__(
-        self, fn: Callable[..., Any] | None = None, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
     ) -> None:
         super().__init__(fn)
         self._is_discrete = is_discrete
@@ -98,13 +105,17 @@ def _all_of_last(result: Tensor, dims: int) -> Tensor:
 
 
 class _IndependentConstraint(Constraint):
-    """Another constraint with more dimensions on the right as one event: all of them have to be in the set."""
+    """Another constraint with more dimensions on the right as one event: all of them have to be in
+    the set.
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         if not isinstance(base_constraint, Constraint):
             raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint)}")
         if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
-            raise AssertionError(f"reinterpreted_batch_ndims must be a non-negative int, got {reinterpreted_batch_ndims}")
+            raise AssertionError(
+                f"reinterpreted_batch_ndims must be a non-negative int, got {reinterpreted_batch_ndims}"
+            )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -287,7 +298,9 @@ class _HalfOpenInterval(_Interval):
 
 
 def _tolerance(value: Tensor, least: float) -> float:
-    """How far sums and products may be off: `least` for float32 and better, more for the half precisions."""
+    """How far sums and products may be off: `least` for float32 and better, more for the half
+    precisions.
+    """
     return max(least, 4 * candelabra.finfo(value.dtype).eps) if value.is_floating_point() else least
 
 
@@ -348,7 +361,9 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        return candelabra.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=candelabra.bool, device=value.device)
+        return candelabra.full(
+            value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=candelabra.bool, device=value.device
+        )
 
 
 class _Symmetric(_Square):

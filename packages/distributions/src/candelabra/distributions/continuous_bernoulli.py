@@ -49,7 +49,11 @@ class ContinuousBernoulli(ExponentialFamily):
         if either(probs, logits):
             (self.probs,) = broadcast_all(probs)
             # Checked here, as what is kept is moved away from 0 and 1.
-            if validate_args is not None and validate_args and not bool(constraints.unit_interval.check(self.probs).all()):
+            if (
+                validate_args is not None
+                and validate_args
+                and not bool(constraints.unit_interval.check(self.probs).all())
+            ):
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(self.probs)
         else:
@@ -131,7 +135,9 @@ class ContinuousBernoulli(ExponentialFamily):
 
     def icdf(self, value: Tensor) -> Tensor:
         p = self._safe()
-        exact = (candelabra.log1p(-p + value * (2.0 * p - 1.0)) - candelabra.log1p(-p)) / (p.log() - candelabra.log1p(-p))
+        exact = (candelabra.log1p(-p + value * (2.0 * p - 1.0)) - candelabra.log1p(-p)) / (
+            p.log() - candelabra.log1p(-p)
+        )
         return candelabra.where(self._outside(), exact, value)
 
     def entropy(self) -> Tensor:

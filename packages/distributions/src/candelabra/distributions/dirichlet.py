@@ -22,7 +22,8 @@ class Dirichlet(ExponentialFamily):
 
     Notes
     -----
-    A draw is a row of gamma variables divided by their sum; gradients go back through it as through `Gamma`.
+    A draw is a row of gamma variables divided by their sum; gradients go back through it as through
+    `Gamma`.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""`Distribution`, what every distribution is: two shapes, checked parameters, draws and densities."""
+"""`Distribution`, what every distribution is: two shapes, checked parameters, draws and
+densities.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ class Distribution:
     Parameters
     ----------
     batch_shape
-        How many distributions this is: draws from different places of it have parameters of their own.
+        How many distributions this is: draws from different places of it have parameters of their
+        own.
     event_shape
         The shape of one draw from one of them.
     validate_args
-        Whether parameters and values are checked; the default is that of `set_default_validate_args`.
+        Whether parameters and values are checked; the default is that of
+        `set_default_validate_args`.
 
     Raises
     ------
@@ -33,7 +37,8 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
-    #: Attributes that an expanded copy has expanded, with the number of dimensions on the right that stay.
+    #: Attributes that an expanded copy has expanded, with the number of dimensions on the right
+    #: that stay.
     _expandable: dict[str, int]
 
     @staticmethod
@@ -217,7 +222,9 @@ class Distribution:
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError when `value` is no tensor, has another shape or is outside of the support."""
+        """Raise ValueError when `value` is no tensor, has another shape or is outside of the
+        support.
+        """
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         event_start = value.ndim - len(self._event_shape)

@@ -12,9 +12,9 @@ from .distribution import Distribution
 class ExponentialFamily(Distribution):
     """Base of distributions of an exponential family.
 
-    A subclass defines `_natural_params` (eta), `_log_normalizer` (F) and `_mean_carrier_measure` (the mean of k). Entropies and
-    divergences follow from them, as the gradient of F is the mean of t. Source: Nielsen and Nock, "Entropies and cross-entropies of
-    exponential families", 2010.
+    A subclass defines `_natural_params` (eta), `_log_normalizer` (F) and `_mean_carrier_measure`
+    (the mean of k). Entropies and divergences follow from them, as the gradient of F is the mean of
+    t. Source: Nielsen and Nock, "Entropies and cross-entropies of exponential families", 2010.
     """
 
     @property
@@ -37,7 +37,9 @@ class ExponentialFamily(Distribution):
         return result
 
     def _normalizer_and_means(self) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
-        """The natural parameters, their log normalizer, and its gradient: the means of the statistics."""
+        """The natural parameters, their log normalizer, and its gradient: the means of the
+        statistics.
+        """
         from candelabra import autograd
 
         natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]

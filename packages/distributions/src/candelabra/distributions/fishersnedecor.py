@@ -14,7 +14,8 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The F distribution, of the quotient of two chi-squared variables each over its degrees of freedom.
+    """The F distribution, of the quotient of two chi-squared variables each over its degrees of
+    freedom.
 
     Parameters
     ----------

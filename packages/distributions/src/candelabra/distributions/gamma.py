@@ -25,7 +25,8 @@ class Gamma(ExponentialFamily):
 
     Notes
     -----
-    Draws are differentiable in both parameters, in the shape implicitly (Figurnov, Mohamed and Mnih, 2018).
+    Draws are differentiable in both parameters, in the shape implicitly (Figurnov, Mohamed and
+    Mnih, 2018).
 
     Examples
     --------

@@ -1,9 +1,11 @@
-"""Draws from gamma distributions, with gradients: what Gamma, Beta, Dirichlet, StudentT and others are drawn with.
+"""Draws from gamma distributions, with gradients: what Gamma, Beta, Dirichlet, StudentT and others
+are drawn with.
 
-Draws come from the rejection method of Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, all elements at once.
-Their gradients come from implicit differentiation: a draw z of shape a lies at the same probability ``F(z; a)`` when a changes, so that
-``dz/da = -(dF/da) / (dF/dz)`` (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018). Everything is done with
-logarithms, as small shapes have draws too small for any float, and in float64.
+Draws come from the rejection method of Marsaglia and Tsang, "A simple method for generating gamma
+variables", 2000, all elements at once. Their gradients come from implicit differentiation: a draw z
+of shape a lies at the same probability ``F(z; a)`` when a changes, so that ``dz/da = -(dF/da) /
+(dF/dz)`` (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018). Everything is
+done with logarithms, as small shapes have draws too small for any float, and in float64.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from candelabra import Tensor, no_grad
 
 
 def log_gamma_draw(concentration: Tensor) -> Tensor:
-    """Draw the logarithms of gamma variables of rate 1, one for each element of `concentration`; gradients go back to it.
+    """Draw the logarithms of gamma variables of rate 1, one for each element of `concentration`;
+    gradients go back to it.
 
     Examples
     --------
@@ -25,7 +28,8 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
     >>> bool(log_gamma_draw(candelabra.full((100,), 1e-4)).isfinite().all())
     True
     """
-    # Tensors of a transformation (candelabra.func) do not show what is wanted of them: it asks the function's rules.
+    # Tensors of a transformation (candelabra.func) do not show what is wanted of them: it asks the
+    # function's rules.
     transformed = getattr(concentration, "_level", None) is not None
     if transformed or (concentration.requires_grad and candelabra.is_grad_enabled()):
         result: Tensor = _recorded()(concentration)
@@ -36,7 +40,8 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
 def _draw(concentration: Tensor) -> Tensor:
     with no_grad():
         shape = concentration.detach().to(candelabra.float64).reshape(-1)
-        # Shapes below 1 are drawn one higher, and made smaller by a uniform draw's power (Stuart's theorem).
+        # Shapes below 1 are drawn one higher, and made smaller by a uniform draw's power (Stuart's
+        # theorem).
         small = shape < 1
         d = candelabra.where(small, shape + 1, shape) - 1 / 3
         result, accepted = _attempt(d)
@@ -51,7 +56,9 @@ def _draw(concentration: Tensor) -> Tensor:
 
 
 def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
-    """One try of Marsaglia and Tsang's method: logarithms of draws of shape ``d + 1/3``, and where they are good."""
+    """One try of Marsaglia and Tsang's method: logarithms of draws of shape ``d + 1/3``, and where
+    they are good.
+    """
     x = candelabra.randn(d.shape, dtype=d.dtype, device=d.device)
     root = 1 + x / (9 * d).sqrt()
     v = root * root * root
@@ -64,7 +71,9 @@ def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
 
 @cache
 def _recorded() -> Any:
-    """The draw as a function of the tape; made when it is first needed, as drawing alone does without autograd."""
+    """The draw as a function of the tape; made when it is first needed, as drawing alone does
+    without autograd.
+    """
     from candelabra.autograd import Function
     from candelabra.autograd.function import once_differentiable
 
@@ -89,7 +98,9 @@ def _recorded() -> Any:
 
         @staticmethod
         def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Tensor) -> tuple[Tensor, int]:
-            moved = [x.unsqueeze(0) if dim is None else x.movedim(dim, 0) for x, dim in zip(arguments, in_dims, strict=True)]
+            moved = [
+                x.unsqueeze(0) if dim is None else x.movedim(dim, 0) for x, dim in zip(arguments, in_dims, strict=True)
+            ]
             return Slope.apply(*candelabra.broadcast_tensors(*moved)), 0
 
     def slope_of(ctx: Any, like: Tensor) -> Tensor:
@@ -131,14 +142,17 @@ def _recorded() -> Any:
 
 
 def log_gamma_slope(a: Tensor, log_z: Tensor) -> Tensor:
-    """How ``log z`` changes with the shape `a` when z stays at the same probability of the gamma distribution; float64.
+    """How ``log z`` changes with the shape `a` when z stays at the same probability of the gamma
+    distribution; float64.
 
     Notes
     -----
-    With P the regularized incomplete gamma function and p its density, ``d log z / da = -(dP/da) / (z p)``.
-    Below ``a + 1``, for a up to 30, the series ``P = z^a e^-z / Gamma(a + 1) * sum of z^n / ((a + 1) ... (a + n))`` is differentiated term by
-    term. Elsewhere ``dP/da`` is an integral of ``(log t - psi(a)) p(t)`` from 0 to z or, with the other sign, from z on; with
-    ``t = z e^-s`` or ``t = z e^s`` it is a smooth one that decays, and a Gauss–Legendre rule of 48 points has all digits that matter.
+    With P the regularized incomplete gamma function and p its density, ``d log z / da = -(dP/da) /
+    (z p)``. Below ``a + 1``, for a up to 30, the series ``P = z^a e^-z / Gamma(a + 1) * sum of z^n
+    / ((a + 1) ... (a + n))`` is differentiated term by term. Elsewhere ``dP/da`` is an integral of
+    ``(log t - psi(a)) p(t)`` from 0 to z or, with the other sign, from z on; with ``t = z e^-s`` or
+    ``t = z e^s`` it is a smooth one that decays, and a Gauss–Legendre rule of 48 points has all
+    digits that matter.
     """
     with no_grad():
         shape, a, log_z = a.shape, a.reshape(-1), log_z.reshape(-1)
@@ -166,10 +180,13 @@ def _slope_by_series(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
 
 
 def _slope_by_integral(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
-    """The integral over s of ``side * (log z - psi(a) + side * s) * exp(side * a * s - z * (exp(side * s) - 1))``, side 1 from a on, else -1."""
+    """The integral over s of ``side * (log z - psi(a) + side * s) * exp(side * a * s - z *
+    (exp(side * s) - 1))``, side 1 from a on, else -1.
+    """
     side = candelabra.where(z > a, 1.0, -1.0).to(a.dtype)
     gap = (z - a).abs()
-    # Where the exponent, about -(gap s + z s^2 / 2), has reached -40; towards 0 it falls a little slower.
+    # Where the exponent, about -(gap s + z s^2 / 2), has reached -40; towards 0 it falls a little
+    # slower.
     reach = 1.5 * 80 / (gap + (gap * gap + 80 * z).sqrt())
     middle = log_z - candelabra.digamma(a)
     total = candelabra.zeros_like(a)
@@ -181,7 +198,9 @@ def _slope_by_integral(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
 
 @cache
 def _gauss_legendre(count: int) -> list[tuple[float, float]]:
-    """Points and weights of the Gauss–Legendre rule on [0, 1], by Golub and Welsch's eigenvalues of the Jacobi matrix."""
+    """Points and weights of the Gauss–Legendre rule on [0, 1], by Golub and Welsch's eigenvalues of
+    the Jacobi matrix.
+    """
     k = candelabra.arange(1, count, dtype=candelabra.float64)
     beside = k / (4 * k * k - 1).sqrt()
     values, vectors = candelabra.linalg.eigh(candelabra.diag(beside, 1) + candelabra.diag(beside, -1))

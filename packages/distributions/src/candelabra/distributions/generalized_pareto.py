@@ -13,7 +13,8 @@ from .utils import broadcast_all
 
 
 class GeneralizedPareto(Distribution):
-    """The generalized Pareto distribution, of what exceeds a threshold: survival ``(1 + c z)^(-1 / c)`` with ``z = (x - loc) / scale``.
+    """The generalized Pareto distribution, of what exceeds a threshold: survival ``(1 + c z)^(-1 /
+    c)`` with ``z = (x - loc) / scale``.
 
     Parameters
     ----------

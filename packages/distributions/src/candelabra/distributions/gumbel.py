@@ -15,7 +15,8 @@ from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
-    """The Gumbel distribution, of the largest of many: ``exp(-exp(-(x - loc) / scale))`` is the probability of up to x.
+    """The Gumbel distribution, of the largest of many: ``exp(-exp(-(x - loc) / scale))`` is the
+    probability of up to x.
 
     Parameters
     ----------

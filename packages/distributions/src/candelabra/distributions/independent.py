@@ -12,7 +12,8 @@ from .utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """Another distribution of which the last dimensions of the batch become the first of the event: their log probabilities are added.
+    """Another distribution of which the last dimensions of the batch become the first of the event:
+    their log probabilities are added.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ class Independent(Distribution):
     base_dist: Distribution
     _expandable = {}
 
-    def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             raise ValueError(
                 "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
@@ -64,7 +67,11 @@ class Independent(Distribution):
     @constraints.dependent_property
     def support(self) -> Any:
         result = self.base_dist.support
-        return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
+        return (
+            constraints.independent(result, self.reinterpreted_batch_ndims)
+            if self.reinterpreted_batch_ndims
+            else result
+        )
 
     @property
     def mean(self) -> Tensor:

@@ -37,7 +37,9 @@ class InverseGamma(TransformedDistribution):
         concentration, rate = broadcast_all(concentration, rate)
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(
-            base, PowerTransform(-candelabra.ones((), dtype=rate.dtype, device=rate.device)), validate_args=validate_args
+            base,
+            PowerTransform(-candelabra.ones((), dtype=rate.dtype, device=rate.device)),
+            validate_args=validate_args,
         )
 
     @property

@@ -19,7 +19,8 @@ _KL_MEMOIZE: dict[tuple[type, type], Callable[..., Any] | None] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function of two distributions for a pair of kinds, as a decorator.
 
-    The function of the most special pair of base classes is taken; where that is not one pair but two, a warning says so.
+    The function of the most special pair of base classes is taken; where that is not one pair but
+    two, a warning says so.
 
     Parameters
     ----------
@@ -57,7 +58,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Ca
 
 
 def _closer(one: tuple[type, type], two: tuple[type, type], which: int) -> bool:
-    """Whether pair `one` is at least as special as pair `two`, the kind number `which` compared first."""
+    """Whether pair `one` is at least as special as pair `two`, the kind number `which` compared
+    first.
+    """
     first, second = (one[which], two[which]), (one[1 - which], two[1 - which])
     return issubclass(*second) if first[0] is first[1] else issubclass(*first)
 
@@ -87,7 +90,8 @@ def _look_up(type_p: type, type_q: type) -> Callable[..., Any] | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence ``KL(p | q)``: the mean under p of ``log p - log q``, one for each of the batch.
+    """The divergence ``KL(p | q)``: the mean under p of ``log p - log q``, one for each of the
+    batch.
 
     Parameters
     ----------

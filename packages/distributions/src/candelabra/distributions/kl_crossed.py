@@ -1,7 +1,8 @@
 """Divergences of distributions of different kinds.
 
-``KL(p | q)`` is the mean under p of ``-log q``, less p's entropy. ``log q`` of the kinds here is made of a few functions of x, so that what
-has to be known of p are the means of these: x, its square, log x, log(1 - x), exp(-x / s), |x - m|.
+``KL(p | q)`` is the mean under p of ``-log q``, less p's entropy. ``log q`` of the kinds here is
+made of a few functions of x, so that what has to be known of p are the means of these: x, its
+square, log x, log(1 - x), exp(-x / s), |x - m|.
 """
 
 from __future__ import annotations

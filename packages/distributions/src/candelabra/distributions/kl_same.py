@@ -46,7 +46,8 @@ def bernoulli_bernoulli(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def binomial_binomial(p: Any, q: Any) -> Tensor:
-    # Of more trials than q's some outcomes are impossible under q; of fewer the divergence has no closed form.
+    # Of more trials than q's some outcomes are impossible under q; of fewer the divergence has no
+    # closed form.
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -127,7 +128,13 @@ def geometric_geometric(p: Any, q: Any) -> Tensor:
 @register_kl(Gumbel, Gumbel)
 def gumbel_gumbel(p: Any, q: Any) -> Tensor:
     ratio, moved = p.scale / q.scale, (p.loc - q.loc) / q.scale
-    return -ratio.log() + moved + ratio * euler_constant + candelabra.exp((1 + ratio).lgamma() - moved) - (1 + euler_constant)
+    return (
+        -ratio.log()
+        + moved
+        + ratio * euler_constant
+        + candelabra.exp((1 + ratio).lgamma() - moved)
+        - (1 + euler_constant)
+    )
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -149,7 +156,8 @@ def normal_normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def cauchy_cauchy(p: Any, q: Any) -> Tensor:
-    # Chyzak and Nielsen, "A closed-form formula for the Kullback-Leibler divergence between Cauchy distributions", 2019
+    # Chyzak and Nielsen, "A closed-form formula for the Kullback-Leibler divergence between Cauchy
+    # distributions", 2019
     above = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
     return above.log() - (4 * p.scale * q.scale).log()
 
@@ -233,7 +241,9 @@ def lowrank_lowrank(p: Any, q: Any) -> Tensor:
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
 def multivariatenormal_lowrank(p: Any, q: Any) -> Tensor:
     _check_sizes(p, q, "(Low Rank) Multivariate Normals")
-    log_dets = lowrank_logdet(q._unbroadcasted_cov_diag, q._capacitance_tril) - 2 * _half_log_det(p._unbroadcasted_scale_tril)
+    log_dets = lowrank_logdet(q._unbroadcasted_cov_diag, q._capacitance_tril) - 2 * _half_log_det(
+        p._unbroadcasted_scale_tril
+    )
     trace = _lowrank_trace(q, p._unbroadcasted_scale_tril)
     return 0.5 * (log_dets + _lowrank_distance(q, q.loc - p.loc) + trace - p.event_shape[0])
 

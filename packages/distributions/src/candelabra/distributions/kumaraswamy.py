@@ -34,10 +34,14 @@ class Kumaraswamy(TransformedDistribution):
     has_rsample = True
     _expandable = {"concentration1": 0, "concentration0": 0}
 
-    def __init__(self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(
-            candelabra.zeros_like(self.concentration0), candelabra.ones_like(self.concentration0), validate_args=validate_args
+            candelabra.zeros_like(self.concentration0),
+            candelabra.ones_like(self.concentration0),
+            validate_args=validate_args,
         )
         transforms = [
             PowerTransform(exponent=self.concentration0.reciprocal()),

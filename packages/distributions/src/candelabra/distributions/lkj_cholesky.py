@@ -15,10 +15,11 @@ from .utils import broadcast_all, multivariate_gammaln, standard_normal
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors L of correlation matrices ``M = L L^T`` with density in proportion to ``det(M)^(concentration - 1)``.
+    """Lower Cholesky factors L of correlation matrices ``M = L L^T`` with density in proportion to
+    ``det(M)^(concentration - 1)``.
 
-    Draws come from the onion method. Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and
-    extended onion method", 2009, sections 3.2 and 4.
+    Draws come from the onion method. Source: Lewandowski, Kurowicka and Joe, "Generating random
+    correlation matrices based on vines and extended onion method", 2009, sections 3.2 and 4.
 
     Parameters
     ----------
@@ -56,11 +57,14 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
-            # Row i is a direction of i numbers times the root of a beta variable, and what is left of length 1 on the diagonal.
+            # Row i is a direction of i numbers times the root of a beta variable, and what is left
+            # of length 1 on the diagonal.
             dtype, device = self.concentration.dtype, self.concentration.device
             before = candelabra.arange(self.dim - 1, dtype=dtype, device=device)
             marginal = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
-            squares = Beta(0.5 * (before + 1) + candelabra.zeros_like(marginal), marginal - 0.5 * before, validate_args=False)
+            squares = Beta(
+                0.5 * (before + 1) + candelabra.zeros_like(marginal), marginal - 0.5 * before, validate_args=False
+            )
             square = squares.sample(sample_shape)
             square = candelabra.cat([square.new_zeros((*square.shape[:-1], 1)), square], -1)
             direction = standard_normal(self._extended_shape(sample_shape), dtype, device).tril(-1)
@@ -73,12 +77,15 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # det(M) is the product of the squared diagonal, and the change from L to M adds D - i to the exponent in row i.
+        # det(M) is the product of the squared diagonal, and the change from L to M adds D - i to
+        # the exponent in row i.
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         rows = candelabra.arange(2, self.dim + 1, dtype=self.concentration.dtype, device=self.concentration.device)
         exponents = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - rows
         density = (exponents * diagonal.log()).sum(-1)
         less = self.dim - 1
         alpha = self.concentration + 0.5 * less
-        norm = 0.5 * less * math.log(math.pi) + multivariate_gammaln(alpha - 0.5, less) - candelabra.lgamma(alpha) * less
+        norm = (
+            0.5 * less * math.log(math.pi) + multivariate_gammaln(alpha - 0.5, less) - candelabra.lgamma(alpha) * less
+        )
         return density - norm

@@ -12,7 +12,8 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Rows of K + 1 numbers that sum up to 1, made by stick breaking of K independent normal variables.
+    """Rows of K + 1 numbers that sum up to 1, made by stick breaking of K independent normal
+    variables.
 
     Parameters
     ----------

@@ -33,7 +33,8 @@ def lowrank_mahalanobis(factor: Tensor, diag: Tensor, difference: Tensor, capaci
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of vectors with covariance ``W W^T + D``: cheap where W has few columns.
+    """The normal distribution of vectors with covariance ``W W^T + D``: cheap where W has few
+    columns.
 
     Parameters
     ----------
@@ -139,7 +140,9 @@ class LowRankMultivariateNormal(Distribution):
             weighted.expand((*shape, *weighted.shape[-2:])),
             upper=False,
         )
-        return (candelabra.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - half.mT @ half).expand(self._matrix_shape())
+        return (candelabra.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - half.mT @ half).expand(
+            self._matrix_shape()
+        )
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

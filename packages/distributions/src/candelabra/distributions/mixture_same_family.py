@@ -47,7 +47,9 @@ class MixtureSameFamily(Distribution):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError("The Mixture distribution needs to be an instance of candelabra.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution needs to be an instance of candelabra.distributions.Distribution")
+            raise ValueError(
+                "The Component distribution needs to be an instance of candelabra.distributions.Distribution"
+            )
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         mixtures, components = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]

@@ -102,7 +102,8 @@ class Multinomial(Distribution):
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        # n times the entropy of one draw, less the logarithm of the number of ways, whose mean is over binomial marginals.
+        # n times the entropy of one draw, less the logarithm of the number of ways, whose mean is
+        # over binomial marginals.
         n = self._categorical._param.new_tensor(float(self.total_count))
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = candelabra.exp(self._binomial.log_prob(counts)) * candelabra.lgamma(counts + 1)

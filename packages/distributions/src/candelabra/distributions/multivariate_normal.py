@@ -14,7 +14,9 @@ from .utils import lazy_property, standard_normal
 
 
 def batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """``|L^-1 x|^2`` for factors L (..., n, n) and differences x (..., n) of batches that broadcast."""
+    """``|L^-1 x|^2`` for factors L (..., n, n) and differences x (..., n) of batches that
+    broadcast.
+    """
     shape = candelabra.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     if math.prod(factor.shape[:-2]) == 1:
         # One factor for all: one solve with all differences as columns.
@@ -22,13 +24,17 @@ def batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
         solved = candelabra.linalg.solve_triangular(factor.reshape(factor.shape[-2:]), columns, upper=False)
         return solved.pow(2).sum(0).reshape(difference.shape[:-1]).expand(shape)
     solved = candelabra.linalg.solve_triangular(
-        factor.expand((*shape, *factor.shape[-2:])), difference.expand((*shape, difference.shape[-1])).unsqueeze(-1), upper=False
+        factor.expand((*shape, *factor.shape[-2:])),
+        difference.expand((*shape, difference.shape[-1])).unsqueeze(-1),
+        upper=False,
     )
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse: with both orders turned around, the factor of P gives that of its inverse."""
+    """The Cholesky factor of the inverse: with both orders turned around, the factor of P gives
+    that of its inverse.
+    """
     factor = candelabra.linalg.cholesky(candelabra.flip(precision, (-2, -1)))
     inverse = candelabra.flip(factor, (-2, -1)).mT
     identity = candelabra.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -43,7 +49,8 @@ class MultivariateNormal(Distribution):
     loc : Tensor
         (..., n) the mean.
     covariance_matrix, precision_matrix, scale_tril : Tensor
-        (..., n, n) the covariance, its inverse, or its lower Cholesky factor; one of them. With the factor nothing has to be factorized.
+        (..., n, n) the covariance, its inverse, or its lower Cholesky factor; one of them. With the
+        factor nothing has to be factorized.
 
     Raises
     ------

@@ -35,7 +35,9 @@ class OneHotCategorical(Distribution):
     has_enumerate_support = True
     _expandable = {}
 
-    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
@@ -98,7 +100,8 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """`OneHotCategorical` whose draws have the gradient of the probabilities. Source: Bengio, Léonard and Courville, 2013.
+    """`OneHotCategorical` whose draws have the gradient of the probabilities. Source: Bengio,
+    Léonard and Courville, 2013.
 
     Examples
     --------

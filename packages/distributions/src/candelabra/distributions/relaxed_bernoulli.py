@@ -16,10 +16,11 @@ from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, o
 
 
 class LogitRelaxedBernoulli(Distribution):
-    """The log odds of a relaxed Bernoulli variable: a logistic variable around the logits, over the temperature.
+    """The log odds of a relaxed Bernoulli variable: a logistic variable around the logits, over the
+    temperature.
 
-    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016; Jang, Gu and Poole, "Categorical reparameterization with
-    Gumbel-softmax", 2016.
+    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016; Jang, Gu and Poole,
+    "Categorical reparameterization with Gumbel-softmax", 2016.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """The Bernoulli distribution relaxed to numbers between 0 and 1, so that draws are differentiable.
+    """The Bernoulli distribution relaxed to numbers between 0 and 1, so that draws are
+    differentiable.
 
     Parameters
     ----------
@@ -125,7 +127,9 @@ class RelaxedBernoulli(TransformedDistribution):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+        super().__init__(
+            LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args
+        )
 
     @property
     def temperature(self) -> Any:

@@ -17,9 +17,11 @@ from .utils import broadcast_all, clamp_probs, open_uniform
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithms of a relaxed one-hot row: Gumbel draws added to the logits, over the temperature, normalized.
+    """The logarithms of a relaxed one-hot row: Gumbel draws added to the logits, over the
+    temperature, normalized.
 
-    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016, appendix C.3; Jang, Gu and Poole, 2016.
+    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016, appendix C.3; Jang, Gu and
+    Poole, 2016.
 
     Parameters
     ----------
@@ -91,7 +93,8 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """The one-hot categorical distribution relaxed to rows of positive numbers that sum up to 1: draws are differentiable.
+    """The one-hot categorical distribution relaxed to rows of positive numbers that sum up to 1:
+    draws are differentiable.
 
     Parameters
     ----------

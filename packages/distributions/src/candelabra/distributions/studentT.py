@@ -39,7 +39,11 @@ class StudentT(Distribution):
     _expandable = {"df": 0, "loc": 0, "scale": 0}
 
     def __init__(
-        self, df: Tensor | float, loc: Tensor | float = 0.0, scale: Tensor | float = 1.0, validate_args: bool | None = None
+        self,
+        df: Tensor | float,
+        loc: Tensor | float = 0.0,
+        scale: Tensor | float = 1.0,
+        validate_args: bool | None = None,
     ) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
@@ -82,4 +86,9 @@ class StudentT(Distribution):
     def entropy(self) -> Tensor:
         half, more = 0.5 * self.df, 0.5 * (self.df + 1)
         log_beta = candelabra.lgamma(half) + math.lgamma(0.5) - candelabra.lgamma(more)
-        return self.scale.log() + more * (candelabra.digamma(more) - candelabra.digamma(half)) + 0.5 * self.df.log() + log_beta
+        return (
+            self.scale.log()
+            + more * (candelabra.digamma(more) - candelabra.digamma(half))
+            + 0.5 * self.df.log()
+            + log_beta
+        )

@@ -25,7 +25,8 @@ class TransformedDistribution(Distribution):
     Raises
     ------
     ValueError
-        When the distribution's draws have fewer dimensions than the transforms need, or `transforms` is neither.
+        When the distribution's draws have fewer dimensions than the transforms need, or
+        `transforms` is neither.
 
     Examples
     --------
@@ -39,7 +40,10 @@ class TransformedDistribution(Distribution):
     _expandable = {}
 
     def __init__(
-        self, base_distribution: Distribution, transforms: Transform | list[Transform], validate_args: bool | None = None
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | list[Transform],
+        validate_args: bool | None = None,
     ) -> None:
         if isinstance(transforms, Transform):
             self.transforms = [transforms]
@@ -65,7 +69,9 @@ class TransformedDistribution(Distribution):
         if independent_dims > 0:
             base_distribution = Independent(base_distribution, independent_dims)
         self.base_dist = base_distribution
-        event_dim = max(transform.codomain.event_dim, base_event_dim + transform.codomain.event_dim - transform.domain.event_dim)
+        event_dim = max(
+            transform.codomain.event_dim, base_event_dim + transform.codomain.event_dim - transform.domain.event_dim
+        )
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
 
@@ -111,9 +117,13 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            log_prob = log_prob - sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
+            log_prob = log_prob - sum_rightmost(
+                transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim
+            )
             y = x
-        result: Tensor = log_prob + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+        result: Tensor = log_prob + sum_rightmost(
+            self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape)
+        )
         return result
 
     def _sign(self) -> Any:

@@ -1,4 +1,6 @@
-"""Parameters brought to one shape, probabilities and logits, triangular matrices and vectors: the names of ``torch.distributions.utils``."""
+"""Parameters brought to one shape, probabilities and logits, triangular matrices and vectors: the
+names of ``torch.distributions.utils``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Make tensors of one shape of numbers and tensors; numbers get dtype and device of the first tensor, or the default dtype.
+    """Make tensors of one shape of numbers and tensors; numbers get dtype and device of the first
+    tensor, or the default dtype.
 
     Raises
     ------
@@ -38,7 +41,8 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         else:
             dtype, device = candelabra.get_default_dtype(), None
         values = tuple(
-            value if isinstance(value, Tensor) else candelabra.tensor(value, dtype=dtype, device=device) for value in values
+            value if isinstance(value, Tensor) else candelabra.tensor(value, dtype=dtype, device=device)
+            for value in values
         )
     return tuple(candelabra.broadcast_tensors(*values))
 
@@ -70,13 +74,17 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Keep probabilities away from 0 and 1 by the precision of their dtype, so that their logits are finite."""
+    """Keep probabilities away from 0 and 1 by the precision of their dtype, so that their logits
+    are finite.
+    """
     eps = candelabra.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Make probabilities of logits: one each (log odds), or a row of them (log probabilities up to a constant)."""
+    """Make probabilities of logits: one each (log odds), or a row of them (log probabilities up to
+    a constant).
+    """
     return candelabra.sigmoid(logits) if is_binary else candelabra.softmax(logits, dim=-1)
 
 
@@ -95,7 +103,9 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def multivariate_gammaln(a: Tensor, p: int) -> Tensor:
-    """The logarithm of the gamma function of `p` dimensions: ``p(p-1)/4 log(pi) + sum of lgamma(a - i/2) for i < p``."""
+    """The logarithm of the gamma function of `p` dimensions: ``p(p-1)/4 log(pi) + sum of lgamma(a -
+    i/2) for i < p``.
+    """
     shifts = candelabra.arange(p, dtype=a.dtype, device=a.device) / 2
     return candelabra.lgamma(a.unsqueeze(-1) - shifts).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
@@ -130,7 +140,8 @@ def is_lazy(owner: type, name: str) -> bool:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Put the elements of triangular matrices (..., D, D), up to diagonal number `diag`, into vectors in row-major order.
+    """Put the elements of triangular matrices (..., D, D), up to diagonal number `diag`, into
+    vectors in row-major order.
 
     Examples
     --------

@@ -13,7 +13,8 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """The Weibull distribution, of lifetimes: ``exp(-(x / scale)^k)`` is the probability of more than x.
+    """The Weibull distribution, of lifetimes: ``exp(-(x / scale)^k)`` is the probability of more
+    than x.
 
     Parameters
     ----------

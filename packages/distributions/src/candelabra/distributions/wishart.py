@@ -31,7 +31,8 @@ class Wishart(ExponentialFamily):
     df : Tensor or float
         Degrees of freedom, more than n - 1.
     covariance_matrix, precision_matrix, scale_tril : Tensor
-        (..., n, n) the covariance of the vectors, its inverse, or its lower Cholesky factor; one of them.
+        (..., n, n) the covariance of the vectors, its inverse, or its lower Cholesky factor; one of
+        them.
 
     Raises
     ------
@@ -42,7 +43,8 @@ class Wishart(ExponentialFamily):
 
     Notes
     -----
-    Draws come from Bartlett's decomposition; Odell and Feiveson, "A numerical procedure to generate a sample covariance matrix", 1966.
+    Draws come from Bartlett's decomposition; Odell and Feiveson, "A numerical procedure to generate
+    a sample covariance matrix", 1966.
 
     Examples
     --------
@@ -96,7 +98,8 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand(batch_shape + event_shape))
         if bool((self.df < event_shape[-1]).any()):
             warnings.warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if scale_tril is not None:
@@ -143,7 +146,9 @@ class Wishart(ExponentialFamily):
         return self.df[..., None, None] * (covariance.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett(self, sample_shape: Any) -> Tensor:
-        """A factor with roots of chi-squared variables on the diagonal and normal ones below it, times the factor of the covariance."""
+        """A factor with roots of chi-squared variables on the diagonal and normal ones below it,
+        times the factor of the covariance.
+        """
         tiny = candelabra.finfo(self.df.dtype).eps
         roots = self._dist_chi2.rsample(sample_shape).sqrt().clamp(min=tiny)
         shape = self._extended_shape(sample_shape)
@@ -159,7 +164,8 @@ class Wishart(ExponentialFamily):
         sample_shape : sequence of int
             The shape of the draws.
         max_try_correction : int, optional
-            How often draws that are singular in the precision of their dtype are drawn again; 3 by default, 10 where `df` is low.
+            How often draws that are singular in the precision of their dtype are drawn again; 3 by
+            default, 10 where `df` is low.
         """
         if max_try_correction is None:
             max_try_correction = 3 if bool((self.df >= self._event_shape[-1]).all()) else 10

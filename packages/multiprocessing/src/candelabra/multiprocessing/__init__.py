@@ -1,7 +1,8 @@
 """Python's `multiprocessing`, and tensors that are sent share their memory with those who get them.
 
-Everything of `multiprocessing` is here under its name. Tensors, parameters, modules and storages that go through queues, pipes and
-pools, or are arguments of a process, are moved to shared memory and mapped at the other end: what one process writes, all see. See
+Everything of `multiprocessing` is here under its name. Tensors, parameters, modules and storages
+that go through queues, pipes and pools, or are arguments of a process, are moved to shared memory
+and mapped at the other end: what one process writes, all see. See
 :doc:`sharing`.
 """
 
@@ -83,7 +84,9 @@ def SimpleQueue() -> Any:  # type: ignore[no-redef]
     return get_context().SimpleQueue()
 
 
-def Pool(processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None) -> Any:  # type: ignore[no-redef]
+def Pool(
+    processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None
+) -> Any:  # type: ignore[no-redef]
     """Return a pool of processes; see `multiprocessing.Pool`.
 
     Parameters

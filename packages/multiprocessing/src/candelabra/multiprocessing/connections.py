@@ -1,9 +1,10 @@
 """Pipes whose messages carry file descriptors, and arrive whole or not at all.
 
-A pipe is a pair of sockets that keep messages apart (``SOCK_SEQPACKET``): the system takes or gives a message as one, so that a process
-may be killed at any time without leaving half of one behind, and any number of processes may read and write one without a lock. The
-descriptors of shared memory are in the message (``SCM_RIGHTS``). While it is under way they belong to the system: whether the sender
-still lives does not matter, and what nobody reads is given back.
+A pipe is a pair of sockets that keep messages apart (``SOCK_SEQPACKET``): the system takes or gives
+a message as one, so that a process may be killed at any time without leaving half of one behind,
+and any number of processes may read and write one without a lock. The descriptors of shared memory
+are in the message (``SCM_RIGHTS``). While it is under way they belong to the system: whether the
+sender still lives does not matter, and what nobody reads is given back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .named_files import watch
 
 #: Longer messages go into an anonymous file, whose descriptor is sent in their place.
 INLINE = 32768
-#: The system takes 253 descriptors in one message; further ones come by a socket that is itself in the message.
+#: The system takes 253 descriptors in one message; further ones come by a socket that is itself in
+#: the message.
 MOST_DESCRIPTORS = 250
 # The kind of message; the number of descriptors that belong to it, before those that only carry it.
 _HEADER = struct.Struct("!BI")
@@ -85,7 +87,9 @@ def _send(descriptor: int, data: Any, descriptors: list[int]) -> None:
         with _Borrowed(descriptor) as open_socket:
             open_socket.sendmsg([_HEADER.pack(kind, len(descriptors)), data], _rights(sent + carriers))
     except (BrokenPipeError, ConnectionResetError) as error:
-        raise BrokenPipeError(errno.EPIPE, "the receiver is gone: no process has the other end of this pipe open") from error
+        raise BrokenPipeError(
+            errno.EPIPE, "the receiver is gone: no process has the other end of this pipe open"
+        ) from error
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS):
             raise out_of_descriptors(error) from error
@@ -115,7 +119,8 @@ def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
         try:
             message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
         except ConnectionResetError:
-            # Said once where the other end was closed before it read everything; what it sent is still there.
+            # Said once where the other end was closed before it read everything; what it sent is
+            # still there.
             message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
     found = _descriptors(ancillary)
     if not message:
@@ -149,7 +154,9 @@ def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
 
 
 class Connection(connection.Connection):
-    """One end of a pipe. Has the methods of `multiprocessing.connection.Connection`; tensors that are sent share their memory."""
+    """One end of a pipe. Has the methods of `multiprocessing.connection.Connection`; tensors that
+    are sent share their memory.
+    """
 
     _handle: int | None
 
@@ -187,11 +194,15 @@ class Connection(connection.Connection):
             os.close(token)
 
     def recv(self) -> Any:
-        """Return the next object, waiting for it; raises EOFError where nobody can send any more."""
+        """Return the next object, waiting for it; raises EOFError where nobody can send any
+        more.
+        """
         return self.receive_message().load()
 
     def receive_message(self, wait: bool = True) -> Received:
-        """Return the next message; raises BlockingIOError where there is none and it shall not be waited for."""
+        """Return the next message; raises BlockingIOError where there is none and it shall not be
+        waited for.
+        """
         self._check_closed()  # type: ignore[attr-defined]
         self._check_readable()  # type: ignore[attr-defined]
         return Received(*_receive(self.fileno(), wait))

@@ -1,4 +1,6 @@
-"""Contexts: everything of Python's `multiprocessing` for one way to start processes, with pipes and queues that share tensors."""
+"""Contexts: everything of Python's `multiprocessing` for one way to start processes, with pipes and
+queues that share tensors.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from .queues import JoinableQueue, Queue, SimpleQueue
 class WorkerPool(pool.Pool):
     """A pool of processes on queues that share tensors; see `multiprocessing.Pool`.
 
-    Where a process is killed or exits amid a task, everything that is being waited for raises `RuntimeError`: its result will never come.
+    Where a process is killed or exits amid a task, everything that is being waited for raises
+    `RuntimeError`: its result will never come.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -27,7 +30,8 @@ class WorkerPool(pool.Pool):
 
     @staticmethod
     def _help_stuff_finish(inqueue: Any, task_handler: Any, size: int) -> None:
-        # The thread that puts tasks may wait for room; workers may still read, too, so nobody waits for a message here.
+        # The thread that puts tasks may wait for room; workers may still read, too, so nobody waits
+        # for a message here.
         while task_handler.is_alive():
             try:
                 inqueue._reader.receive_message(wait=False).close()
@@ -37,7 +41,9 @@ class WorkerPool(pool.Pool):
 
 
 class _Workers:
-    """The processes of a pool, looked after whenever one is to be replaced. Knows nothing of the pool, so that it can be collected."""
+    """The processes of a pool, looked after whenever one is to be replaced. Knows nothing of the
+    pool, so that it can be collected.
+    """
 
     def __init__(self) -> None:
         self.awaited: dict[int, Any] = {}
@@ -136,7 +142,8 @@ def get_context(method: str | None = None) -> Any:
     Parameters
     ----------
     method : str, optional
-        ``"fork"``, ``"spawn"`` or ``"forkserver"``; by default the one of :func:`set_start_method`, or Python's default.
+        ``"fork"``, ``"spawn"`` or ``"forkserver"``; by default the one of :func:`set_start_method`,
+        or Python's default.
 
     Raises
     ------

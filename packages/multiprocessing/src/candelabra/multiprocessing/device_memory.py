@@ -1,12 +1,16 @@
-"""Memory of devices between processes: the backend's handles, and leases that tell its maker when nobody uses it any more.
+"""Memory of devices between processes: the backend's handles, and leases that tell its maker when
+nobody uses it any more.
 
-The memory belongs to the process that made it; others open it by a handle (for CUDA those of ``cudaIpcGetMemHandle``). Who uses it is
-counted by the system: each sent storage has a pipe, whose reading end the maker keeps. The writing end, the lease, is in the message and
-then in the process that opened the memory. When the last copy of it is closed, because the tensors are gone, the message was never read,
-or the process was killed, the maker's end says so, and the maker lets the storage go. The other way round, a lease that cannot be written
-to any more tells that the maker has ended, and its memory with it.
+The memory belongs to the process that made it; others open it by a handle (for CUDA those of
+``cudaIpcGetMemHandle``). Who uses it is counted by the system: each sent storage has a pipe, whose
+reading end the maker keeps. The writing end, the lease, is in the message and then in the process
+that opened the memory. When the last copy of it is closed, because the tensors are gone, the
+message was never read, or the process was killed, the maker's end says so, and the maker lets the
+storage go. The other way round, a lease that cannot be written to any more tells that the maker has
+ended, and its memory with it.
 
-What was queued on the maker's stream is waited for by an event that goes along; who lets go waits for his device first.
+What was queued on the maker's stream is waited for by an event that goes along; who lets go waits
+for his device first.
 """
 
 from __future__ import annotations
@@ -41,7 +45,9 @@ def can_be_sent(device_type: str) -> bool:
 
 
 class Lease:
-    """The right to use memory of another process: the writing end of a pipe, closed with this object."""
+    """The right to use memory of another process: the writing end of a pipe, closed with this
+    object.
+    """
 
     __slots__ = ("__weakref__", "descriptor")
 
@@ -50,7 +56,9 @@ class Lease:
         _state.leases.add(self)
 
     def is_void(self) -> bool:
-        """Tell whether the process that made the memory has ended; so it has to a process that was forked from the owner."""
+        """Tell whether the process that made the memory has ended; so it has to a process that was
+        forked from the owner.
+        """
         if self.descriptor < 0:
             return True
         asked = select.poll()
@@ -226,7 +234,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def collect() -> None:
-    """Let go of the storages that were sent and that no other process uses any more; a thread does the same as soon as it can.
+    """Let go of the storages that were sent and that no other process uses any more; a thread does
+    the same as soon as it can.
 
     ``candelabra.cuda.ipc_collect`` calls this.
 
@@ -249,7 +258,9 @@ def _identity(device: Any) -> bytes:
 
 
 def _recorded(device: Any) -> tuple[int, bytes]:
-    """Record an event behind what is queued: its number and its handle; waits, and returns 0, where events stay in their process."""
+    """Record an event behind what is queued: its number and its handle; waits, and returns 0, where
+    events stay in their process.
+    """
     stream = _C.current_stream(device)
     try:
         event = _C.event_create(device, _INTERPROCESS)

@@ -18,7 +18,9 @@ from .named_files import NamedFile
 
 
 class AnonymousFile:
-    """A file without a name, which lives while somebody has a descriptor of it or maps it; the descriptor goes with this object."""
+    """A file without a name, which lives while somebody has a descriptor of it or maps it; the
+    descriptor goes with this object.
+    """
 
     path: str | None = None
 
@@ -26,8 +28,8 @@ class AnonymousFile:
         self.descriptor: int = descriptor
         self._end: Callable[[], Any] = functools.partial(os.close, descriptor)
 
-    # What is done at the end is called without a frame of Python's: an interrupt (Ctrl-C) that arrived in one would be lost, since
-    # nothing that a finalizer raises goes further.
+    # What is done at the end is called without a frame of Python's: an interrupt (Ctrl-C) that
+    # arrived in one would be lost, since nothing that a finalizer raises goes further.
     __del__ = property(operator.attrgetter("_end"))
 
 
@@ -115,15 +117,18 @@ def new_storage(nbytes: int, device: Any = "cpu") -> Any:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise out_of_descriptors(error) from error
         if error.errno == errno.ENOMEM:
-            raise candelabra.OutOfMemoryError(f"cannot map {nbytes} bytes of shared memory: {error.strerror}") from error
+            raise candelabra.OutOfMemoryError(
+                f"cannot map {nbytes} bytes of shared memory: {error.strerror}"
+            ) from error
         raise
 
 
 def share(storage: Any) -> Any:
-    """Move the memory of a storage to shared memory, under all tensors on it, and return the storage.
+    """Move the memory of a storage to shared memory, under all tensors on it, and return the
+    storage.
 
-    Where it is shared already, or not in the memory of the host, nothing is done. Arrays and DLPack capsules that were made of its
-    tensors before keep the private memory.
+    Where it is shared already, or not in the memory of the host, nothing is done. Arrays and DLPack
+    capsules that were made of its tensors before keep the private memory.
     """
     if on_host(storage) and file_of(storage) is None:
         _C.move_storage(storage, new_storage(storage.nbytes(), storage.device))

@@ -28,7 +28,8 @@ class Message:
             _thread.outgoing = before
 
     def __del__(self) -> None:
-        # One that could not be made or was not sent; of a copy in a process that was forked, the names are not this process's.
+        # One that could not be made or was not sent; of a copy in a process that was forked, the
+        # names are not this process's.
         if self.names and self.pid == os.getpid():
             for name in self.names:
                 with contextlib.suppress(FileNotFoundError):
@@ -69,7 +70,8 @@ class Received:
         """Hand over a descriptor to the caller, who closes it."""
         descriptor = self._descriptors[number]
         if descriptor is None:
-            # A message has each storage once; this one is made by somebody who pickles parts of it apart.
+            # A message has each storage once; this one is made by somebody who pickles parts of it
+            # apart.
             raise RuntimeError(f"descriptor {number} of this message was taken before")
         self._descriptors[number] = None
         return descriptor
@@ -86,7 +88,9 @@ _thread = threading.local()
 
 
 def outgoing() -> Message | None:
-    """The message that this thread is pickling now, if it is one that can take descriptors along."""
+    """The message that this thread is pickling now, if it is one that can take descriptors
+    along.
+    """
     return getattr(_thread, "outgoing", None)
 
 

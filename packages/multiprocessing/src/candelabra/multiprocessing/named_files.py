@@ -1,8 +1,10 @@
-"""Files below ``/dev/shm`` that live as long as a process has use for them, without a process that counts.
+"""Files below ``/dev/shm`` that live as long as a process has use for them, without a process that
+counts.
 
-Each process has a directory of its own, and in it a hard link for each file that it maps. So the file system counts the owners: memory
-goes with the last link. A message takes a further link along, which whoever receives it renames into his own directory. A process
-that ends removes its directory; the directory of one that was killed is removed by the next one that looks.
+Each process has a directory of its own, and in it a hard link for each file that it maps. So the
+file system counts the owners: memory goes with the last link. A message takes a further link along,
+which whoever receives it renames into his own directory. A process that ends removes its directory;
+the directory of one that was killed is removed by the next one that looks.
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ SWEEP_EVERY = 256
 
 
 class SenderGoneError(RuntimeError):
-    """What was sent cannot be had any more, since the process that sent it has ended or let go of it."""
+    """What was sent cannot be had any more, since the process that sent it has ended or let go of
+    it.
+    """
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; None where there is no such process."""
+    """When a process started, in ticks since the machine did; None where there is no such
+    process.
+    """
     try:
         with open(f"/proc/{pid}/stat") as file:
             # The name of the program, in parentheses, may hold blanks.
@@ -45,7 +51,9 @@ def _start_time(pid: int) -> str | None:
 
 
 def _namespace() -> int:
-    """Numbers of processes mean something within this namespace only; containers may share ``/dev/shm`` but not it."""
+    """Numbers of processes mean something within this namespace only; containers may share
+    ``/dev/shm`` but not it.
+    """
     return os.stat("/proc/self/ns/pid").st_ino
 
 
@@ -95,7 +103,9 @@ class _Directory:
         return os.path.join(self.path, str(number))
 
     def leave_files(self) -> None:
-        """Have files not be removed when their objects end: they are gone already, or another process's."""
+        """Have files not be removed when their objects end: they are gone already, or another
+        process's.
+        """
         self.ending.unlink = str  # something that takes a path and does nothing
 
 
@@ -135,7 +145,8 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def _after_fork(_: object) -> None:
-    # multiprocessing forgets the finalizers of the parent, and with them those that were set right after the fork.
+    # multiprocessing forgets the finalizers of the parent, and with them those that were set right
+    # after the fork.
     if _directory is not None and _directory.pid == os.getpid():
         _at_exit(_directory)
 
@@ -171,7 +182,8 @@ class NamedFile:
     def __init__(self, path: str) -> None:
         self.path: str | None = path
         self.pid = os.getpid()
-        # As in memory.AnonymousFile, without a frame of Python's, in which an interrupt would be lost.
+        # As in memory.AnonymousFile, without a frame of Python's, in which an interrupt would be
+        # lost.
         self._end = functools.partial(operator.methodcaller("unlink", path), _own().ending)
 
     __del__ = property(operator.attrgetter("_end"))
@@ -184,7 +196,9 @@ class NamedFile:
         return cls(path), descriptor
 
     def send(self) -> str:
-        """Make a name for a message to take along; see :func:`watch` for what becomes of it where nobody reads the message."""
+        """Make a name for a message to take along; see :func:`watch` for what becomes of it where
+        nobody reads the message.
+        """
         if self.path is None or self.pid != os.getpid():
             raise RuntimeError("this memory has no name in this process; send a clone() of the tensor")
         sent = os.path.join(_own().path, f"sent-{secrets.token_hex(8)}")
@@ -214,8 +228,9 @@ _in_flight_of = os.getpid()
 def watch(names: list[str]) -> int:
     """Return a descriptor for the message with these names to take along.
 
-    It is one end of a pipe. When the last process has closed it, since the message was read, or was lost with those who could have read
-    it, this process finds that out at the other end, and removes the names that nobody has taken.
+    It is one end of a pipe. When the last process has closed it, since the message was read, or was
+    lost with those who could have read it, this process finds that out at the other end, and
+    removes the names that nobody has taken.
     """
     global _in_flight_of
     if _in_flight_of != os.getpid():

@@ -1,4 +1,6 @@
-"""Queues between processes on the pipes of this package: tensors share their memory, and no lock is left behind by who is killed."""
+"""Queues between processes on the pipes of this package: tensors share their memory, and no lock is
+left behind by who is killed.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
 class Queue(queues.Queue):  # type: ignore[type-arg]
     """A queue that any number of processes put into and get from.
 
-    It has the methods of `multiprocessing.Queue`. An object is pickled when it is put, so what cannot be pickled raises there; tensors
-    in it are in shared memory from then on. Get one from a context: ``candelabra.multiprocessing.Queue()``.
+    It has the methods of `multiprocessing.Queue`. An object is pickled when it is put, so what
+    cannot be pickled raises there; tensors in it are in shared memory from then on. Get one from a
+    context: ``candelabra.multiprocessing.Queue()``.
     """
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
@@ -54,13 +57,17 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put an object; raises queue.Full, or BrokenPipeError where nobody is left to get it."""
         if self._failure:
-            raise BrokenPipeError("the receiver is gone: no process has the other end of this queue open") from self._failure[0]
+            raise BrokenPipeError(
+                "the receiver is gone: no process has the other end of this queue open"
+            ) from self._failure[0]
         if self._closed:  # type: ignore[attr-defined]
             raise ValueError(f"Queue {self!r} is closed")
         super().put(Message(obj), block, timeout)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Get the next object, waiting for it; raises queue.Empty, or EOFError where nobody is left to put one."""
+        """Get the next object, waiting for it; raises queue.Empty, or EOFError where nobody is left
+        to put one.
+        """
         if self._closed:  # type: ignore[attr-defined]
             raise ValueError(f"Queue {self!r} is closed")
         received = _next_message(self._reader, block, timeout)
@@ -77,7 +84,9 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
         )  # fmt: skip
         self._thread.start()
         if not self._joincancelled:  # type: ignore[attr-defined]
-            self._jointhread = util.Finalize(self._thread, _join, [weakref.ref(self._thread), self._reader], exitpriority=-5)
+            self._jointhread = util.Finalize(
+                self._thread, _join, [weakref.ref(self._thread), self._reader], exitpriority=-5
+            )
         close = queues.Queue._finalize_close  # type: ignore[attr-defined]
         self._close = util.Finalize(self, close, [buffer, notempty], exitpriority=10)
 
@@ -89,7 +98,8 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
 
 def _join(thread: Any, reader: Any) -> None:
     """Wait until everything that was put is sent, or nobody is left to get it."""
-    # This process gets nothing any more: with its end open, the thread would wait for it where all others are gone.
+    # This process gets nothing any more: with its end open, the thread would wait for it where all
+    # others are gone.
     reader.close()
     waiting = thread()
     if waiting is not None:
@@ -97,7 +107,9 @@ def _join(thread: Any, reader: Any) -> None:
 
 
 def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], on_error: Any, free: Any) -> None:
-    """Send what is in the buffer until the queue is closed; runs in a thread of its own, so that put() need not wait."""
+    """Send what is in the buffer until the queue is closed; runs in a thread of its own, so that
+    put() need not wait.
+    """
     reader, writer = ends
     while True:
         with notempty:
@@ -123,7 +135,9 @@ def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], o
 
 
 class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg]
-    """A queue that can be waited for until everything in it is done; see `multiprocessing.JoinableQueue`."""
+    """A queue that can be waited for until everything in it is done; see
+    `multiprocessing.JoinableQueue`.
+    """
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         Queue.__init__(self, maxsize, ctx=ctx)
@@ -132,11 +146,14 @@ class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg]
 
 
 class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
-    """A queue without a thread: put() waits where the pipe is full. See `multiprocessing.SimpleQueue`."""
+    """A queue without a thread: put() waits where the pipe is full. See
+    `multiprocessing.SimpleQueue`.
+    """
 
     def __init__(self, *, ctx: Any) -> None:
         self._reader, self._writer = Pipe(duplex=False)
-        # Messages come whole without them; concurrent.futures and pools take these, and nobody holds them while he waits.
+        # Messages come whole without them; concurrent.futures and pools take these, and nobody
+        # holds them while he waits.
         self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
         self._poll = self._reader.poll
 

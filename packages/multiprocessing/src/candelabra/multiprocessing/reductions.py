@@ -1,4 +1,6 @@
-"""How tensors and storages are pickled on their way to another process: their memory is shared, not copied."""
+"""How tensors and storages are pickled on their way to another process: their memory is shared, not
+copied.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from .named_files import NamedFile, SenderGoneError
 
 
 def reduce_storage(storage: Any) -> Any:
-    """Pickle a storage as a reference to its memory, which becomes shared memory where it is not."""
+    """Pickle a storage as a reference to its memory, which becomes shared memory where it is
+    not.
+    """
     if not memory.on_host(storage):
         if device_memory.can_be_sent(storage.device.type):
             return device_memory.reduce_storage(storage)
@@ -37,7 +41,8 @@ def reduce_storage(storage: Any) -> Any:
     assert file is not None
     if message is not None:
         return rebuild_received, (message.add(file), *described)
-    # A process that is being started inherits the descriptor; over pipes that are not ours, it is asked for at this process.
+    # A process that is being started inherits the descriptor; over pipes that are not ours, it is
+    # asked for at this process.
     return rebuild_asked_for, (reduction.DupFd(file.descriptor), *described)
 
 
@@ -46,7 +51,9 @@ def _mapped(file: Any, descriptor: int, nbytes: int, device: str) -> Any:
         return _C.map_storage(descriptor, nbytes, file, device)
     except OSError as error:
         if error.errno == errno.ENOMEM:
-            raise candelabra.OutOfMemoryError(f"cannot map {nbytes} bytes of shared memory: {error.strerror}") from error
+            raise candelabra.OutOfMemoryError(
+                f"cannot map {nbytes} bytes of shared memory: {error.strerror}"
+            ) from error
         raise
 
 
@@ -100,7 +107,13 @@ def reduce_tensor(tensor: Any) -> Any:
 
 
 def rebuild_tensor(
-    storage: Any, dtype: Any, size: Any, stride: Any, offset: int, requires_grad: bool, attributes: dict[str, Any] | None
+    storage: Any,
+    dtype: Any,
+    size: Any,
+    stride: Any,
+    offset: int,
+    requires_grad: bool,
+    attributes: dict[str, Any] | None,
 ) -> Any:
     """Make a tensor on a storage."""
     made = tensor_on(bytes_of(storage), dtype, size, stride, offset)
@@ -112,7 +125,9 @@ def rebuild_tensor(
 
 
 def init_reductions() -> None:
-    """Have every pickle between processes share the memory of tensors; importing the package has done it."""
+    """Have every pickle between processes share the memory of tensors; importing the package has
+    done it.
+    """
     # Subclasses and parameters pickle by way of plain tensors or of storages.
     ForkingPickler.register(_C.Tensor, reduce_tensor)
     ForkingPickler.register(_C.Storage, reduce_storage)

@@ -37,7 +37,9 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """A process of :func:`spawn` ended with another code than 0, or was killed."""
 
-    def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None) -> None:
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code = exit_code
         self.signal_name = signal_name
@@ -81,7 +83,9 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def end(self, grace_period: float | None = None) -> None:
-        """Ask all processes to end, and kill those that have not after so many seconds; 30 by default."""
+        """Ask all processes to end, and kill those that have not after so many seconds; 30 by
+        default.
+        """
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -155,7 +159,9 @@ class ProcessContext:
                 name = signal.Signals(-code).name
             except ValueError:
                 name = f"<Unknown signal {-code}>"
-            return ProcessExitedException(f"process {index} terminated with signal {name}", index, process.pid, code, name)
+            return ProcessExitedException(
+                f"process {index} terminated with signal {name}", index, process.pid, code, name
+            )
         return ProcessExitedException(f"process {index} terminated with exit code {code}", index, process.pid, code)
 
 
@@ -241,7 +247,8 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Start fresh processes that call ``fn(index, *args)``; :func:`start_processes` has the parameters.
+    """Start fresh processes that call ``fn(index, *args)``; :func:`start_processes` has the
+    parameters.
 
     Where one raises, its traceback is raised here, and the others are ended.
 

@@ -35,13 +35,15 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose how memory is shared from now on in this process; what is shared already stays as it is.
+    """Choose how memory is shared from now on in this process; what is shared already stays as it
+    is.
 
     Parameters
     ----------
     new_strategy : str
-        ``"file_descriptor"``: each storage is an anonymous file, and costs a descriptor in each process that has it. Nothing is ever
-        left behind. ``"file_system"``: each storage is a file below ``/dev/shm``, which costs no descriptor.
+        ``"file_descriptor"``: each storage is an anonymous file, and costs a descriptor in each
+        process that has it. Nothing is ever left behind. ``"file_system"``: each storage is a file
+        below ``/dev/shm``, which costs no descriptor.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Which way `functional.scaled_dot_product_attention` goes, and causal masks for queries and keys of different lengths."""
+"""Which way `functional.scaled_dot_product_attention` goes, and causal masks for queries and keys
+of different lengths.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from .functional import attention as _attention
 
 
 class SDPBackend(IntEnum):
-    """Ways to compute attention: with the whole matrix of scores (MATH), or fused (all others, which are one here)."""
+    """Ways to compute attention: with the whole matrix of scores (MATH), or fused (all others,
+    which are one here).
+    """
 
     ERROR = -1
     MATH = 0
@@ -36,7 +40,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     backends
         One `SDPBackend`, or a list of them.
     set_priority
-        Whether an earlier entry is taken before a later one, where both can; else the fused way is taken where it can.
+        Whether an earlier entry is taken before a later one, where both can; else the fused way is
+        taken where it can.
 
     Raises
     ------
@@ -78,7 +83,8 @@ def _size(name: str, size: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def causal_upper_left(*size: int) -> Tensor:
-    """The causal mask (L, S) whose diagonal starts in the upper left corner: query i sees the keys up to i.
+    """The causal mask (L, S) whose diagonal starts in the upper left corner: query i sees the keys
+    up to i.
 
     Examples
     --------
@@ -92,7 +98,8 @@ def causal_upper_left(*size: int) -> Tensor:
 
 
 def causal_lower_right(*size: int) -> Tensor:
-    """The causal mask (L, S) whose diagonal ends in the lower right corner: the last query sees all keys.
+    """The causal mask (L, S) whose diagonal ends in the lower right corner: the last query sees all
+    keys.
 
     Examples
     --------

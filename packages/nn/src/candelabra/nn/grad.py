@@ -17,7 +17,13 @@ def _options(dims: int, stride: Any, padding: Any, dilation: Any) -> tuple[Any, 
 
 def _input_gradient(dims: int) -> Callable[..., Tensor]:
     def gradient(
-        input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+        input_size: Any,
+        weight: Tensor,
+        grad_output: Tensor,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
     ) -> Tensor:
         sizes = [int(size) for size in input_size]
         options = _options(dims, stride, padding, dilation)
@@ -51,7 +57,13 @@ def _input_gradient(dims: int) -> Callable[..., Tensor]:
 
 def _weight_gradient(dims: int) -> Callable[..., Tensor]:
     def gradient(
-        input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+        input: Tensor,
+        weight_size: Any,
+        grad_output: Tensor,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
     ) -> Tensor:
         sizes = [int(size) for size in weight_size]
         options = _options(dims, stride, padding, dilation)
@@ -83,18 +95,25 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
     return gradient
 
 
-def _input_gradient_3d(grad: Tensor, weight: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int) -> Tensor:
+def _input_gradient_3d(
+    grad: Tensor, weight: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
+) -> Tensor:
     """A transposed convolution with the output padding that gives these sizes."""
     stride, padding, dilation = options
     extra = [
-        sizes[2 + i] - ((grad.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1)
+        sizes[2 + i]
+        - ((grad.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1)
         for i in range(3)
     ]
     return F.conv_transpose3d(grad, weight, None, stride, padding, extra, groups, dilation)
 
 
-def _weight_gradient_3d(grad: Tensor, input: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int) -> Tensor:
-    """The convolution of the input with the gradient: samples and channels change places, and so do stride and dilation."""
+def _weight_gradient_3d(
+    grad: Tensor, input: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
+) -> Tensor:
+    """The convolution of the input with the gradient: samples and channels change places, and so do
+    stride and dilation.
+    """
     stride, padding, dilation = options
     channels = input.shape[1]
     x = input.unflatten(1, (groups, channels // groups)).permute(2, 1, 0, 3, 4, 5).flatten(1, 2)

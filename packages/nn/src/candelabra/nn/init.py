@@ -1,6 +1,7 @@
 """Initialization: all functions fill a tensor in place, without recording it, and return it.
 
-Fans: of a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and ``fan_out = out * product(kernel)``.
+Fans: of a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and ``fan_out = out *
+product(kernel)``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _state = threading.local()
 
 @contextlib.contextmanager
 def skipped() -> Iterator[None]:
-    """Leave tensors as they are: as long as the context lasts, the functions of this module do nothing in this thread.
+    """Leave tensors as they are: as long as the context lasts, the functions of this module do
+    nothing in this thread.
 
     Examples
     --------
@@ -54,13 +56,14 @@ def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which the weights before an activation are larger, so that variances stay as they are.
+    """The factor by which the weights before an activation are larger, so that variances stay as
+    they are.
 
     Parameters
     ----------
     nonlinearity
-        ``"linear"``, ``"conv1d"`` and the like, ``"sigmoid"``: 1; ``"tanh"``: 5/3; ``"relu"``: sqrt(2);
-        ``"leaky_relu"``: sqrt(2 / (1 + slope^2)); ``"selu"``: 3/4.
+        ``"linear"``, ``"conv1d"`` and the like, ``"sigmoid"``: 1; ``"tanh"``: 5/3; ``"relu"``:
+        sqrt(2); ``"leaky_relu"``: sqrt(2 / (1 + slope^2)); ``"selu"``: 3/4.
     param
         The slope of leaky_relu, 0.01 when not given.
 
@@ -122,7 +125,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fill with numbers from the normal distribution, those outside of [a, b] drawn again (by the inverse distribution function)."""
+    """Fill with numbers from the normal distribution, those outside of [a, b] drawn again (by the
+    inverse distribution function).
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
@@ -229,7 +234,9 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 @_fills
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with the standard deviation gain * sqrt(2 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
+    """Normal with the standard deviation gain * sqrt(2 / (fan_in + fan_out)). Source: Glorot and
+    Bengio, 2010.
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
@@ -242,7 +249,8 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform in +-gain * sqrt(3 / fan), with the fan of `mode` and the gain of `nonlinearity`. Source: He et al., 2015.
+    """Uniform in +-gain * sqrt(3 / fan), with the fan of `mode` and the gain of `nonlinearity`.
+    Source: He et al., 2015.
 
     Parameters
     ----------
@@ -281,7 +289,8 @@ def kaiming_normal_(
 
 
 def _orthonormal_columns(matrix: Tensor) -> Tensor:
-    """The factor Q of the QR decomposition of a tall matrix, with a positive diagonal of R, by Householder reflections.
+    """The factor Q of the QR decomposition of a tall matrix, with a positive diagonal of R, by
+    Householder reflections.
 
     Source: Golub and Van Loan, Matrix Computations, algorithms 5.1.1 and 5.2.1.
     """
@@ -312,7 +321,8 @@ def _orthonormal_columns(matrix: Tensor) -> Tensor:
 
 @_fills
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Fill with a random orthogonal matrix times `gain`: orthonormal rows or columns, whichever are fewer. Source: Saxe et al., 2013.
+    """Fill with a random orthogonal matrix times `gain`: orthonormal rows or columns, whichever are
+    fewer. Source: Saxe et al., 2013.
 
     More than two dimensions are taken as (first, all the others).
 
@@ -342,7 +352,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @_fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix with normal numbers, of which the share `sparsity` of each column is zero. Source: Martens, 2010."""
+    """Fill a matrix with normal numbers, of which the share `sparsity` of each column is zero.
+    Source: Martens, 2010.
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -17,7 +17,8 @@ class Parameter(Tensor):
     data
         Any tensor; its memory is shared. Empty when not given.
     requires_grad
-        Whether gradients are computed for it. Only tensors of a floating or complex dtype can have this.
+        Whether gradients are computed for it. Only tensors of a floating or complex dtype can have
+        this.
 
     Examples
     --------
@@ -35,7 +36,9 @@ class Parameter(Tensor):
         if data is None:
             data = candelabra.empty(0)
         elif not isinstance(data, Tensor):
-            raise TypeError(f"Parameter data must be a Tensor, not {type(data).__name__}; make one with candelabra.tensor(data)")
+            raise TypeError(
+                f"Parameter data must be a Tensor, not {type(data).__name__}; make one with candelabra.tensor(data)"
+            )
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -63,7 +66,9 @@ def rebuild_parameter(cls: type[Parameter], data: Tensor, requires_grad: bool, a
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
-    """A buffer is an ordinary tensor with a mark, so that what is computed in place on it stays one; `isinstance` looks at the mark."""
+    """A buffer is an ordinary tensor with a mark, so that what is computed in place on it stays
+    one; `isinstance` looks at the mark.
+    """
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls is Buffer:
@@ -72,7 +77,8 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that becomes a buffer of the module it is assigned to: kept, moved and saved with it, but not trained.
+    """A tensor that becomes a buffer of the module it is assigned to: kept, moved and saved with
+    it, but not trained.
 
     Parameters
     ----------
@@ -125,12 +131,16 @@ def _attempt(tensor: Any, what: str) -> str:
 
 
 class UninitializedTensorMixin:
-    """What tensors share whose shape is not known yet: they hold nothing, have a dtype and a device, and take part in no computation."""
+    """What tensors share whose shape is not known yet: they hold nothing, have a dtype and a
+    device, and take part in no computation.
+    """
 
     cls_to_become: type
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter or tensor of `shape`, with its dtype and device or those given; its numbers are anything."""
+        """Become an ordinary parameter or tensor of `shape`, with its dtype and device or those
+        given; its numbers are anything.
+        """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
         self.data = candelabra.empty(tuple(shape), device=device, dtype=dtype)
@@ -182,7 +192,8 @@ UninitializedTensorMixin.__hash__ = Tensor.__hash__  # type: ignore[assignment,m
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc,override]
-    """A parameter whose shape is found with the first input of a lazy module; see `LazyModuleMixin`.
+    """A parameter whose shape is found with the first input of a lazy module; see
+    `LazyModuleMixin`.
 
     Examples
     --------
@@ -207,7 +218,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
-    """A buffer whose shape is found with the first input of a lazy module; see `LazyModuleMixin`."""
+    """A buffer whose shape is found with the first input of a lazy module; see
+    `LazyModuleMixin`.
+    """
 
     cls_to_become = Tensor
 

@@ -1,7 +1,9 @@
-"""One step of each optimizer as a function of parameters, gradients and states, as ``torch.optim._functional`` has them.
+"""One step of each optimizer as a function of parameters, gradients and states, as
+``torch.optim._functional`` has them.
 
-They change `params` and the states in place: what the classes do, without keeping anything themselves. Steps that are recorded
-(``differentiable=True``) and scaled gradients are the classes' and `candelabra.amp.GradScaler`'s.
+They change `params` and the states in place: what the classes do, without keeping anything
+themselves. Steps that are recorded (``differentiable=True``) and scaled gradients are the classes'
+and `candelabra.amp.GradScaler`'s.
 """
 
 from __future__ import annotations
@@ -304,7 +306,11 @@ def sgd(
     >>> p, buffers
     (tensor([0.9000]), [tensor([1.])])
     """
-    for option, given in (("grad_scale", grad_scale), ("found_inf", found_inf), ("has_sparse_grad", has_sparse_grad or None)):
+    for option, given in (
+        ("grad_scale", grad_scale),
+        ("found_inf", found_inf),
+        ("has_sparse_grad", has_sparse_grad or None),
+    ):
         if given is not None:
             raise NotImplementedError(
                 f"sgd(): {option} is not supported by the function; candelabra.amp.GradScaler is there for that"
@@ -344,6 +350,7 @@ def sparse_adam(
     raise NotImplementedError("sparse_adam(): there are no sparse tensors; adam() takes gradients that are strided")
 
 
-# PyTorch has each of them in the module of its class as well: ``from torch.optim.adam import adam``.
+# PyTorch has each of them in the module of its class as well: ``from torch.optim.adam import
+# adam``.
 for _name in __all__:
     setattr(import_module(f".{_name}", __package__), _name, globals()[_name])

@@ -13,10 +13,12 @@ from .stepping import add_scaled_, check_lr, number
 
 
 class Adadelta(FusedPlainOptimizer):
-    """Adadelta: steps as large as the steps of late, so that the units agree and no rate needs to be chosen.
+    """Adadelta: steps as large as the steps of late, so that the units agree and no rate needs to
+    be chosen.
 
-    ``g = grad + weight_decay * p``, ``v = rho * v + (1 - rho) * g^2``, ``step = sqrt(u + eps) / sqrt(v + eps) * g``,
-    ``u = rho * u + (1 - rho) * step^2``, ``p = p - lr * step``. Source: Zeiler, 2012.
+    ``g = grad + weight_decay * p``, ``v = rho * v + (1 - rho) * g^2``, ``step = sqrt(u + eps) /
+    sqrt(v + eps) * g``, ``u = rho * u + (1 - rho) * step^2``, ``p = p - lr * step``. Source:
+    Zeiler, 2012.
 
     Parameters
     ----------
@@ -85,7 +87,11 @@ class Adadelta(FusedPlainOptimizer):
         super().__init__(params, defaults)
 
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
-        return {"step": 0, "square_avg": candelabra.zeros_like(parameter), "acc_delta": candelabra.zeros_like(parameter)}
+        return {
+            "step": 0,
+            "square_avg": candelabra.zeros_like(parameter),
+            "acc_delta": candelabra.zeros_like(parameter),
+        }
 
     def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
         return (float(group["lr"]), group["rho"], group["eps"], group["weight_decay"], group["maximize"])

@@ -13,12 +13,14 @@ from .stepping import check_lr
 
 
 class Adafactor(PlainOptimizer):
-    """Adafactor: the mean of squares of a matrix kept as one number a row and one a column; steps relative to the size of the parameter.
+    """Adafactor: the mean of squares of a matrix kept as one number a row and one a column; steps
+    relative to the size of the parameter.
 
-    With ``b = t^beta2_decay`` and ``rms(x)`` the root of the mean of squares: ``rate = max(eps2, rms(p)) * min(lr, 1 / sqrt(t))``;
-    ``p = p * (1 - lr * weight_decay)``; rows ``r = (1 - b) * r + b * mean(g^2, -1)`` and columns ``c`` likewise give
-    ``v = r c / max(mean(r), eps1)``, parameters of one dimension keep ``v`` in full; ``u = g / max(sqrt(v), eps1)``;
-    ``p = p - rate * u / max(1, rms(u) / d)``. Source: Shazeer and Stern, 2018, with PyTorch's places of lr and eps1.
+    With ``b = t^beta2_decay`` and ``rms(x)`` the root of the mean of squares: ``rate = max(eps2,
+    rms(p)) * min(lr, 1 / sqrt(t))``; ``p = p * (1 - lr * weight_decay)``; rows ``r = (1 - b) * r +
+    b * mean(g^2, -1)`` and columns ``c`` likewise give ``v = r c / max(mean(r), eps1)``, parameters
+    of one dimension keep ``v`` in full; ``u = g / max(sqrt(v), eps1)``; ``p = p - rate * u / max(1,
+    rms(u) / d)``. Source: Shazeer and Stern, 2018, with PyTorch's places of lr and eps1.
 
     Parameters
     ----------
@@ -92,7 +94,11 @@ class Adafactor(PlainOptimizer):
         if parameter.ndim < 2:
             return {"step": 0, "variance": candelabra.zeros_like(parameter)}
         *outer, rows, columns = parameter.shape
-        return {"step": 0, "row_var": parameter.new_zeros((*outer, rows, 1)), "col_var": parameter.new_zeros((*outer, 1, columns))}
+        return {
+            "step": 0,
+            "row_var": parameter.new_zeros((*outer, rows, 1)),
+            "col_var": parameter.new_zeros((*outer, 1, columns)),
+        }
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         lr, d = float(group["lr"]), group["d"]

@@ -14,8 +14,8 @@ from .stepping import add_quotient_, as_real, check_lr, number
 class Adagrad(FusedOptimizer):
     """Adagrad: gradients divided by the root of the sum of all their squares.
 
-    ``g = grad + weight_decay * p``, ``sum = sum + g^2``, ``p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum) + eps)``.
-    Source: Duchi, Hazan and Singer, 2011.
+    ``g = grad + weight_decay * p``, ``sum = sum + g^2``, ``p = p - lr / (1 + (t - 1) * lr_decay) *
+    g / (sqrt(sum) + eps)``. Source: Duchi, Hazan and Singer, 2011.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class Adagrad(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_adagrad_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_adagrad_``, ``fused=False`` or
+        ``foreach=False`` on ordinary operators.
     differentiable
         Record the step, so that gradients go back through it; it takes ordinary operators.
 
@@ -93,7 +94,9 @@ class Adagrad(FusedOptimizer):
                 parameter = params[place].detach()
                 start = group["initial_accumulator_value"]
                 state["step"] = 0
-                state["sum"] = candelabra.full_like(parameter, complex(start, start) if parameter.is_complex() else start)
+                state["sum"] = candelabra.full_like(
+                    parameter, complex(start, start) if parameter.is_complex() else start
+                )
         return states
 
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
@@ -112,7 +115,9 @@ class Adagrad(FusedOptimizer):
             for state in states:
                 state["step"] = step
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             step = state["step"] = state["step"] + 1
             if group["maximize"]:

@@ -15,10 +15,11 @@ from .stepping import add_quotient_, as_real, check_adam_options, number
 class Adam(FusedOptimizer):
     """Adam: steps scaled by running means of the gradient and of its square.
 
-    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 - beta2) * g^2``,
-    ``p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)``; with `amsgrad` the largest v so far instead of v. With
-    `decoupled_weight_decay` (that is `AdamW`) the decay is ``p = p * (1 - lr * weight_decay)`` instead of a part of g.
-    Sources: Kingma and Ba, 2014; Loshchilov and Hutter, 2017; Reddi, Kale and Kumar, 2018.
+    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 -
+    beta2) * g^2``, ``p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)``; with
+    `amsgrad` the largest v so far instead of v. With `decoupled_weight_decay` (that is `AdamW`) the
+    decay is ``p = p * (1 - lr * weight_decay)`` instead of a part of g. Sources: Kingma and Ba,
+    2014; Loshchilov and Hutter, 2017; Reddi, Kale and Kumar, 2018.
 
     Parameters
     ----------
@@ -29,7 +30,8 @@ class Adam(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_adam_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_adam_``, ``fused=False`` or
+        ``foreach=False`` on ordinary operators.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
@@ -127,7 +129,9 @@ class Adam(FusedOptimizer):
             for state in states:
                 state["step"] = step
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
         lr, weight_decay = number(group["lr"], group), float(group["weight_decay"])
         recorded = group["differentiable"]
         beta1, beta2 = (float(beta) for beta in group["betas"])

@@ -15,8 +15,8 @@ from .stepping import add_quotient_, check_adam_options, number
 class Adamax(FusedPlainOptimizer):
     """Adamax: steps scaled by a running mean of the gradient and its largest value of late.
 
-    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``u = max(beta2 * u, |g| + eps)``,
-    ``p = p - lr / (1 - beta1^t) * m / u``. Source: Kingma and Ba, 2014, section 7.1.
+    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``u = max(beta2 * u, |g| +
+    eps)``, ``p = p - lr / (1 - beta1^t) * m / u``. Source: Kingma and Ba, 2014, section 7.1.
 
     Parameters
     ----------
@@ -82,7 +82,14 @@ class Adamax(FusedPlainOptimizer):
         return {"step": 0, "exp_avg": candelabra.zeros_like(parameter), "exp_inf": candelabra.zeros_like(parameter)}
 
     def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
-        return (float(group["lr"]), *group["betas"], group["eps"], group["weight_decay"], group["maximize"], after["step"])
+        return (
+            float(group["lr"]),
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+            after["step"],
+        )
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         beta1, beta2 = group["betas"]

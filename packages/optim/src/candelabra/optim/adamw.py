@@ -10,7 +10,8 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is ``p = p * (1 - lr * weight_decay)``, not a part of the gradient. Source: Loshchilov and Hutter, 2017.
+    """Adam whose weight decay is ``p = p * (1 - lr * weight_decay)``, not a part of the gradient.
+    Source: Loshchilov and Hutter, 2017.
 
     The options are those of `Adam`; the decay is 0.01 when not given.
 

@@ -13,10 +13,12 @@ from .stepping import check_lr
 
 
 class ASGD(FusedPlainOptimizer):
-    """Gradient descent with a falling rate, and beside the parameters (in the state, as ``ax``) their mean over the steps.
+    """Gradient descent with a falling rate, and beside the parameters (in the state, as ``ax``)
+    their mean over the steps.
 
-    ``g = grad + weight_decay * p``, ``p = p * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (p - ax)``; then
-    ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``. Source: Polyak and Juditsky, 1992.
+    ``g = grad + weight_decay * p``, ``p = p * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (p -
+    ax)``; then ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``. Source:
+    Polyak and Juditsky, 1992.
 
     Parameters
     ----------

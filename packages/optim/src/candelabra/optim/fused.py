@@ -1,4 +1,6 @@
-"""Steps over many parameters in one operator call: what the optimizers with a fused operator share."""
+"""Steps over many parameters in one operator call: what the optimizers with a fused operator
+share.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ from .stepping import SteppedOptimizer, as_real, recording
 class FusedOptimizer(SteppedOptimizer):
     """An optimizer with a fused operator, and a plain path for devices without a kernel for it.
 
-    Parameters are stepped by buckets: those of one group on one device and of one dtype. The option `fused` of a group says which path
-    is taken: True insists on the kernel, False on the plain path, None takes the kernel where there is one. Where a group is
-    ``differentiable`` the plain path is taken and recorded.
+    Parameters are stepped by buckets: those of one group on one device and of one dtype. The option
+    `fused` of a group says which path is taken: True insists on the kernel, False on the plain
+    path, None takes the kernel where there is one. Where a group is ``differentiable`` the plain
+    path is taken and recorded.
     """
 
     #: Name of the operator in candelabra.ops.
@@ -53,12 +56,20 @@ class FusedOptimizer(SteppedOptimizer):
             params = group["params"]
             grads = [grad for parameter in params if (grad := parameter.grad) is not None]
             plan = self._plans.get(id(params))
-            # The common case: the same parameters as last time, all of one kind, all with a gradient, and a kernel for them.
-            if plan is not None and plan.fused and plan.count == len(grads) and plan.unchanged(params) and self._may_fuse(group):
+            # The common case: the same parameters as last time, all of one kind, all with a
+            # gradient, and a kernel for them.
+            if (
+                plan is not None
+                and plan.fused
+                and plan.count == len(grads)
+                and plan.unchanged(params)
+                and self._may_fuse(group)
+            ):
                 try:
                     self._step_fused(group, params, grads)
                 except RuntimeError:
-                    # The operator checks before it changes anything: some parameters may have gone to another device meanwhile.
+                    # The operator checks before it changes anything: some parameters may have gone
+                    # to another device meanwhile.
                     if plan.fits(params):
                         raise
                 else:
@@ -88,8 +99,12 @@ class FusedOptimizer(SteppedOptimizer):
         """Step one bucket by the operator."""
         raise NotImplementedError(f"{type(self).__name__} defines no _step_fused()")
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        """Step one bucket by ordinary operators; `owners` are the parameters that have the states (complex ones are stepped as real)."""
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
+        """Step one bucket by ordinary operators; `owners` are the parameters that have the states
+        (complex ones are stepped as real).
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no _step_plain()")
 
     def _may_fuse(self, group: dict[str, Any]) -> bool:
@@ -112,7 +127,9 @@ class FusedOptimizer(SteppedOptimizer):
     def _by_step(
         self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> list[tuple[int, list[Tensor], list[Tensor], list[dict[str, Any]]]]:
-        """Parameters whose states have the same numbers, together, with the count of the step being taken."""
+        """Parameters whose states have the same numbers, together, with the count of the step being
+        taken.
+        """
         counts = [state["step"] for state in states]
         more = [[state[name] for state in states] for name in self._numbers if name != "step"]
         numbers = list(zip(counts, *more, strict=True)) if more else counts
@@ -128,9 +145,11 @@ class FusedOptimizer(SteppedOptimizer):
 
 
 class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
-    """An optimizer with a fused operator whose plain path is a `PlainOptimizer`'s: the state that a parameter begins with, and one step.
+    """An optimizer with a fused operator whose plain path is a `PlainOptimizer`'s: the state that a
+    parameter begins with, and one step.
 
-    The operator takes parameters, gradients, the tensors `_kept` of their states, then the numbers that `_options` returns.
+    The operator takes parameters, gradients, the tensors `_kept` of their states, then the numbers
+    that `_options` returns.
     """
 
     #: Tensors of a parameter's state, in the order of the operator's lists.
@@ -161,13 +180,17 @@ class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
             for state in states:
                 state.update(after)
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
         for owner in owners:
             self._step_one(group, owner)
 
 
 class _Plan:
-    """How the parameters of one group fall into buckets. Kept from step to step as long as it fits."""
+    """How the parameters of one group fall into buckets. Kept from step to step as long as it
+    fits.
+    """
 
     __slots__ = ("buckets", "count", "devices", "dtypes", "fused", "params")
 
@@ -185,7 +208,11 @@ class _Plan:
 
     def unchanged(self, params: list[Tensor]) -> bool:
         """Whether these are the same parameters with the same dtypes."""
-        return self.params is params and self.count == len(params) and self.dtypes == [parameter.dtype for parameter in params]
+        return (
+            self.params is params
+            and self.count == len(params)
+            and self.dtypes == [parameter.dtype for parameter in params]
+        )
 
     def fits(self, params: list[Tensor]) -> bool:
         """Whether these are the same parameters with the same dtypes, on the same devices."""
@@ -193,7 +220,9 @@ class _Plan:
 
 
 def has_kernel(operator: Any, parameter: Tensor) -> bool:
-    """Whether the device of a parameter has a kernel of a fused operator, which all take floating tensors only."""
+    """Whether the device of a parameter has a kernel of a fused operator, which all take floating
+    tensors only.
+    """
     return bool(parameter.is_floating_point() and operator.has_kernel(parameter.device))
 
 

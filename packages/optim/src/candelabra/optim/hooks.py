@@ -38,7 +38,9 @@ global_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 global_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
-def add(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+def add(
+    table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False
+) -> RemovableHandle:
     """Put `hook` into a table, last or (with `prepend`) first."""
     handle = RemovableHandle(table)
     table[handle.id] = hook
@@ -86,7 +88,9 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             result = hook(self, args, kwargs)
             if result is not None:
                 if not isinstance(result, tuple) or len(result) != 2:
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
                 args, kwargs = result
         out = step(self, *args, **kwargs)
         for hook in (*post.values(), *global_post.values()):

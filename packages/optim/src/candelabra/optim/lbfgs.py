@@ -14,10 +14,12 @@ from .stepping import as_real, check_lr
 
 
 class LBFGS(Optimizer):
-    """L-BFGS: descent along the gradient times an approximate inverse Hessian, made of the last steps.
+    """L-BFGS: descent along the gradient times an approximate inverse Hessian, made of the last
+    steps.
 
-    A step takes up to `max_iter` iterations and calls the closure in each. Directions come from the two-loop recursion; a pair of steps
-    enters the memory where its curvature is above 1e-10. Sources: Nocedal, 1980; Nocedal and Wright, 2006, algorithm 7.4.
+    A step takes up to `max_iter` iterations and calls the closure in each. Directions come from the
+    two-loop recursion; a pair of steps enters the memory where its curvature is above 1e-10.
+    Sources: Nocedal, 1980; Nocedal and Wright, 2006, algorithm 7.4.
 
     Parameters
     ----------
@@ -26,7 +28,8 @@ class LBFGS(Optimizer):
     lr
         How far along the direction one goes, or with a line search the distance tried first.
     max_iter, max_eval
-        The most iterations and calls of the closure in a step; `max_eval` is 1.25 times `max_iter` where not given.
+        The most iterations and calls of the closure in a step; `max_eval` is 1.25 times `max_iter`
+        where not given.
     tolerance_grad
         The step ends where no entry of the gradient is larger.
     tolerance_change
@@ -113,7 +116,8 @@ class LBFGS(Optimizer):
         Parameters
         ----------
         closure
-            Clears the gradients, computes the loss and the gradients anew, and returns the loss. Called several times.
+            Clears the gradients, computes the loss and the gradients anew, and returns the loss.
+            Called several times.
 
         Returns
         -------
@@ -133,7 +137,8 @@ class LBFGS(Optimizer):
         lr, max_iter, max_eval = float(group["lr"]), group["max_iter"], group["max_eval"]
         tolerance_grad, tolerance_change = group["tolerance_grad"], group["tolerance_change"]
         search = group["line_search_fn"]
-        # What all parameters share stands in the state of the first, so that it is saved and loaded.
+        # What all parameters share stands in the state of the first, so that it is saved and
+        # loaded.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -165,7 +170,12 @@ class LBFGS(Optimizer):
                 if search != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 point, used = self._search(
-                    closure, direction, Point(0.0, loss, grad, slope), state["t"], max_eval - evaluations, tolerance_change
+                    closure,
+                    direction,
+                    Point(0.0, loss, grad, slope),
+                    state["t"],
+                    max_eval - evaluations,
+                    tolerance_change,
                 )
                 loss, grad, state["t"] = point.loss, point.grad, point.t
                 self._move(point.t, direction)
@@ -211,7 +221,13 @@ class LBFGS(Optimizer):
         return direction
 
     def _search(
-        self, closure: Callable[[], Any], direction: Tensor, start: Point, t: float, max_evaluations: int, tolerance_change: float
+        self,
+        closure: Callable[[], Any],
+        direction: Tensor,
+        start: Point,
+        t: float,
+        max_evaluations: int,
+        tolerance_change: float,
     ) -> tuple[Point, int]:
         origin = [parameter.clone() for parameter in self._params]
 

@@ -1,4 +1,6 @@
-"""A line search to the strong Wolfe conditions. Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6."""
+"""A line search to the strong Wolfe conditions. Source: Nocedal and Wright, Numerical Optimization,
+2006, algorithms 3.5 and 3.6.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(one: Point, two: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with their slopes is least (Nocedal and Wright, 3.59), kept within bounds; their middle where it has no minimum."""
+    """Where the cubic through two points with their slopes is least (Nocedal and Wright, 3.59),
+    kept within bounds; their middle where it has no minimum.
+    """
     left, right = (one, two) if one.t <= two.t else (two, one)
     low, high = bounds if bounds is not None else (left.t, right.t)
     d1 = one.slope + two.slope - 3 * (one.loss - two.loss) / (one.t - two.t)
@@ -53,13 +57,15 @@ def strong_wolfe(
     t
         The distance to try first.
     largest
-        The largest entry of the direction: a bracket shorter than `tolerance_change` over it is not divided.
+        The largest entry of the direction: a bracket shorter than `tolerance_change` over it is not
+        divided.
     max_evaluations
         How many times the bracket is moved or divided at most.
     tolerance_change
         See `largest`.
     c1, c2
-        The constants of the conditions: ``loss <= start.loss + c1 t start.slope`` and ``|slope| <= c2 |start.slope|``.
+        The constants of the conditions: ``loss <= start.loss + c1 t start.slope`` and ``|slope| <=
+        c2 |start.slope|``.
 
     Returns
     -------

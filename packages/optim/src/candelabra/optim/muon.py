@@ -15,9 +15,9 @@ from .stepping import check_lr
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """The matrix with its singular values brought near 1, in bfloat16.
 
-    `steps` times ``X = a X + (b A + c A A) X`` with ``A = X X^T``, from X of Frobenius norm 1: a Newton–Schulz iteration of fifth order
-    whose coefficients are steep at zero instead of exact at one. Source: Jordan et al., "Muon: an optimizer for hidden layers in neural
-    networks", 2024.
+    `steps` times ``X = a X + (b A + c A A) X`` with ``A = X X^T``, from X of Frobenius norm 1: a
+    Newton–Schulz iteration of fifth order whose coefficients are steep at zero instead of exact at
+    one. Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 
     Raises
     ------
@@ -44,21 +44,22 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
 class Muon(PlainOptimizer):
     """Muon, for the matrices in a net: momentum, made orthogonal, with decoupled weight decay.
 
-    ``b = momentum * b + (1 - momentum) * grad``; with `nesterov` ``u = (1 - momentum) * grad + momentum * b``, else ``u = b``;
-    ``p = p * (1 - lr * weight_decay) - rate * orthogonal(u)``. Sources: Jordan et al., 2024; Liu et al., "Muon is Scalable for LLM
-    Training", 2025.
+    ``b = momentum * b + (1 - momentum) * grad``; with `nesterov` ``u = (1 - momentum) * grad +
+    momentum * b``, else ``u = b``; ``p = p * (1 - lr * weight_decay) - rate * orthogonal(u)``.
+    Sources: Jordan et al., 2024; Liu et al., "Muon is Scalable for LLM Training", 2025.
 
     Parameters
     ----------
     params
-        Matrices, or dicts of groups of them; see `Optimizer`. Vectors, embeddings and the like are for another optimizer, such as `AdamW`.
+        Matrices, or dicts of groups of them; see `Optimizer`. Vectors, embeddings and the like are
+        for another optimizer, such as `AdamW`.
     lr, weight_decay, momentum, nesterov
         As above.
     ns_coefficients, eps, ns_steps
         Of the iteration that makes a matrix orthogonal.
     adjust_lr_fn
-        How the rate of a matrix of A rows and B columns is made of `lr`: None and ``"original"`` times ``sqrt(max(1, A / B))``,
-        ``"match_rms_adamw"`` times ``0.2 * sqrt(max(A, B))``.
+        How the rate of a matrix of A rows and B columns is made of `lr`: None and ``"original"``
+        times ``sqrt(max(1, A / B))``, ``"match_rms_adamw"`` times ``0.2 * sqrt(max(A, B))``.
 
     Raises
     ------
@@ -114,7 +115,9 @@ class Muon(PlainOptimizer):
         for parameter in self.param_groups[-1]["params"]:
             if parameter.ndim != 2:
                 self.param_groups.pop()
-                raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {parameter.size()}")
+                raise ValueError(
+                    f"Muon only supports 2D parameters whereas we found a parameter with size: {parameter.size()}"
+                )
 
     def _check(self, parameter: Tensor) -> None:
         if parameter.is_complex():

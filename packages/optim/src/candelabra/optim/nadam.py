@@ -17,8 +17,8 @@ class NAdam(FusedPlainOptimizer):
 
     ``mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2)``, ``m`` and ``v`` as in `Adam`,
     ``M = (1 - mu_t) * g / (1 - mu_1 ... mu_t) + mu_{t+1} * m / (1 - mu_1 ... mu_{t+1})``,
-    ``p = p - lr * M / (sqrt(v / (1 - beta2^t)) + eps)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr * weight_decay)``
-    instead of a part of g. Source: Dozat, 2016.
+    ``p = p - lr * M / (sqrt(v / (1 - beta2^t)) + eps)``. With `decoupled_weight_decay` the decay is
+    ``p = p * (1 - lr * weight_decay)`` instead of a part of g. Source: Dozat, 2016.
 
     Parameters
     ----------

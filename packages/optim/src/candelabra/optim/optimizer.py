@@ -1,4 +1,6 @@
-"""`Optimizer`, what every optimizer is: groups of parameters with options, and a state for each parameter."""
+"""`Optimizer`, what every optimizer is: groups of parameters with options, and a state for each
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Optimizer:
     Parameters
     ----------
     params
-        Tensors, pairs of name and tensor, or dicts with a key ``"params"`` and options for these alone.
+        Tensors, pairs of name and tensor, or dicts with a key ``"params"`` and options for these
+        alone.
     defaults
         Options of groups that say nothing else.
 
@@ -78,7 +81,8 @@ class Optimizer:
         self._make_tables()
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + typename(params)
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + typename(params)
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -106,7 +110,8 @@ class Optimizer:
 
     def __repr__(self) -> str:
         groups = [
-            f"Parameter Group {number}\n" + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            f"Parameter Group {number}\n"
+            + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
             for number, group in enumerate(self.param_groups)
         ]
         return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
@@ -114,7 +119,8 @@ class Optimizer:
     # ---- groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own: a dict with the key ``"params"`` and any options.
+        """Add parameters with options of their own: a dict with the key ``"params"`` and any
+        options.
 
         Examples
         --------
@@ -155,7 +161,8 @@ class Optimizer:
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error", stacklevel=3
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
             )
         seen = set(chain.from_iterable(group["params"] for group in self.param_groups))
         if not seen.isdisjoint(params):
@@ -169,7 +176,9 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or (with ``set_to_none=False``) set them to zero."""
+        """Forget the gradients of all parameters, or (with ``set_to_none=False``) set them to
+        zero.
+        """
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -184,7 +193,9 @@ class Optimizer:
                     grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters by their gradients. `closure` computes the loss and the gradients again, and returns the loss."""
+        """Change the parameters by their gradients. `closure` computes the loss and the gradients
+        again, and returns the loss.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
     # ---- state dicts
@@ -194,11 +205,14 @@ class Optimizer:
         return state
 
     def _state_in(self, parameter: Tensor, state: Any) -> Any:
-        """The state of one parameter made of that in a state dict: its tensors on the device and of the dtype of the parameter."""
+        """The state of one parameter made of that in a state dict: its tensors on the device and of
+        the dtype of the parameter.
+        """
         return _cast(parameter, state, None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return state and options, parameters being numbered in the order of their groups: PyTorch's format.
+        """Return state and options, parameters being numbered in the order of their groups:
+        PyTorch's format.
 
         Examples
         --------
@@ -218,7 +232,9 @@ class Optimizer:
             packed["params"] = [numbers[id(parameter)] for parameter in group["params"]]
             groups.append(packed)
         state = {
-            (numbers[id(key)] if isinstance(key, Tensor) else key): (self._state_out(value) if isinstance(key, Tensor) else value)
+            (numbers[id(key)] if isinstance(key, Tensor) else key): (
+                self._state_out(value) if isinstance(key, Tensor) else value
+            )
             for key, value in self.state.items()
             if not isinstance(key, Tensor) or id(key) in numbers
         }
@@ -245,8 +261,13 @@ class Optimizer:
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(mine["params"]) != len(saved["params"]) for mine, saved in zip(self.param_groups, saved_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        if any(
+            len(mine["params"]) != len(saved["params"])
+            for mine, saved in zip(self.param_groups, saved_groups, strict=True)
+        ):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         parameters = dict(
             zip(
                 chain.from_iterable(group["params"] for group in saved_groups),
@@ -273,7 +294,9 @@ class Optimizer:
     # ---- hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args,
+        kwargs)``.
+        """
         return hooks.add(self._optimizer_step_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -295,11 +318,15 @@ class Optimizer:
         return hooks.add(self._optimizer_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` after a state dict was made; what it returns, unless None, is used instead."""
+        """Call ``hook(optimizer, state_dict)`` after a state dict was made; what it returns, unless
+        None, is used instead.
+        """
         return hooks.add(self._optimizer_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before one is loaded; what it returns, unless None, is loaded instead."""
+        """Call ``hook(optimizer, state_dict)`` before one is loaded; what it returns, unless None,
+        is loaded instead.
+        """
         return hooks.add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -318,7 +345,9 @@ _HOOK_TABLES = (
 
 
 def _cast(parameter: Tensor, value: Any, key: Any) -> Any:
-    """`value` with all tensors in it copied to the device (and dtype, but for counts of steps) of `parameter`."""
+    """`value` with all tensors in it copied to the device (and dtype, but for counts of steps) of
+    `parameter`.
+    """
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()

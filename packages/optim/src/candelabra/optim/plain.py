@@ -1,4 +1,6 @@
-"""Steps made of ordinary operators, one parameter after another: what the optimizers without a fused operator share."""
+"""Steps made of ordinary operators, one parameter after another: what the optimizers without a
+fused operator share.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from .stepping import SteppedOptimizer, as_real, recording
 
 
 class PlainOptimizer(SteppedOptimizer):
-    """An optimizer that is two functions: the state that a parameter begins with, and one step of it.
+    """An optimizer that is two functions: the state that a parameter begins with, and one step of
+    it.
 
-    Complex parameters are stepped as pairs of real ones. Where a group is ``differentiable`` the step is recorded, so that gradients go
-    back through it to the gradients and to the options that are tensors.
+    Complex parameters are stepped as pairs of real ones. Where a group is ``differentiable`` the
+    step is recorded, so that gradients go back through it to the gradients and to the options that
+    are tensors.
     """
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

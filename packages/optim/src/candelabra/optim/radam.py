@@ -14,12 +14,14 @@ from .stepping import add_quotient_, add_scaled_, check_adam_options, number
 
 
 class RAdam(FusedPlainOptimizer):
-    """RAdam: Adam whose first steps, when the mean of squares rests on few gradients, are those of momentum.
+    """RAdam: Adam whose first steps, when the mean of squares rests on few gradients, are those of
+    momentum.
 
-    ``m`` and ``v`` as in `Adam`; ``rho_inf = 2 / (1 - beta2) - 1``, ``rho = rho_inf - 2 * t * beta2^t / (1 - beta2^t)``. Where
-    ``rho > 5`` the step of Adam is taken times ``sqrt((rho - 4) (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho))``, with eps added
-    to ``sqrt(v)``; else ``p = p - lr * m / (1 - beta1^t)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr * weight_decay)``
-    instead of a part of the gradient. Source: Liu et al., 2019.
+    ``m`` and ``v`` as in `Adam`; ``rho_inf = 2 / (1 - beta2) - 1``, ``rho = rho_inf - 2 * t *
+    beta2^t / (1 - beta2^t)``. Where ``rho > 5`` the step of Adam is taken times ``sqrt((rho - 4)
+    (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho))``, with eps added to ``sqrt(v)``; else
+    ``p = p - lr * m / (1 - beta1^t)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr
+    * weight_decay)`` instead of a part of the gradient. Source: Liu et al., 2019.
 
     Parameters
     ----------

@@ -14,9 +14,10 @@ from .stepping import add_quotient_, add_scaled_, as_real, check_lr, number
 class RMSprop(FusedOptimizer):
     """RMSprop: gradients divided by the root of a running mean of their squares.
 
-    ``g = grad + weight_decay * p``, ``v = alpha * v + (1 - alpha) * g^2``, with `centered` v minus the square of a running mean of g,
-    ``u = g / (sqrt(v) + eps)``; with momentum ``buffer = momentum * buffer + u`` and u becomes the buffer; ``p = p - lr * u``.
-    Sources: Hinton, lecture 6e, 2012; centered: Graves, 2013.
+    ``g = grad + weight_decay * p``, ``v = alpha * v + (1 - alpha) * g^2``, with `centered` v minus
+    the square of a running mean of g, ``u = g / (sqrt(v) + eps)``; with momentum ``buffer =
+    momentum * buffer + u`` and u becomes the buffer; ``p = p - lr * u``. Sources: Hinton, lecture
+    6e, 2012; centered: Graves, 2013.
 
     Parameters
     ----------
@@ -118,7 +119,9 @@ class RMSprop(FusedOptimizer):
         for state in states:
             state["step"] += 1
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
         lr, alpha, momentum = number(group["lr"], group), group["alpha"], group["momentum"]
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             state["step"] += 1

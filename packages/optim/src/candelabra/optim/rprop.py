@@ -13,11 +13,13 @@ from .stepping import check_lr
 
 
 class Rprop(FusedPlainOptimizer):
-    """Rprop: steps of which only the sign comes from the gradient, and whose size grows as long as the sign stays.
+    """Rprop: steps of which only the sign comes from the gradient, and whose size grows as long as
+    the sign stays.
 
-    Where the gradient has the sign that it had before, the size of the step is multiplied by the larger of `etas`; where the sign has
-    changed, by the smaller one, and no step is taken this time; ``p = p - sign(grad) * size``. Source: Riedmiller and Braun, 1993, in the
-    form without going back ("iRprop-", Igel and Hüsken, 2000).
+    Where the gradient has the sign that it had before, the size of the step is multiplied by the
+    larger of `etas`; where the sign has changed, by the smaller one, and no step is taken this
+    time; ``p = p - sign(grad) * size``. Source: Riedmiller and Braun, 1993, in the form without
+    going back ("iRprop-", Igel and Hüsken, 2000).
 
     Parameters
     ----------

@@ -14,9 +14,10 @@ from .stepping import add_scaled_, as_real, check_lr, number
 class SGD(FusedOptimizer):
     """Stochastic gradient descent, with momentum and weight decay.
 
-    ``g = grad + weight_decay * p``; with momentum ``buffer = momentum * buffer + (1 - dampening) * g`` (the first time ``buffer = g``), and g
-    becomes ``g + momentum * buffer`` with `nesterov`, else ``buffer``; then ``p = p - lr * g``.
-    Source: Sutskever et al., 2013, in the form that PyTorch has.
+    ``g = grad + weight_decay * p``; with momentum ``buffer = momentum * buffer + (1 - dampening) *
+    g`` (the first time ``buffer = g``), and g becomes ``g + momentum * buffer`` with `nesterov`,
+    else ``buffer``; then ``p = p - lr * g``. Source: Sutskever et al., 2013, in the form that
+    PyTorch has.
 
     Parameters
     ----------
@@ -29,7 +30,8 @@ class SGD(FusedOptimizer):
     maximize
         Climb instead of descend.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_sgd_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+        ``fused=True`` insists on the operator ``_fused_sgd_``, ``fused=False`` or ``foreach=False``
+        on ordinary operators.
     differentiable
         Record the step, so that gradients go back through it; it takes ordinary operators.
 
@@ -112,7 +114,9 @@ class SGD(FusedOptimizer):
         for place in new:
             state[params[place]]["momentum_buffer"] = buffers[place]
 
-    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+    def _step_plain(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
+    ) -> None:
         lr, weight_decay = number(group["lr"], group), float(group["weight_decay"])
         momentum = group["momentum"]
         for parameter, grad, owner in zip(params, grads, owners, strict=True):
@@ -124,7 +128,9 @@ class SGD(FusedOptimizer):
                 state = self.state[owner]
                 kept = state.get("momentum_buffer")
                 if kept is None:
-                    state["momentum_buffer"] = candelabra.view_as_complex(grad.clone()) if owner.is_complex() else grad.clone()
+                    state["momentum_buffer"] = (
+                        candelabra.view_as_complex(grad.clone()) if owner.is_complex() else grad.clone()
+                    )
                     buffer = grad
                 else:
                     buffer = as_real(kept)

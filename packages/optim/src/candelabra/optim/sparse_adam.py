@@ -14,8 +14,8 @@ from .stepping import check_lr
 class SparseAdam(Optimizer):
     """Adam for sparse gradients: only what a gradient has an entry for is changed.
 
-    Gradients here are dense tensors, always: this class takes PyTorch's arguments and checks them as it does, and its `step` says, as
-    PyTorch's does of a dense gradient, to take `Adam`.
+    Gradients here are dense tensors, always: this class takes PyTorch's arguments and checks them
+    as it does, and its `step` says, as PyTorch's does of a dense gradient, to take `Adam`.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""What the optimizers of this package share: counts of steps, options that mean the same everywhere, recorded steps."""
+"""What the optimizers of this package share: counts of steps, options that mean the same
+everywhere, recorded steps.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from .optimizer import Optimizer
 
 
 class SteppedOptimizer(Optimizer):
-    """An optimizer that counts its steps in numbers, and writes them into state dicts as one-element tensors, as PyTorch has them."""
+    """An optimizer that counts its steps in numbers, and writes them into state dicts as
+    one-element tensors, as PyTorch has them.
+    """
 
     #: Entries of a parameter's state that are numbers here and tensors in a state dict.
     _numbers: tuple[str, ...] = ("step",)
@@ -53,7 +57,9 @@ class SteppedOptimizer(Optimizer):
         check_options(type(self).__name__, self.param_groups[-1])
 
     def _fresh_states(self, params: list[Tensor]) -> None:
-        """Put recorded copies in the place of the states, so that what earlier steps have saved for backward stays as it was."""
+        """Put recorded copies in the place of the states, so that what earlier steps have saved for
+        backward stays as it was.
+        """
         for parameter in params:
             state = self.state.get(parameter, {})
             for name, value in state.items():
@@ -62,38 +68,56 @@ class SteppedOptimizer(Optimizer):
 
 
 def recording(group: dict[str, Any]) -> AbstractContextManager[Any]:
-    """The mode in which a step of a group is computed: recorded where the group is ``differentiable``."""
+    """The mode in which a step of a group is computed: recorded where the group is
+    ``differentiable``.
+    """
     return enable_grad() if group.get("differentiable") else no_grad()
 
 
 def number(value: Any, group: dict[str, Any]) -> Any:
-    """An option that may be a tensor: a number, but the tensor itself where the step is recorded and the tensor takes part in it."""
+    """An option that may be a tensor: a number, but the tensor itself where the step is recorded
+    and the tensor takes part in it.
+    """
     if isinstance(value, Tensor):
         return value.squeeze() if group.get("differentiable") and value.requires_grad else float(value)
     return value
 
 
 def add_scaled_(parameter: Tensor, update: Tensor, scale: Any) -> Tensor:
-    """Add `scale` times `update` to a parameter; the scale is a number or a tensor of one element."""
+    """Add `scale` times `update` to a parameter; the scale is a number or a tensor of one
+    element.
+    """
     return parameter.add_(update * scale) if isinstance(scale, Tensor) else parameter.add_(update, alpha=scale)
 
 
 def add_quotient_(parameter: Tensor, above: Tensor, below: Tensor, scale: Any) -> Tensor:
-    """Add `scale` times ``above / below`` to a parameter; the scale is a number or a tensor of one element."""
-    return parameter.addcdiv_(above * scale, below) if isinstance(scale, Tensor) else parameter.addcdiv_(above, below, value=scale)
+    """Add `scale` times ``above / below`` to a parameter; the scale is a number or a tensor of one
+    element.
+    """
+    return (
+        parameter.addcdiv_(above * scale, below)
+        if isinstance(scale, Tensor)
+        else parameter.addcdiv_(above, below, value=scale)
+    )
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """A complex tensor as a real one with one more dimension, sharing memory; a real one as it is."""
+    """A complex tensor as a real one with one more dimension, sharing memory; a real one as it
+    is.
+    """
     return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of PyTorch's optimizers that mean something else than speed and are not there, and for those that exclude each other."""
+    """Raise for options of PyTorch's optimizers that mean something else than speed and are not
+    there, and for those that exclude each other.
+    """
     if options.get("differentiable") and options.get("fused"):
         raise RuntimeError("`fused` does not support `differentiable`")
     if options.get("capturable"):
-        raise RuntimeError(f"{name}: capturable=True is not supported, as steps are not captured in graphs; leave it out")
+        raise RuntimeError(
+            f"{name}: capturable=True is not supported, as steps are not captured in graphs; leave it out"
+        )
     if options.get("fused") and options.get("foreach"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 

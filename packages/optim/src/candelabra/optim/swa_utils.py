@@ -1,6 +1,8 @@
-"""Averages of parameters: stochastic weight averaging and exponential moving averages; needs candelabra.nn.
+"""Averages of parameters: stochastic weight averaging and exponential moving averages; needs
+candelabra.nn.
 
-Sources: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018; Polyak and Juditsky, 1992.
+Sources: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018;
+Polyak and Juditsky, 1992.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """Make the function that takes lists of averages and of parameters and moves each average: ``a = decay * a + (1 - decay) * p``.
+    """Make the function that takes lists of averages and of parameters and moves each average: ``a
+    = decay * a + (1 - decay) * p``.
 
     Examples
     --------
@@ -50,7 +53,8 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Tensor], Se
 
 
 def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """Make the function that takes lists of averages over `n` and of parameters, and makes them averages over ``n + 1``.
+    """Make the function that takes lists of averages over `n` and of parameters, and makes them
+    averages over ``n + 1``.
 
     Examples
     --------
@@ -75,7 +79,8 @@ def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Make the function of an average, a parameter and a count that returns ``decay * average + (1 - decay) * parameter``.
+    """Make the function of an average, a parameter and a count that returns ``decay * average + (1
+    - decay) * parameter``.
 
     Examples
     --------
@@ -94,7 +99,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Make the function of an average over `n`, a parameter and `n` that returns the average over ``n + 1``.
+    """Make the function of an average over `n`, a parameter and `n` that returns the average over
+    ``n + 1``.
 
     Examples
     --------
@@ -112,7 +118,8 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of those that the model had when `update_parameters` was called.
+    """A copy of a model whose parameters are averages of those that the model had when
+    `update_parameters` was called.
 
     Parameters
     ----------
@@ -123,7 +130,8 @@ class AveragedModel(Module):
     avg_fn
         Of one average, one parameter and the count so far; returns the new average.
     multi_avg_fn
-        Of lists of averages and parameters and the count so far; changes the averages. Without either function all count the same.
+        Of lists of averages and parameters and the count so far; changes the averages. Without
+        either function all count the same.
     use_buffers
         Whether buffers are averaged too; else they are copied.
 
@@ -307,7 +315,9 @@ class SWALR(LRScheduler):
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = (self.anneal_func(max(0.0, min(1.0, count / max(1, self.anneal_epochs)))) for count in (step - 1, step))
+        before, now = (
+            self.anneal_func(max(0.0, min(1.0, count / max(1, self.anneal_epochs)))) for count in (step - 1, step)
+        )
         rates = []
         for group, rate in zip(self.optimizer.param_groups, self._lrs(), strict=True):
             goal = group["swa_lr"]

@@ -16,10 +16,12 @@ from .optimizer import Optimizer
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Let an optimizer work on other parameters, with another state, until the block ends; then its own come back.
+    """Let an optimizer work on other parameters, with another state, until the block ends; then its
+    own come back.
 
-    `Optimizer.load_state_dict` changes the state alone and for good; this changes the parameters as well, and nothing of the optimizer's
-    own. Tensors of the given state are changed in place by steps taken meanwhile.
+    `Optimizer.load_state_dict` changes the state alone and for good; this changes the parameters as
+    well, and nothing of the optimizer's own. Tensors of the given state are changed in place by
+    steps taken meanwhile.
 
     Parameters
     ----------
@@ -53,10 +55,14 @@ def swap_in_optimizer_params_and_state(
         raise ValueError("loaded state dict has a different number of parameter groups")
     for group, given in zip(groups, given_groups, strict=True):
         if len(group["params"]) != len(given["params"]):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
     count = sum(len(group["params"]) for group in groups)
     if len(swapin_parameters) != count:
-        raise ValueError(f"expected {count} parameters to swap in, as the optimizer has, but got {len(swapin_parameters)}")
+        raise ValueError(
+            f"expected {count} parameters to swap in, as the optimizer has, but got {len(swapin_parameters)}"
+        )
     own_state, own_groups = optimizer.state, [dict(group) for group in groups]
     parameters = iter(swapin_parameters.values())
     state: defaultdict[Any, Any] = defaultdict(dict)

@@ -30,7 +30,8 @@ CANDELABRA_HOST_DEVICE inline double log1p_minus(double x) {
 // log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2, for a >= 10 (Stirling's series).
 CANDELABRA_HOST_DEVICE inline double stirling_rest(double a) {
   const double r = 1 / (a * a);
-  return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360 - r / 156.0)))))) /
+  return (1.0 / 12 -
+          r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360 - r / 156.0)))))) /
          a;
 }
 
@@ -114,8 +115,9 @@ CANDELABRA_HOST_DEVICE inline double igamma(double a, double x) {
 // The Hurwitz zeta function, sum_k (k + q)^-s, by the Euler-Maclaurin formula (Johansson, "Rigorous
 // high-precision computation of the Hurwitz zeta function and its derivatives", 2014, section 2).
 CANDELABRA_HOST_DEVICE inline double zeta(double s, double q) {
-  constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30,     1.0 / 42,      -1.0 / 30,       5.0 / 66,       -691.0 / 2730,
-                                  7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
+  constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,       -1.0 / 30,
+                                  5.0 / 66,      -691.0 / 2730,   7.0 / 6,        -3617.0 / 510,
+                                  43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
   if (std::isnan(s) || std::isnan(q) || s < 1) return std::numeric_limits<double>::quiet_NaN();
   if (s == 1) return std::numeric_limits<double>::infinity();
   if (q <= 0) {

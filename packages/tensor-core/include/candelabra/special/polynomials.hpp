@@ -1,5 +1,5 @@
-// Orthogonal polynomials of integer degree by their three-term recurrences (Abramowitz and Stegun, chapter 22), in double
-// precision.
+// Orthogonal polynomials of integer degree by their three-term recurrences (Abramowitz and Stegun,
+// chapter 22), in double precision.
 #ifndef CANDELABRA_SPECIAL_POLYNOMIALS_HPP
 #define CANDELABRA_SPECIAL_POLYNOMIALS_HPP
 
@@ -13,7 +13,8 @@ namespace candelabra::math {
 
 namespace detail {
 
-// p_0 = 1, p_1 = first, and p_(k+1) = next(k, p_k, p_(k-1)). The degree is rounded towards 0; of a negative one, 0.
+// p_0 = 1, p_1 = first, and p_(k+1) = next(k, p_k, p_(k-1)). The degree is rounded towards 0; of a
+// negative one, 0.
 template <typename F>
 CANDELABRA_HOST_DEVICE inline double three_terms(double first, double degree, F&& next) {
   if (!(degree > -1)) return 0;
@@ -82,12 +83,12 @@ CANDELABRA_HOST_DEVICE inline double hermite_he(double x, double n) {
   return detail::three_terms(x, n, [x](double k, double now, double before) { return x * now - k * before; });
 }
 CANDELABRA_HOST_DEVICE inline double laguerre_l(double x, double n) {
-  return detail::three_terms(1 - x, n,
-                             [x](double k, double now, double before) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
+  return detail::three_terms(
+      1 - x, n, [x](double k, double now, double before) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
 }
 CANDELABRA_HOST_DEVICE inline double legendre_p(double x, double n) {
-  return detail::three_terms(x, n,
-                             [x](double k, double now, double before) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
+  return detail::three_terms(
+      x, n, [x](double k, double now, double before) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
 }
 
 }  // namespace candelabra::math

@@ -1,8 +1,11 @@
-"""The accelerator of this machine, whichever backend it comes from: devices, streams, events and memory under one set of names.
+"""The accelerator of this machine, whichever backend it comes from: devices, streams, events and
+memory under one set of names.
 
-PyTorch's module ``torch.accelerator``. The accelerator is the device type of the first installed backend that is not the host's
-memory and has a device, or the one that `use` or ``CANDELABRA_ACCELERATOR`` names. Every backend gets this module without a line of
-its own: what it says in its tables (``candelabra/backend.h``, ``candelabra/accelerator.h``) is what can be done here.
+PyTorch's module ``torch.accelerator``. The accelerator is the device type of the first installed
+backend that is not the host's memory and has a device, or the one that `use` or
+``CANDELABRA_ACCELERATOR`` names. Every backend gets this module without a line of its own: what it
+says in its tables (``candelabra/backend.h``, ``candelabra/accelerator.h``) is what can be done
+here.
 """
 
 from __future__ import annotations

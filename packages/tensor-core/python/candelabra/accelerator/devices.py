@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
 _chosen: str | None = None
-# What looking has found: nothing yet, or a device type, or None. Devices do not come and go while a process runs.
+# What looking has found: nothing yet, or a device type, or None. Devices do not come and go while a
+# process runs.
 _found: list[str | None] = []
 
 
@@ -125,7 +126,8 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def resolve(device: Any, device_type: str | None = None) -> device:
-    """Return the device that an argument means: None for the current one, a number for its index, else a device or its name.
+    """Return the device that an argument means: None for the current one, a number for its index,
+    else a device or its name.
 
     Raises
     ------
@@ -217,7 +219,9 @@ class DeviceContext:
         self._before.append(_C.device(wanted.type, current_index(wanted.type)))
         _C.set_current_index(wanted)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         before = self._before.pop()
         if before is not None:
             _C.set_current_index(before)
@@ -245,8 +249,9 @@ def synchronize(device: Device | int = None) -> None:
 
 
 class DeviceProperties:
-    """What a device can do, by attribute: ``name``, ``total_memory``, ``multi_processor_count``, ``major``, ``minor`` and what else its
-    backend tells. Two are equal where everything is."""
+    """What a device can do, by attribute: ``name``, ``total_memory``, ``multi_processor_count``,
+    ``major``, ``minor`` and what else its backend tells. Two are equal where everything is.
+    """
 
     def __init__(self, device: device) -> None:
         basic, details = _C.device_properties(device), _C.device_details(device)
@@ -256,7 +261,9 @@ class DeviceProperties:
         self.architecture: int = basic["architecture"]
         uuid: bytes = details.pop("uuid")
         hexadecimal = uuid.hex()
-        self.uuid = "-".join((hexadecimal[:8], hexadecimal[8:12], hexadecimal[12:16], hexadecimal[16:20], hexadecimal[20:]))
+        self.uuid = "-".join(
+            (hexadecimal[:8], hexadecimal[8:12], hexadecimal[12:16], hexadecimal[16:20], hexadecimal[20:])
+        )
         self.__dict__.update(details)
 
     def __getattr__(self, name: str) -> Any:
@@ -300,6 +307,8 @@ def get_device_properties(device: Device | int = None) -> DeviceProperties:
 
 
 def get_device_capability(device: Device | int = None) -> dict[str, Any]:
-    """Return what dtypes a device has kernels for, as far as is known: ``{"supported_dtypes": {...}}``."""
+    """Return what dtypes a device has kernels for, as far as is known: ``{"supported_dtypes":
+    {...}}``.
+    """
     resolve(device)
     return {"supported_dtypes": {value for value in vars(_C).values() if isinstance(value, _C.dtype)}}

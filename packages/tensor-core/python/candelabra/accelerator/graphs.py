@@ -1,4 +1,6 @@
-"""Graphs of an accelerator: recorded work that runs again as one, and the pools of memory that they keep."""
+"""Graphs of an accelerator: recorded work that runs again as one, and the pools of memory that they
+keep.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """The part of a pool of memory that lies on one device, kept as long as a graph or whoever made it is there."""
+    """The part of a pool of memory that lies on one device, kept as long as a graph or whoever made
+    it is there.
+    """
 
     known: dict[tuple[int, int], Pool] = {}
 
@@ -54,7 +58,9 @@ class Recording:
         if self._graph or self._stream:
             raise RuntimeError(f"This {name} instance already owns a captured graph; reset() it, or make another")
         if mode not in _MODES:
-            raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {mode}")
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {mode}"
+            )
         self._device = resolve(None, self._device_type)
         if pool is None:
             chosen = Pool(self._device)
@@ -125,9 +131,11 @@ class Recording:
 
 
 class Graph(Recording):
-    """Work of a device that was recorded once, inside of a ``with`` on a stream that is not the default one, and runs again as one.
+    """Work of a device that was recorded once, inside of a ``with`` on a stream that is not the
+    default one, and runs again as one.
 
-    Tensors that are used in it keep their memory: before `replay`, new input is copied into the same tensors.
+    Tensors that are used in it keep their memory: before `replay`, new input is copied into the
+    same tensors.
 
     Parameters
     ----------
@@ -136,7 +144,8 @@ class Graph(Recording):
     pool : tuple, optional
         Where memory comes from: another graph's ``pool()``.
     capture_error_mode : str
-        ``"default"``, ``"global"``, ``"thread_local"`` or ``"relaxed"``: whose calls that cannot be recorded are errors.
+        ``"default"``, ``"global"``, ``"thread_local"`` or ``"relaxed"``: whose calls that cannot be
+        recorded are errors.
 
     Raises
     ------
@@ -169,5 +178,7 @@ class Graph(Recording):
         self.capture_begin()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.capture_end()

@@ -20,9 +20,10 @@ def memory_stats(device: Device | int = None) -> dict[str, int]:
     Returns
     -------
     dict
-        ``"allocated_bytes.all.current"``, ``".peak"``, ``".allocated"``, ``".freed"``, the same of ``reserved_bytes``,
-        ``active_bytes``, ``requested_bytes``, ``inactive_split_bytes``, ``allocation``, ``segment``, ``active`` and
-        ``inactive_split``, and counts such as ``num_alloc_retries``.
+        ``"allocated_bytes.all.current"``, ``".peak"``, ``".allocated"``, ``".freed"``, the same of
+        ``reserved_bytes``, ``active_bytes``, ``requested_bytes``, ``inactive_split_bytes``,
+        ``allocation``, ``segment``, ``active`` and ``inactive_split``, and counts such as
+        ``num_alloc_retries``.
 
     Examples
     --------
@@ -41,7 +42,9 @@ def memory_allocated(device: Device | int = None) -> int:
 
 
 def max_memory_allocated(device: Device | int = None) -> int:
-    """Return the most bytes that tensors of a device have taken since the start or `reset_peak_memory_stats`."""
+    """Return the most bytes that tensors of a device have taken since the start or
+    `reset_peak_memory_stats`.
+    """
     return memory_stats(device)["allocated_bytes.all.peak"]
 
 
@@ -51,7 +54,9 @@ def memory_reserved(device: Device | int = None) -> int:
 
 
 def max_memory_reserved(device: Device | int = None) -> int:
-    """Return the most bytes that the allocator of a device has held since the start or `reset_peak_memory_stats`."""
+    """Return the most bytes that the allocator of a device has held since the start or
+    `reset_peak_memory_stats`.
+    """
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
@@ -73,7 +78,9 @@ def empty_cache(device: Device | int = None) -> None:
 
 
 def empty_host_cache(device: Device | int = None) -> None:
-    """Give pinned memory of the host that is kept and nobody uses back to the system; `empty_cache` does it, too."""
+    """Give pinned memory of the host that is kept and nobody uses back to the system; `empty_cache`
+    does it, too.
+    """
     _C.empty_pinned_cache(resolve(device))
 
 
@@ -113,8 +120,10 @@ def memory_snapshot(device: Device | int = None) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``address``, ``total_size``, ``stream``, ``segment_type``, ``allocated_size``, ``active_size``, ``requested_size`` and ``blocks``: each
-        ``address``, ``size``, ``requested_size`` and ``state`` (``active_allocated``, ``active_pending_free`` or ``inactive``).
+        ``address``, ``total_size``, ``stream``, ``segment_type``, ``allocated_size``,
+        ``active_size``, ``requested_size`` and ``blocks``: each ``address``, ``size``,
+        ``requested_size`` and ``state`` (``active_allocated``, ``active_pending_free`` or
+        ``inactive``).
 
     Raises
     ------
@@ -194,7 +203,9 @@ def memory_summary(device: Device | int = None, abbreviated: bool = False) -> st
 
 
 def pinned_copy(tensor: Tensor, device: Any = None) -> Tensor:
-    """Return the tensor in pinned host memory; itself where it is there already. ``Tensor.pin_memory`` calls this."""
+    """Return the tensor in pinned host memory; itself where it is there already.
+    ``Tensor.pin_memory`` calls this.
+    """
     import candelabra
 
     if _C.backend_info(tensor.device)["capabilities"] & HOST_MEMORY == 0:

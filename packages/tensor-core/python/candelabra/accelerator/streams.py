@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A queue of work of one device, done in the order in which it is queued; what different streams do may overlap.
+    """A queue of work of one device, done in the order in which it is queued; what different
+    streams do may overlap.
 
     Parameters
     ----------
@@ -102,7 +103,8 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def record_memory(self, tensor: Tensor) -> None:
-        """Say that the stream uses a tensor's memory, which is not given to others before what is queued now is done.
+        """Say that the stream uses a tensor's memory, which is not given to others before what is
+        queued now is done.
 
         ``Tensor.record_stream`` calls this.
 
@@ -120,7 +122,9 @@ class Stream:
         set_stream(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         set_stream(self._before.pop())
 
     def __eq__(self, other: object) -> bool:
@@ -132,10 +136,12 @@ class Stream:
     def __repr__(self) -> str:
         return f"candelabra.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
 
-    # The interpreter takes the module's names away before its objects: what is asked then is an argument.
+    # The interpreter takes the module's names away before its objects: what is asked then is an
+    # argument.
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "_owned", False) and not is_finalizing():
-            # Somebody may have left it current on this thread; its work is done by whoever gets it next.
+            # Somebody may have left it current on this thread; its work is done by whoever gets it
+            # next.
             if _C.current_stream(self.device) == self.stream_id:
                 _C.set_current_stream(self.device, 0)
             _C.stream_destroy(self.device, self.stream_id)
@@ -168,7 +174,9 @@ class Event:
         self._recorded = False
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put the event behind what is queued on a stream, by default the current one of the event's device."""
+        """Put the event behind what is queued on a stream, by default the current one of the
+        event's device.
+        """
         stream = current_stream(self.device) if stream is None else stream
         if stream.device != self.device:
             raise RuntimeError(f"Event device {self.device} does not match recording stream's device {stream.device}.")
@@ -176,7 +184,9 @@ class Event:
         self._recorded = True
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Have what is queued on a stream from now on, by default the current one, wait for the event."""
+        """Have what is queued on a stream from now on, by default the current one, wait for the
+        event.
+        """
         stream = current_stream(self.device) if stream is None else stream
         if self._recorded:
             _C.event_wait(stream.device, self.event_id, stream.stream_id)
@@ -205,7 +215,9 @@ class Event:
         return _C.event_elapsed(self.device, self.event_id, end_event.event_id)
 
     def ipc_handle(self) -> bytes:
-        """Return what another process opens the event by; for events made with ``interprocess=True``."""
+        """Return what another process opens the event by; for events made with
+        ``interprocess=True``.
+        """
         return _C.ipc_export_event(self.device, self.event_id)
 
     def __repr__(self) -> str:
@@ -216,7 +228,8 @@ class Event:
             _C.event_destroy(self.device, self.event_id)
 
 
-# Streams that are current somewhere, so that current_stream() gives the object that set_stream() was given.
+# Streams that are current somewhere, so that current_stream() gives the object that set_stream()
+# was given.
 _alive: dict[tuple[str, int, int], Stream] = {}
 
 
@@ -248,7 +261,9 @@ def set_stream(stream: Stream) -> None:
 
 
 class StreamContext:
-    """Makes a stream the current one inside of a ``with``; what `stream` returns. None changes nothing."""
+    """Makes a stream the current one inside of a ``with``; what `stream` returns. None changes
+    nothing.
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -261,7 +276,9 @@ class StreamContext:
             set_stream(self.stream)
         return self.stream
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.stream is not None:
             before, where = self._before.pop()
             set_stream(before)

@@ -1,5 +1,5 @@
-"""Mixed precision, as in ``torch.amp``: `autocast` computes matrix products and convolutions in bfloat16 or float16, `GradScaler` keeps small
-gradients from vanishing in float16.
+"""Mixed precision, as in ``torch.amp``: `autocast` computes matrix products and convolutions in
+bfloat16 or float16, `GradScaler` keeps small gradients from vanishing in float16.
 """
 
 from .autocasting import (

@@ -1,9 +1,10 @@
 """Operators computed in another precision while a block lasts.
 
-Two kinds of operators have their floating-point arguments cast: products and convolutions to the fast dtype, where precision is not lost
-by it, and those that lose it (factorizations, transforms, logarithmic losses) to float32. All others compute in the dtypes that they are
-given, promoted as usual. float64 is never cast, nor is anything in place or with ``out=``. Source: Micikevicius et al., "Mixed precision
-training", 2017.
+Two kinds of operators have their floating-point arguments cast: products and convolutions to the
+fast dtype, where precision is not lost by it, and those that lose it (factorizations, transforms,
+logarithmic losses) to float32. All others compute in the dtypes that they are given, promoted as
+usual. float64 is never cast, nor is anything in place or with ``out=``. Source: Micikevicius et
+al., "Mixed precision training", 2017.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ SUPPORTED = (_C.bfloat16, _C.float16)
 
 #: Custom operators with the dtype that they are computed in, by device type.
 _CUSTOM: dict[int, dict[str, dtype]] = {}
-#: Where a row of the catalogue says that an operator is cast: the dtype (None: the fast one of the device), and whether on the CPU too.
+#: Where a row of the catalogue says that an operator is cast: the dtype (None: the fast one of the
+#: device), and whether on the CPU too.
 _GOALS: dict[str, tuple[dtype | None, bool]] = {
     "lower": (None, True),
     "float32": (_C.float32, True),
@@ -59,7 +61,9 @@ _thread = _Thread()
 
 
 def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
-    """An argument in the dtype that its operator is computed in: the fast one of its device where `goal` is None."""
+    """An argument in the dtype that its operator is computed in: the fast one of its device where
+    `goal` is None.
+    """
     if isinstance(value, (list, tuple)):
         entries = [_cast(entry, goal, is_anywhere) for entry in value]
         return value if all(a is b for a, b in zip(entries, value)) else tuple(entries)
@@ -71,7 +75,9 @@ def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
     goal = get_autocast_dtype(kind) if goal is None else goal
     if value.dtype == goal:
         return value
-    if not (_thread.caching and value.requires_grad and value.is_leaf and value.dtype == _C.float32 and _C.is_grad_enabled()):
+    if not (
+        _thread.caching and value.requires_grad and value.is_leaf and value.dtype == _C.float32 and _C.is_grad_enabled()
+    ):
         return value.to(goal)
     key = (id(value), goal)
     known = _thread.cache.get(key)
@@ -98,23 +104,31 @@ def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | Non
 
 
 def _widest(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the arguments in the widest dtype among them where they are on accelerators whose calls are autocast."""
+    """Return the arguments in the widest dtype among them where they are on accelerators whose
+    calls are autocast.
+    """
     tensors = [value for value in arguments if isinstance(value, _C.Tensor) and value.dtype.is_floating_point]
-    if not tensors or not all(value.device.type != "cpu" and _thread.enabled.get(value.device.type) for value in tensors):
+    if not tensors or not all(
+        value.device.type != "cpu" and _thread.enabled.get(value.device.type) for value in tensors
+    ):
         return None
     goal = functools.reduce(_C.promote_types, [value.dtype for value in tensors])
     return tuple([_cast(value, goal) for value in arguments])
 
 
 def cast_as(policy: str, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the arguments of a function made of operators as `dispatch_hooks.computed` has them cast, or None where it does not."""
+    """Return the arguments of a function made of operators as `dispatch_hooks.computed` has them
+    cast, or None where it does not.
+    """
     if policy == _WIDEST:
         return _widest(arguments)
     kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
     if not any(_thread.enabled.get(kind) and (kind != "cpu" or policy == "fast") for kind in kinds):
         return None
     return (
-        arguments if policy == "as given on accelerators" else tuple([_cast(value, None, policy == "fast") for value in arguments])
+        arguments
+        if policy == "as given on accelerators"
+        else tuple([_cast(value, None, policy == "fast") for value in arguments])
     )
 
 
@@ -151,7 +165,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Tell whether operators of a device type (of any, where none is said) are autocast on this thread.
+    """Tell whether operators of a device type (of any, where none is said) are autocast on this
+    thread.
 
     Examples
     --------
@@ -164,7 +179,9 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Say whether operators of a device type are autocast on this thread; `autocast` does it for a block."""
+    """Say whether operators of a device type are autocast on this thread; `autocast` does it for a
+    block.
+    """
     _thread.enabled[device_type] = bool(enabled)
     _refresh()
 
@@ -202,16 +219,19 @@ def clear_autocast_cache() -> None:
 
 
 class autocast:
-    """Compute matrix products and convolutions in a fast dtype within a block, and what loses precision by that in float32.
+    """Compute matrix products and convolutions in a fast dtype within a block, and what loses
+    precision by that in float32.
 
-    A context manager, and a decorator of functions. Blocks may lie within each other; each holds for its thread alone.
+    A context manager, and a decorator of functions. Blocks may lie within each other; each holds
+    for its thread alone.
 
     Parameters
     ----------
     device_type : str
         Whose operators: ``"cpu"``.
     dtype : dtype, optional
-        ``bfloat16`` (the CPU's default) or ``float16``. Others are not autocast to: a warning says so.
+        ``bfloat16`` (the CPU's default) or ``float16``. Others are not autocast to: a warning says
+        so.
     enabled : bool
         False leaves dtypes alone within the block, inside of another one as well.
     cache_enabled : bool, optional

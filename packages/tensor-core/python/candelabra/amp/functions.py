@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable[..., Any]:
-    """Decorate the ``forward`` of a custom autograd function, so that it knows what it was called in.
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None
+) -> Callable[..., Any]:
+    """Decorate the ``forward`` of a custom autograd function, so that it knows what it was called
+    in.
 
     Parameters
     ----------
@@ -24,7 +27,8 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
     device_type : str
         Whose autocast state counts.
     cast_inputs : dtype, optional
-        Within an autocast block floating-point tensors come in this dtype, and the function itself is not autocast.
+        Within an autocast block floating-point tensors come in this dtype, and the function itself
+        is not autocast.
 
     Examples
     --------
@@ -57,7 +61,8 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Decorate the ``backward`` of a custom autograd function: it is autocast as its ``forward`` was.
+    """Decorate the ``backward`` of a custom autograd function: it is autocast as its ``forward``
+    was.
 
     Parameters
     ----------
@@ -92,7 +97,9 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
 
 
 def _cast(value: Any, device_type: str, dtype: Any) -> Any:
-    """All floating-point tensors of a device in nested lists and dicts, but float64, in another dtype."""
+    """All floating-point tensors of a device in nested lists and dicts, but float64, in another
+    dtype.
+    """
     if isinstance(value, _C.Tensor):
         fits = value.dtype.is_floating_point and value.device.type == device_type and value.dtype != _C.float64
         return value.to(dtype) if fits else value

@@ -1,4 +1,5 @@
-"""Losses scaled up, so that gradients in float16 do not vanish, and gradients scaled down again before a step.
+"""Losses scaled up, so that gradients in float16 do not vanish, and gradients scaled down again
+before a step.
 
 Source: Micikevicius et al., "Mixed precision training", 2017, section 3.2.
 """
@@ -33,19 +34,23 @@ def _fresh() -> dict[str, Any]:
 
 
 class GradScaler:
-    """Scales losses by a factor that grows while gradients stay finite and shrinks when they do not, and leaves out steps with infinite gradients.
+    """Scales losses by a factor that grows while gradients stay finite and shrinks when they do
+    not, and leaves out steps with infinite gradients.
 
-    ``scaler.scale(loss).backward()``, ``scaler.step(optimizer)``, ``scaler.update()`` take the place of ``loss.backward()`` and
-    ``optimizer.step()``. To look at gradients in between, `unscale_` them first.
+    ``scaler.scale(loss).backward()``, ``scaler.step(optimizer)``, ``scaler.update()`` take the
+    place of ``loss.backward()`` and ``optimizer.step()``. To look at gradients in between,
+    `unscale_` them first.
 
     Parameters
     ----------
     device : str
-        Where gradients lie; where there is no such backend nothing is scaled, and a warning says so.
+        Where gradients lie; where there is no such backend nothing is scaled, and a warning says
+        so.
     init_scale : float
         The first factor.
     growth_factor : float
-        Above 1: what the factor is multiplied by after `growth_interval` updates in a row without infinite gradients.
+        Above 1: what the factor is multiplied by after `growth_interval` updates in a row without
+        infinite gradients.
     backoff_factor : float
         Below 1: what the factor is multiplied by after infinite gradients.
     growth_interval : int
@@ -134,7 +139,12 @@ class GradScaler:
 
     def _unscale(self, optimizer: Any, allow_half: bool) -> bool | None:
         """Divide all gradients, and tell whether one was not finite; None where there are none."""
-        grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
+        grads = [
+            parameter.grad
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
         if not allow_half and any(grad.dtype == candelabra.float16 for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
         inverse = 1.0 / self._scale
@@ -179,7 +189,9 @@ class GradScaler:
         return result
 
     def _step_of_its_own(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        """Step an optimizer that scales its gradients itself: it finds the factor and whether all was finite among its attributes."""
+        """Step an optimizer that scales its gradients itself: it finds the factor and whether all
+        was finite among its attributes.
+        """
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             kwargs = {**kwargs, "grad_scaler": self}
         scaled = state["stage"] is OptState.READY
@@ -205,7 +217,9 @@ class GradScaler:
         self._check_used("update")
         if new_scale is not None:
             if isinstance(new_scale, _C.Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
-                raise AssertionError("new_scale should be a float or a 1-element float tensor with requires_grad=False.")
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element float tensor with requires_grad=False."
+                )
             self._scale = float(new_scale)
         else:
             found = [state["found_inf"] for state in self._states.values() if state["found_inf"] is not None]

@@ -1,7 +1,8 @@
-"""The Python array API standard, version 2024.12, whole: its functions, and its extensions ``linalg`` and ``fft``.
+"""The Python array API standard, version 2024.12, whole: its functions, and its extensions
+``linalg`` and ``fft``.
 
-``import candelabra.array_api as xp``, or ``xp = x.__array_namespace__()`` of any tensor. The arrays are `Array`: Tensors whose
-operators follow the standard where PyTorch's semantics differ from it.
+``import candelabra.array_api as xp``, or ``xp = x.__array_namespace__()`` of any tensor. The arrays
+are `Array`: Tensors whose operators follow the standard where PyTorch's semantics differ from it.
 
 Source: Consortium for Python Data API Standards, "Python array API standard", version 2024.12,
 https://data-apis.org/array-api/2024.12.

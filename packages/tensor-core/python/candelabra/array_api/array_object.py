@@ -1,4 +1,6 @@
-"""The array object of the array API standard 2024.12: a Tensor whose operators follow the standard to the letter."""
+"""The array object of the array API standard 2024.12: a Tensor whose operators follow the standard
+to the letter.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ class Array(Tensor):
     - ``size`` is the number of elements; it can still be called, as in PyTorch.
     - ``T`` is for matrices only.
 
-    The functions of `candelabra.array_api` take Tensors too, and return Arrays. ``asarray(tensor)`` makes one on the same memory;
-    ``Tensor(array)`` goes back.
+    The functions of `candelabra.array_api` take Tensors too, and return Arrays. ``asarray(tensor)``
+    makes one on the same memory; ``Tensor(array)`` goes back.
 
     Examples
     --------
@@ -72,7 +74,13 @@ class Array(Tensor):
         return as_array(Tensor.to(self, device), self)
 
     def __dlpack__(
-        self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: builtins.bool | None = None
+        self,
+        /,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: builtins.bool | None = None,
     ) -> Any:
         """The memory as a DLPack capsule."""
         return Tensor.__dlpack__(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
@@ -120,7 +128,9 @@ def _filled(value: Any, like: Tensor) -> Tensor:
 
 
 class ElementCount(int):
-    """The number of elements of an array, which can be called as `Tensor.size` is: with a dimension, or without one."""
+    """The number of elements of an array, which can be called as `Tensor.size` is: with a
+    dimension, or without one.
+    """
 
     array: Array
 
@@ -159,18 +169,24 @@ def namespace(api_version: str | None = None) -> ModuleType:
 
 
 def fresh(tensor: Tensor) -> Array:
-    """Turn a tensor that nobody else holds into an array: the object itself changes its class, so that it stays on the tape."""
+    """Turn a tensor that nobody else holds into an array: the object itself changes its class, so
+    that it stays on the tape.
+    """
     tensor.__class__ = Array  # type: ignore[assignment]
     return tensor  # type: ignore[return-value]
 
 
 def as_array(result: Tensor, *inputs: Any) -> Array:
-    """Turn a result into an array; an input that is returned as it is is not changed, but gets an alias, if it is not one."""
+    """Turn a result into an array; an input that is returned as it is is not changed, but gets an
+    alias, if it is not one.
+    """
     if type(result) is Array:
         return result
     if builtins.any(result is one for one in inputs):
         result = (
-            result.view(result.shape) if result.is_contiguous() else candelabra.as_strided(result, result.shape, result.stride())
+            result.view(result.shape)
+            if result.is_contiguous()
+            else candelabra.as_strided(result, result.shape, result.stride())
         )
     return fresh(result)
 
@@ -179,9 +195,11 @@ def as_array(result: Tensor, *inputs: Any) -> Array:
 
 
 def plain_key(x: Tensor, key: Any) -> tuple[Any, list[int] | None]:
-    """Rewrite a key so that it has no negative steps; the dimensions of the result which are then to be flipped.
+    """Rewrite a key so that it has no negative steps; the dimensions of the result which are then
+    to be flipped.
 
-    None stands for those, and the key is left as it is, where a negative step meets an integer array.
+    None stands for those, and the key is left as it is, where a negative step meets an integer
+    array.
     """
     entries = key if type(key) is tuple else (key,)
     backward = arrays = False
@@ -196,12 +214,16 @@ def plain_key(x: Tensor, key: Any) -> tuple[Any, list[int] | None]:
     if arrays:
         if backward:
             return key, None
-        return tuple([index_array(x, entry, len(entries)) if isinstance(entry, Tensor) else entry for entry in entries]), []
+        return tuple(
+            [index_array(x, entry, len(entries)) if isinstance(entry, Tensor) else entry for entry in entries]
+        ), []
     return forward_key(x, entries)
 
 
 def consumed(entry: Any) -> int:
-    """How many dimensions of an array an entry of a key stands for; an ellipsis counts for none, it takes what is left."""
+    """How many dimensions of an array an entry of a key stands for; an ellipsis counts for none, it
+    takes what is left.
+    """
     if entry is None or entry is Ellipsis or type(entry) is bool:
         return 0
     return entry.ndim if isinstance(entry, Tensor) and entry.dtype is candelabra.bool else 1
@@ -226,7 +248,9 @@ def is_backward(entry: Any) -> builtins.bool:
 
 
 def forward_key(x: Tensor, entries: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
-    """Turn slices of negative step into those of the same elements in ascending order; and where these end up in the result."""
+    """Turn slices of negative step into those of the same elements in ascending order; and where
+    these end up in the result.
+    """
     plain: list[Any] = []
     flips = []
     added = 0  # dimensions that the result has more, so far, than the array
@@ -244,9 +268,12 @@ def forward_key(x: Tensor, entries: tuple[Any, ...]) -> tuple[tuple[Any, ...], l
 
 
 def index_array(x: Tensor, entry: Tensor, entries: int) -> Tensor:
-    """An array of a key as Candelabra's tensors take it: int64, or a mask of the shape of what it selects from."""
+    """An array of a key as Candelabra's tensors take it: int64, or a mask of the shape of what it
+    selects from.
+    """
     if entry.dtype is candelabra.bool:
-        # A mask without elements selects nothing, whatever the dimensions of the array that it stands for.
+        # A mask without elements selects nothing, whatever the dimensions of the array that it
+        # stands for.
         if entries == 1 and 0 < entry.ndim <= x.ndim and entry.shape != x.shape[: entry.ndim]:
             fits = builtins.all(mine in (0, theirs) for mine, theirs in zip(entry.shape, x.shape, strict=False))
             if fits:
@@ -258,12 +285,16 @@ def index_array(x: Tensor, entry: Tensor, entries: int) -> Tensor:
 
 
 def numbering(x: Tensor) -> Array:
-    """Numbers from 0 in the shape of an array, by which any selection of its elements can be named."""
+    """Numbers from 0 in the shape of an array, by which any selection of its elements can be
+    named.
+    """
     return fresh(candelabra.arange(x.numel(), device=x.device).reshape(x.shape))
 
 
 def selected_backward(x: Tensor, key: tuple[Any, ...] | Any) -> Array:
-    """What a key with both negative steps and arrays selects: along slices that go backwards the array is turned round first."""
+    """What a key with both negative steps and arrays selects: along slices that go backwards the
+    array is turned round first.
+    """
     turned: list[int] = []
     plain: list[Any] = []
     for entry, dim in placed_entries(x, key if type(key) is tuple else (key,)):

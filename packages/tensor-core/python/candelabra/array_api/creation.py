@@ -24,7 +24,8 @@ def arange(
     dtype: Dtype | None = None,
     device: Device | None = None,
 ) -> Array:
-    """Evenly spaced numbers from `start` up to, and without, `stop`; from 0 to `start`, if there is no `stop`.
+    """Evenly spaced numbers from `start` up to, and without, `stop`; from 0 to `start`, if there is
+    no `stop`.
 
     Integers are exact over the whole range of the data type, unsigned ones included.
 
@@ -69,14 +70,16 @@ def asarray(
     device: Device | None = None,
     copy: bool | None = None,
 ) -> Array:
-    """Make an array of numbers, nested sequences, tensors, NumPy arrays, buffers and whatever speaks DLPack.
+    """Make an array of numbers, nested sequences, tensors, NumPy arrays, buffers and whatever
+    speaks DLPack.
 
     Parameters
     ----------
     obj : object
         What to make an array of.
     dtype : dtype, optional
-        That of the data by default: the default integer or floating-point type for Python's numbers.
+        That of the data by default: the default integer or floating-point type for Python's
+        numbers.
     device : device, optional
         The current default device, or that of `obj`.
     copy : bool, optional
@@ -99,7 +102,9 @@ def asarray(
     if isinstance(obj, Tensor):
         same = (dtype is None or dtype is obj.dtype) and (device is None or candelabra.device(device) == obj.device)
         if copy is False and not same:
-            raise ValueError(f"asarray(): a copy is needed to make {obj.dtype} on {obj.device} into {dtype} on {device}")
+            raise ValueError(
+                f"asarray(): a copy is needed to make {obj.dtype} on {obj.device} into {dtype} on {device}"
+            )
         if same and not copy:
             return as_array(obj, obj)
         return fresh(obj.to(device=obj.device if device is None else device, dtype=dtype or obj.dtype, copy=True))
@@ -179,7 +184,8 @@ def from_dlpack(x: Any, /, *, device: Device | None = None, copy: bool | None = 
 
 
 def full(shape: Shape, fill_value: complex, *, dtype: Dtype | None = None, device: Device | None = None) -> Array:
-    """Make an array filled with a number; its data type is the default one of the number's kind, unless it is given.
+    """Make an array filled with a number; its data type is the default one of the number's kind,
+    unless it is given.
 
     Examples
     --------
@@ -254,7 +260,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array
     Raises
     ------
     ValueError
-        If the arrays are of different data types or of more than one dimension, or `indexing` is another word.
+        If the arrays are of different data types or of more than one dimension, or `indexing` is
+        another word.
 
     Examples
     --------
@@ -275,7 +282,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array
         return []
     # As views of one another's memory they could not be written to.
     return [
-        fresh(grid.clone(memory_format=candelabra.contiguous_format)) for grid in candelabra.meshgrid(*arrays, indexing=indexing)
+        fresh(grid.clone(memory_format=candelabra.contiguous_format))
+        for grid in candelabra.meshgrid(*arrays, indexing=indexing)
     ]
 
 

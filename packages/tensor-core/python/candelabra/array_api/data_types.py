@@ -1,4 +1,6 @@
-"""Data types of the array API standard 2024.12: what promotes to what, casts, and the limits of each."""
+"""Data types of the array API standard 2024.12: what promotes to what, casts, and the limits of
+each.
+"""
 
 from __future__ import annotations
 
@@ -148,13 +150,14 @@ def iinfo(type: Dtype | Array, /) -> iinfo_object:
 
 
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> builtins.bool:
-    """Whether a data type is of a kind: a data type, one of the standard's names of kinds, or a tuple of these.
+    """Whether a data type is of a kind: a data type, one of the standard's names of kinds, or a
+    tuple of these.
 
     Raises
     ------
     ValueError
-        If a name is not one of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``, ``"real floating"``,
-        ``"complex floating"`` and ``"numeric"``.
+        If a name is not one of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
+        ``"integral"``, ``"real floating"``, ``"complex floating"`` and ``"numeric"``.
 
     Examples
     --------
@@ -172,15 +175,17 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> builti
             return dtype in KINDS[kind] or dtype.is_floating_point
         return dtype in KINDS[kind]
     if not isinstance(kind, Dtype):
-        raise TypeError(f"isdtype(): a kind must be a dtype, a string or a tuple of these, not {builtins.type(kind).__name__}")
+        raise TypeError(
+            f"isdtype(): a kind must be a dtype, a string or a tuple of these, not {builtins.type(kind).__name__}"
+        )
     return dtype is kind
 
 
 def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
     """The data type that an operation on these arrays, data types and Python numbers gives.
 
-    The shapes do not matter: a zero-dimensional array counts as any other. A Python number takes the data type of the arrays,
-    where it is of their kind.
+    The shapes do not matter: a zero-dimensional array counts as any other. A Python number takes
+    the data type of the arrays, where it is of their kind.
 
     Raises
     ------
@@ -195,7 +200,9 @@ def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
     >>> xp.result_type(xp.int8, xp.uint8), xp.result_type(xp.ones(2), 3)
     (candelabra.int16, candelabra.float32)
     """
-    dtypes = [x if isinstance(x, Dtype) else x.dtype for x in arrays_and_dtypes if isinstance(x, (Dtype, candelabra.Tensor))]
+    dtypes = [
+        x if isinstance(x, Dtype) else x.dtype for x in arrays_and_dtypes if isinstance(x, (Dtype, candelabra.Tensor))
+    ]
     numbers = [x for x in arrays_and_dtypes if not isinstance(x, (Dtype, candelabra.Tensor))]
     if not dtypes:
         raise ValueError("result_type(): at least one argument must be an array or a dtype")
@@ -210,7 +217,8 @@ def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
 def with_number(dtype: Dtype, number: Any, name: str) -> Dtype:
     """The data type of an operation between arrays of a data type and a Python number.
 
-    That of the arrays, unless the number is of a higher kind; this the standard leaves open, and PyTorch's rule is followed.
+    That of the arrays, unless the number is of a higher kind; this the standard leaves open, and
+    PyTorch's rule is followed.
     """
     if isinstance(number, builtins.bool):
         return dtype

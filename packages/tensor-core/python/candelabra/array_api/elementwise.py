@@ -1,8 +1,8 @@
 """Elementwise functions of the array API standard 2024.12.
 
-Each is an operator of Candelabra, behind the standard's promotion of data types. Where the standard asks for other values than
-PyTorch gives (`floor_divide` and `remainder` of infinities and signed zeros, `sign` of NaN, `round` of complex numbers), they are
-made here.
+Each is an operator of Candelabra, behind the standard's promotion of data types. Where the standard
+asks for other values than PyTorch gives (`floor_divide` and `remainder` of infinities and signed
+zeros, `sign` of NaN, `round` of complex numbers), they are made here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Binary(Protocol):
 
 
 def promoted(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Bring two operands to one data type; a Python number on the right stays one, for it takes the array's.
+    """Bring two operands to one data type; a Python number on the right stays one, for it takes the
+    array's.
 
     Raises
     ------
@@ -132,7 +133,9 @@ def _round(x: Tensor) -> Tensor:
 
 
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
-    """Quotient rounded down; the infinite cases are those of the exact quotient, which PyTorch's way over the remainder loses."""
+    """Quotient rounded down; the infinite cases are those of the exact quotient, which PyTorch's
+    way over the remainder loses.
+    """
     if not x1.dtype.is_floating_point:
         return candelabra.floor_divide(x1, x2)
     quotient = candelabra.true_divide(x1, x2)
@@ -146,10 +149,13 @@ def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
     result = candelabra.remainder(x1, x2)
     if not x1.dtype.is_floating_point:
         return result
-    # Of a finite dividend and an infinite divisor: the dividend where the signs agree, else the divisor.
+    # Of a finite dividend and an infinite divisor: the dividend where the signs agree, else the
+    # divisor.
     far = candelabra.isinf(x2) & candelabra.isfinite(x1)
     agree = candelabra.signbit(x1) == candelabra.signbit(x2)
-    result = candelabra.where(far, candelabra.where(agree | (x1 == 0), x1.expand(result.shape), x2.expand(result.shape)), result)
+    result = candelabra.where(
+        far, candelabra.where(agree | (x1 == 0), x1.expand(result.shape), x2.expand(result.shape)), result
+    )
     return candelabra.where(result == 0, candelabra.copysign(result, x2), result)
 
 
@@ -161,14 +167,23 @@ asin = _unary("asin", candelabra.asin, "Inverse sine.", "xp.asin(xp.asarray([0.0
 asinh = _unary("asinh", candelabra.asinh, "Inverse hyperbolic sine.", "xp.asinh(xp.asarray([0.0])) -> Array([0.])")
 atan = _unary("atan", candelabra.atan, "Inverse tangent.", "xp.atan(xp.asarray([0.0])) -> Array([0.])")
 atan2 = _binary(
-    "atan2", candelabra.atan2, "Angle of the point (x2, x1), from -π to π.", "xp.atan2(xp.asarray([0.0]), 1.0) -> Array([0.])"
+    "atan2",
+    candelabra.atan2,
+    "Angle of the point (x2, x1), from -π to π.",
+    "xp.atan2(xp.asarray([0.0]), 1.0) -> Array([0.])",
 )
 atanh = _unary("atanh", candelabra.atanh, "Inverse hyperbolic tangent.", "xp.atanh(xp.asarray([0.0])) -> Array([0.])")
 bitwise_and = _binary(
-    "bitwise_and", candelabra.bitwise_and, "Bits that both have set.", "xp.bitwise_and(xp.asarray([6, 3]), 5) -> Array([4, 1])"
+    "bitwise_and",
+    candelabra.bitwise_and,
+    "Bits that both have set.",
+    "xp.bitwise_and(xp.asarray([6, 3]), 5) -> Array([4, 1])",
 )
 bitwise_invert = _unary(
-    "bitwise_invert", candelabra.bitwise_not, "All bits inverted.", "xp.bitwise_invert(xp.asarray([0, 5])) -> Array([-1, -6])"
+    "bitwise_invert",
+    candelabra.bitwise_not,
+    "All bits inverted.",
+    "xp.bitwise_invert(xp.asarray([0, 5])) -> Array([-1, -6])",
 )
 bitwise_left_shift = _binary(
     "bitwise_left_shift",
@@ -177,7 +192,10 @@ bitwise_left_shift = _binary(
     "xp.bitwise_left_shift(xp.asarray([1, 3]), 2) -> Array([ 4, 12])",
 )
 bitwise_or = _binary(
-    "bitwise_or", candelabra.bitwise_or, "Bits that either has set.", "xp.bitwise_or(xp.asarray([6, 3]), 5) -> Array([7, 7])"
+    "bitwise_or",
+    candelabra.bitwise_or,
+    "Bits that either has set.",
+    "xp.bitwise_or(xp.asarray([6, 3]), 5) -> Array([7, 7])",
 )
 bitwise_right_shift = _binary(
     "bitwise_right_shift",
@@ -191,7 +209,9 @@ bitwise_xor = _binary(
     "Bits that one of the two has set.",
     "xp.bitwise_xor(xp.asarray([6, 3]), 5) -> Array([3, 6])",
 )
-ceil = _same_for_integers("ceil", candelabra.ceil, "Rounded up.", "xp.ceil(xp.asarray([1.2, -1.2])) -> Array([ 2., -1.])")
+ceil = _same_for_integers(
+    "ceil", candelabra.ceil, "Rounded up.", "xp.ceil(xp.asarray([1.2, -1.2])) -> Array([ 2., -1.])"
+)
 conj = _unary("conj", candelabra.conj, "Complex conjugate.", "xp.conj(xp.asarray([1 + 2j])) -> Array([1.-2.j])")
 copysign = _binary(
     "copysign",
@@ -202,21 +222,31 @@ copysign = _binary(
 cos = _unary("cos", candelabra.cos, "Cosine.", "xp.cos(xp.asarray([0.0])) -> Array([1.])")
 cosh = _unary("cosh", candelabra.cosh, "Hyperbolic cosine.", "xp.cosh(xp.asarray([0.0])) -> Array([1.])")
 divide = _binary(
-    "divide", candelabra.true_divide, "Quotient of two arrays.", "xp.divide(xp.asarray([1, 3]), 2) -> Array([0.5000, 1.5000])"
+    "divide",
+    candelabra.true_divide,
+    "Quotient of two arrays.",
+    "xp.divide(xp.asarray([1, 3]), 2) -> Array([0.5000, 1.5000])",
 )
 equal = _binary("equal", candelabra.eq, "Whether equal.", "xp.equal(xp.asarray([1, 2]), 2) -> Array([False,  True])")
 exp = _unary("exp", candelabra.exp, "Exponential function.", "xp.exp(xp.asarray([0.0])) -> Array([1.])")
 expm1 = _unary("expm1", candelabra.expm1, "exp(x) - 1, accurate near 0.", "xp.expm1(xp.asarray([0.0])) -> Array([0.])")
-floor = _same_for_integers("floor", candelabra.floor, "Rounded down.", "xp.floor(xp.asarray([1.2, -1.2])) -> Array([ 1., -2.])")
+floor = _same_for_integers(
+    "floor", candelabra.floor, "Rounded down.", "xp.floor(xp.asarray([1.2, -1.2])) -> Array([ 1., -2.])"
+)
 floor_divide = _binary(
     "floor_divide",
     _floor_divide,
     "Quotient rounded down; a quotient that is infinite or an infinity's part of a whole stays what it is.",
     "xp.floor_divide(xp.asarray([5.0, -5.0]), 2.0) -> Array([ 2., -3.])",
 )
-greater = _binary("greater", candelabra.gt, "Whether greater.", "xp.greater(xp.asarray([1, 3]), 2) -> Array([False,  True])")
+greater = _binary(
+    "greater", candelabra.gt, "Whether greater.", "xp.greater(xp.asarray([1, 3]), 2) -> Array([False,  True])"
+)
 greater_equal = _binary(
-    "greater_equal", candelabra.ge, "Whether greater or equal.", "xp.greater_equal(xp.asarray([1, 2]), 2) -> Array([False,  True])"
+    "greater_equal",
+    candelabra.ge,
+    "Whether greater or equal.",
+    "xp.greater_equal(xp.asarray([1, 2]), 2) -> Array([False,  True])",
 )
 hypot = _binary(
     "hypot",
@@ -224,18 +254,27 @@ hypot = _binary(
     "Square root of the sum of squares, without overflow.",
     "xp.hypot(xp.asarray([3.0]), 4.0) -> Array([5.])",
 )
-imag = _unary("imag", candelabra.imag, "Imaginary part of complex numbers.", "xp.imag(xp.asarray([1 + 2j])) -> Array([2.])")
+imag = _unary(
+    "imag", candelabra.imag, "Imaginary part of complex numbers.", "xp.imag(xp.asarray([1 + 2j])) -> Array([2.])"
+)
 isfinite = _unary(
     "isfinite",
     candelabra.isfinite,
     "Whether neither NaN nor infinite.",
     "xp.isfinite(xp.asarray([1.0, xp.inf])) -> Array([ True, False])",
 )
-isinf = _unary("isinf", candelabra.isinf, "Whether infinite.", "xp.isinf(xp.asarray([1.0, -xp.inf])) -> Array([False,  True])")
-isnan = _unary("isnan", candelabra.isnan, "Whether NaN.", "xp.isnan(xp.asarray([1.0, xp.nan])) -> Array([False,  True])")
+isinf = _unary(
+    "isinf", candelabra.isinf, "Whether infinite.", "xp.isinf(xp.asarray([1.0, -xp.inf])) -> Array([False,  True])"
+)
+isnan = _unary(
+    "isnan", candelabra.isnan, "Whether NaN.", "xp.isnan(xp.asarray([1.0, xp.nan])) -> Array([False,  True])"
+)
 less = _binary("less", candelabra.lt, "Whether less.", "xp.less(xp.asarray([1, 3]), 2) -> Array([ True, False])")
 less_equal = _binary(
-    "less_equal", candelabra.le, "Whether less or equal.", "xp.less_equal(xp.asarray([2, 3]), 2) -> Array([ True, False])"
+    "less_equal",
+    candelabra.le,
+    "Whether less or equal.",
+    "xp.less_equal(xp.asarray([2, 3]), 2) -> Array([ True, False])",
 )
 log = _unary("log", candelabra.log, "Natural logarithm.", "xp.log(xp.asarray([1.0])) -> Array([0.])")
 log10 = _unary("log10", candelabra.log10, "Logarithm to base 10.", "xp.log10(xp.asarray([100.0])) -> Array([2.])")
@@ -254,7 +293,10 @@ logical_and = _binary(
     "xp.logical_and(xp.asarray([True, False]), True) -> Array([ True, False])",
 )
 logical_not = _unary(
-    "logical_not", candelabra.logical_not, "Whether false.", "xp.logical_not(xp.asarray([True, False])) -> Array([False,  True])"
+    "logical_not",
+    candelabra.logical_not,
+    "Whether false.",
+    "xp.logical_not(xp.asarray([True, False])) -> Array([False,  True])",
 )
 logical_or = _binary(
     "logical_or",
@@ -280,8 +322,12 @@ minimum = _binary(
     "The smaller of the two; NaN where either is.",
     "xp.minimum(xp.asarray([1, 5]), 3) -> Array([1, 3])",
 )
-multiply = _binary("multiply", candelabra.mul, "Product of two arrays.", "xp.multiply(xp.asarray([1, 2]), 3) -> Array([3, 6])")
-negative = _unary("negative", candelabra.neg, "The negative of each.", "xp.negative(xp.asarray([1, -2])) -> Array([-1,  2])")
+multiply = _binary(
+    "multiply", candelabra.mul, "Product of two arrays.", "xp.multiply(xp.asarray([1, 2]), 3) -> Array([3, 6])"
+)
+negative = _unary(
+    "negative", candelabra.neg, "The negative of each.", "xp.negative(xp.asarray([1, -2])) -> Array([-1,  2])"
+)
 nextafter = _binary(
     "nextafter",
     candelabra.nextafter,
@@ -294,9 +340,13 @@ not_equal = _binary(
 positive = _unary(
     "positive", lambda x: x.clone(), "The same numbers, copied.", "xp.positive(xp.asarray([1, -2])) -> Array([ 1, -2])"
 )
-pow = _binary("pow", candelabra.pow, "The first to the power of the second.", "xp.pow(xp.asarray([2, 3]), 2) -> Array([4, 9])")
+pow = _binary(
+    "pow", candelabra.pow, "The first to the power of the second.", "xp.pow(xp.asarray([2, 3]), 2) -> Array([4, 9])"
+)
 real = _unary("real", lambda x: x.real, "Real part of complex numbers.", "xp.real(xp.asarray([1 + 2j])) -> Array([1.])")
-reciprocal = _unary("reciprocal", candelabra.reciprocal, "One over each.", "xp.reciprocal(xp.asarray([4.0])) -> Array([0.2500])")
+reciprocal = _unary(
+    "reciprocal", candelabra.reciprocal, "One over each.", "xp.reciprocal(xp.asarray([4.0])) -> Array([0.2500])"
+)
 remainder = _binary(
     "remainder",
     _remainder,
@@ -325,7 +375,9 @@ sin = _unary("sin", candelabra.sin, "Sine.", "xp.sin(xp.asarray([0.0])) -> Array
 sinh = _unary("sinh", candelabra.sinh, "Hyperbolic sine.", "xp.sinh(xp.asarray([0.0])) -> Array([0.])")
 sqrt = _unary("sqrt", candelabra.sqrt, "Square root.", "xp.sqrt(xp.asarray([9.0])) -> Array([3.])")
 square = _unary("square", candelabra.square, "Square.", "xp.square(xp.asarray([3, -2])) -> Array([9, 4])")
-subtract = _binary("subtract", candelabra.sub, "Difference of two arrays.", "xp.subtract(xp.asarray([1, 2]), 3) -> Array([-2, -1])")
+subtract = _binary(
+    "subtract", candelabra.sub, "Difference of two arrays.", "xp.subtract(xp.asarray([1, 2]), 3) -> Array([-2, -1])"
+)
 tan = _unary("tan", candelabra.tan, "Tangent.", "xp.tan(xp.asarray([0.0])) -> Array([0.])")
 tanh = _unary("tanh", candelabra.tanh, "Hyperbolic tangent.", "xp.tanh(xp.asarray([0.0])) -> Array([0.])")
 trunc = _same_for_integers(
@@ -336,7 +388,8 @@ trunc = _same_for_integers(
 def clip(x: Array, /, min: Array | int | float | None = None, max: Array | int | float | None = None) -> Array:
     """Bring every element into the range from `min` to `max`.
 
-    The result has the data type of `x`, and the shape that `x` broadcasts to with the limits. It is NaN where `x` or a limit is.
+    The result has the data type of `x`, and the shape that `x` broadcasts to with the limits. It is
+    NaN where `x` or a limit is.
 
     Parameters
     ----------
@@ -371,7 +424,9 @@ def clip(x: Array, /, min: Array | int | float | None = None, max: Array | int |
 
 
 def _limit(limit: int | float, x: Tensor) -> Tensor:
-    """A limit in the array's data type; one that an integer type cannot hold limits nothing more than the type does."""
+    """A limit in the array's data type; one that an integer type cannot hold limits nothing more
+    than the type does.
+    """
     if not (x.dtype.is_floating_point or x.dtype is candelabra.bool):
         info = candelabra.iinfo(x.dtype)
         limit = builtins.min(builtins.max(limit, info.min), info.max)

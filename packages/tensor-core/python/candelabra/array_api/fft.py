@@ -113,12 +113,15 @@ rfftn = _over_axes(
     "rfftn", "Fourier transform of real numbers over several axes: along the last one, the half without the conjugates."
 )
 irfftn = _over_axes("irfftn", "Inverse of `rfftn`: real numbers from half of their transform.")
-hfft = _along_axis("hfft", "Fourier transform, which is real, of a signal with Hermitian symmetry, of which half is given.")
+hfft = _along_axis(
+    "hfft", "Fourier transform, which is real, of a signal with Hermitian symmetry, of which half is given."
+)
 ihfft = _along_axis("ihfft", "Inverse of `hfft`.")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Dtype | None = None, device: Device | None = None) -> Array:
-    """Frequencies of the bins of a transform of `n` samples with a distance of `d`, in cycles per unit of `d`.
+    """Frequencies of the bins of a transform of `n` samples with a distance of `d`, in cycles per
+    unit of `d`.
 
     Examples
     --------
@@ -130,7 +133,8 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Dtype | None = None, device: De
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Dtype | None = None, device: Device | None = None) -> Array:
-    """Frequencies of the bins of `rfft` of `n` samples with a distance of `d`, in cycles per unit of `d`.
+    """Frequencies of the bins of `rfft` of `n` samples with a distance of `d`, in cycles per unit
+    of `d`.
 
     Examples
     --------

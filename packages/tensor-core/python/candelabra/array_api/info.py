@@ -1,4 +1,6 @@
-"""What the namespace can do, as the array API standard 2024.12 lets it be asked: ``__array_namespace_info__``."""
+"""What the namespace can do, as the array API standard 2024.12 lets it be asked:
+``__array_namespace_info__``.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, bool | int | None]:
-        """What of the optional parts of the standard is there, and how many dimensions an array may have."""
+        """What of the optional parts of the standard is there, and how many dimensions an array may
+        have.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_DIMENSIONS}
 
     def default_device(self) -> candelabra.device:

@@ -50,7 +50,8 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(x: Array, /, *, upper: builtins.bool = False) -> Array:
-    """Cholesky factor of a symmetric or Hermitian positive definite matrix: the lower one, or the upper one.
+    """Cholesky factor of a symmetric or Hermitian positive definite matrix: the lower one, or the
+    upper one.
 
     Raises
     ------
@@ -87,9 +88,12 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
             raise IndexError(f"cross(): axis {axis} is out of range for {x.ndim} dimensions")
         if x.shape[axis] != 3:
             raise ValueError(f"cross(): axis {axis} of shape {tuple(x.shape)} is not of size 3")
-    # The axis is counted in what the operands are broadcast to; operands of fewer dimensions get leading ones.
+    # The axis is counted in what the operands are broadcast to; operands of fewer dimensions get
+    # leading ones.
     shape = candelabra.broadcast_shapes(first.shape, second.shape)
-    return fresh(candelabra.linalg.cross(candelabra.broadcast_to(first, shape), candelabra.broadcast_to(second, shape), dim=axis))
+    return fresh(
+        candelabra.linalg.cross(candelabra.broadcast_to(first, shape), candelabra.broadcast_to(second, shape), dim=axis)
+    )
 
 
 def det(x: Array, /) -> Array:
@@ -164,7 +168,9 @@ def inv(x: Array, /) -> Array:
     return fresh(candelabra.linalg.inv(x))
 
 
-def matrix_norm(x: Array, /, *, keepdims: builtins.bool = False, ord: float | Literal["fro", "nuc"] | None = "fro") -> Array:
+def matrix_norm(
+    x: Array, /, *, keepdims: builtins.bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
+) -> Array:
     """Norm of a matrix, or of each of a stack.
 
     Parameters
@@ -174,7 +180,8 @@ def matrix_norm(x: Array, /, *, keepdims: builtins.bool = False, ord: float | Li
     keepdims : bool
         Whether the two last dimensions stay, as of size 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
-        Frobenius norm, sum of singular values, greatest or smallest sum of a column (1), of a row (inf), or singular value (2).
+        Frobenius norm, sum of singular values, greatest or smallest sum of a column (1), of a row
+        (inf), or singular value (2).
 
     Examples
     --------
@@ -248,8 +255,8 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     x : Array
         Of two dimensions or more.
     rtol : float or Array, optional
-        Singular values up to `rtol` times the greatest count as 0; by default the greater size of the matrix times the data
-        type's epsilon.
+        Singular values up to `rtol` times the greatest count as 0; by default the greater size of
+        the matrix times the data type's epsilon.
 
     Examples
     --------
@@ -372,7 +379,8 @@ def vector_norm(
     keepdims : bool
         Whether the axes stay, as of size 1.
     ord : float
-        Which norm: ``sum(abs(x)**ord)**(1 / ord)``; inf and -inf are the greatest and smallest magnitude, 0 counts.
+        Which norm: ``sum(abs(x)**ord)**(1 / ord)``; inf and -inf are the greatest and smallest
+        magnitude, 0 counts.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Linear algebra of the main namespace of the array API standard 2024.12: products and transposes."""
+"""Linear algebra of the main namespace of the array API standard 2024.12: products and
+transposes.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """Inner product of vectors along an axis: the conjugates of the first are multiplied with the second.
+    """Inner product of vectors along an axis: the conjugates of the first are multiplied with the
+    second.
 
     Raises
     ------

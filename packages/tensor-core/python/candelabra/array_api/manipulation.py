@@ -1,4 +1,6 @@
-"""Functions of the array API standard 2024.12 that move elements: shapes, joins, repetitions, and selection by index."""
+"""Functions of the array API standard 2024.12 that move elements: shapes, joins, repetitions, and
+selection by index.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
 
 
 def concat(arrays: tuple[Array, ...] | list[Array], /, *, axis: int | None = 0) -> Array:
-    """Join arrays along an axis that they have; None joins them flattened. Their data types are promoted.
+    """Join arrays along an axis that they have; None joins them flattened. Their data types are
+    promoted.
 
     Raises
     ------
@@ -203,7 +206,8 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Shift elements along axes; what falls off one end comes in at the other. None rolls the flattened array.
+    """Shift elements along axes; what falls off one end comes in at the other. None rolls the
+    flattened array.
 
     Examples
     --------
@@ -326,7 +330,8 @@ def _from_the_start(indices: Tensor, size: int) -> Tensor:
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """Select elements along an axis, by indices of their own for each place of the others.
 
-    `x` and `indices` have as many dimensions, and broadcast against each other along all but the axis.
+    `x` and `indices` have as many dimensions, and broadcast against each other along all but the
+    axis.
 
     Raises
     ------
@@ -343,7 +348,9 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
            [3]])
     """
     if x.ndim != indices.ndim:
-        raise ValueError(f"take_along_axis(): x has {x.ndim} dimensions and indices {indices.ndim}; they must have as many")
+        raise ValueError(
+            f"take_along_axis(): x has {x.ndim} dimensions and indices {indices.ndim}; they must have as many"
+        )
     _check_integers("take_along_axis", indices)
     if not -x.ndim <= axis < x.ndim:
         raise IndexError(f"take_along_axis(): axis {axis} is out of range for {x.ndim} dimensions")

@@ -106,7 +106,8 @@ def searchsorted(
 
 
 def where(condition: Array, x1: Array | Number, x2: Array | Number, /) -> Array:
-    """Elements of the first where the condition is true, and of the second elsewhere. Data types are promoted.
+    """Elements of the first where the condition is true, and of the second elsewhere. Data types
+    are promoted.
 
     Examples
     --------
@@ -196,9 +197,11 @@ class UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
-    """Distinct elements, where each is first, which of them each element is, and how often each is there.
+    """Distinct elements, where each is first, which of them each element is, and how often each is
+    there.
 
-    The elements are sorted. NaN is equal to nothing, so every NaN is an element of its own; the zeros of both signs are one.
+    The elements are sorted. NaN is equal to nothing, so every NaN is an element of its own; the
+    zeros of both signs are one.
 
     Examples
     --------
@@ -218,12 +221,17 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     inverse = candelabra.empty_like(group).scatter_(0, order, group)
     ends = candelabra.cat([starts[1:], starts.new_full((min(1, starts.numel()),), flat.numel())])
     return UniqueAllResult(
-        fresh(ascending[starts]), fresh(order[starts]), fresh(inverse.reshape(x.shape)), fresh(candelabra.sub(ends, starts))
+        fresh(ascending[starts]),
+        fresh(order[starts]),
+        fresh(inverse.reshape(x.shape)),
+        fresh(candelabra.sub(ends, starts)),
     )
 
 
 def _order(flat: Tensor) -> Tensor:
-    """Indices that sort stably; complex numbers by their real parts, then by their imaginary ones."""
+    """Indices that sort stably; complex numbers by their real parts, then by their imaginary
+    ones.
+    """
     flat = flat.as_subclass(Tensor)
     if not flat.dtype.is_complex:
         return candelabra.argsort(flat, 0, False, True)

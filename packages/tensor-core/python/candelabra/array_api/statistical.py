@@ -22,7 +22,9 @@ def _axes(x: Tensor, axis: Axis) -> tuple[int, ...]:
 
 
 def _accumulated(x: Tensor, dtype: Dtype | None) -> Tensor:
-    """The array in the data type that sums and products are in: integers are widened to 64 bits of their signedness."""
+    """The array in the data type that sums and products are in: integers are widened to 64 bits of
+    their signedness.
+    """
     if dtype is None:
         if x.dtype in KINDS["unsigned integer"]:
             dtype = candelabra.uint64
@@ -34,7 +36,9 @@ def _accumulated(x: Tensor, dtype: Dtype | None) -> Tensor:
 
 
 def _reduced(function: Any, x: Tensor, axis: Axis, keepdims: builtins.bool, **options: Any) -> Array:
-    """Reduce over dimensions, where the operator of Candelabra takes an empty tuple for all of them."""
+    """Reduce over dimensions, where the operator of Candelabra takes an empty tuple for all of
+    them.
+    """
     axes = _axes(x, axis)
     if not axes:
         # Each element alone: a dimension of size 1 to reduce over.
@@ -73,7 +77,13 @@ def cumulative_prod(
 
 
 def _cumulative(
-    name: str, function: Any, initial: int, x: Tensor, axis: int | None, dtype: Dtype | None, include_initial: builtins.bool
+    name: str,
+    function: Any,
+    initial: int,
+    x: Tensor,
+    axis: int | None,
+    dtype: Dtype | None,
+    include_initial: builtins.bool,
 ) -> Array:
     if x.ndim == 0:
         raise ValueError(f"{name}(): expected an array of one dimension at least")
@@ -208,7 +218,8 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Dtype | None = None, keepdims:
 
 
 def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Array:
-    """Variance: mean of the squares of the distances from the mean, the divisor being ``count - correction``.
+    """Variance: mean of the squares of the distances from the mean, the divisor being ``count -
+    correction``.
 
     Examples
     --------
@@ -249,7 +260,9 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> A
     return _reduced(candelabra.any, x != 0, axis, keepdims)
 
 
-def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
+def diff(
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
     """Differences between neighbours along an axis, `n` times.
 
     Parameters

@@ -1,8 +1,8 @@
 """Backends: finding them, loading them by name at first use, and their memory.
 
-A backend is a distribution with an entry point in the group ``candelabra.backends``, one entry a device type. An entry is
-loaded the first time its device type is used; a broken plugin breaks only its own device. ``python -m candelabra.backends``
-lists what is installed.
+A backend is a distribution with an entry point in the group ``candelabra.backends``, one entry a
+device type. An entry is loaded the first time its device type is used; a broken plugin breaks only
+its own device. ``python -m candelabra.backends`` lists what is installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ GROUP = "candelabra.backends"
 #: Distributions of ours by device type, for the advice in messages.
 KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-backend-cuda"}
 
-# Two threads may use a device for the first time at once; a plugin may use its own device while it is loaded.
+# Two threads may use a device for the first time at once; a plugin may use its own device while it
+# is loaded.
 _lock = RLock()
 
 __all__ = [
@@ -193,7 +194,9 @@ def device_count(device_type: str) -> int:
 
 
 def device_properties(device: Device = "cpu") -> dict[str, Any]:
-    """Return name, memory in bytes, number of processors and architecture of a device; 0 where unknown."""
+    """Return name, memory in bytes, number of processors and architecture of a device; 0 where
+    unknown.
+    """
     return _C.device_properties(device)
 
 
@@ -203,8 +206,9 @@ def memory_statistics(device: Device = "cpu") -> dict[str, int]:
     Returns
     -------
     dict
-        ``allocated`` and ``reserved`` bytes (in use, and held from the system), their peaks ``allocated_peak`` and
-        ``reserved_peak``, ``allocation_count``, and ``cache_hit_count`` of these that the system was not asked for.
+        ``allocated`` and ``reserved`` bytes (in use, and held from the system), their peaks
+        ``allocated_peak`` and ``reserved_peak``, ``allocation_count``, and ``cache_hit_count`` of
+        these that the system was not asked for.
 
     Examples
     --------

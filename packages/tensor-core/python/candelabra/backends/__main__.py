@@ -11,11 +11,23 @@ from candelabra.backends import distribution_text, installed, load
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE, CORE, VIEW
 
-CAPABILITIES = ("host memory", "streams", "events", "asynchronous", "pinned memory", "peer access", "IPC", "graphs", "collectives")
+CAPABILITIES = (
+    "host memory",
+    "streams",
+    "events",
+    "asynchronous",
+    "pinned memory",
+    "peer access",
+    "IPC",
+    "graphs",
+    "collectives",
+)
 
 
 def needs_kernel(name: str) -> bool:
-    """Tell whether an operator is computed by a kernel: not by the core, and not on metadata alone."""
+    """Tell whether an operator is computed by a kernel: not by the core, and not on metadata
+    alone.
+    """
     return not OPERATORS[name].tags & (VIEW | CORE)
 
 
@@ -70,7 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m candelabra.backends", description="List the installed backends, or verify one."
     )
     parser.add_argument("--verify", metavar="DEVICE", help="run the conformance suite on this device")
-    parser.add_argument("--part", metavar="K/N", help="of the conformance suite only every N-th operator, from the K-th on")
+    parser.add_argument(
+        "--part", metavar="K/N", help="of the conformance suite only every N-th operator, from the K-th on"
+    )
     parser.add_argument("--verbose", action="store_true", help="list the registered kernels too")
     given, rest = parser.parse_known_args(arguments)
     if given.verify is not None:

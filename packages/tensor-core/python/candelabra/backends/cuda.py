@@ -1,4 +1,5 @@
-"""Switches of matrix products and attention on NVIDIA GPUs, under PyTorch's names: ``candelabra.backends.cuda``.
+"""Switches of matrix products and attention on NVIDIA GPUs, under PyTorch's names:
+``candelabra.backends.cuda``.
 
 They hold for the whole process, and can be set before the backend is loaded or where there is none.
 """
@@ -24,7 +25,8 @@ __all__ = [
     "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled", "sdp_kernel",
 ]  # fmt: skip
 
-# What the backend is told, by the names in its settings.hpp. A switch is a bool or a number, and stays what it is.
+# What the backend is told, by the names in its settings.hpp. A switch is a bool or a number, and
+# stays what it is.
 _switches: dict[str, int] = {
     "matmul_tf32": False,
     "float16_reduced": True,
@@ -45,14 +47,16 @@ _attention: dict[str, bool] = {"flash": True, "math": True, "mem_efficient": Tru
 
 
 def connect(tell: Callable[[str, int], None], ask: Callable[[str], int]) -> None:
-    """Have a function told every switch, now and when it changes; the backend calls this when it is loaded.
+    """Have a function told every switch, now and when it changes; the backend calls this when it is
+    loaded.
 
     Parameters
     ----------
     tell : callable
         Takes the name of a switch and its value.
     ask : callable
-        Takes a name and returns what the backend has found out: ``"cudnn_version"``, ``"cufft_plans"`` (how many are kept).
+        Takes a name and returns what the backend has found out: ``"cudnn_version"``,
+        ``"cufft_plans"`` (how many are kept).
     """
     _tell[:], _ask[:] = [tell], [ask]
     for name, value in _switches.items():
@@ -105,12 +109,13 @@ class _Products:
     Attributes
     ----------
     allow_tf32 : bool
-        Whether products of float32 are computed in TF32 (10 bits of mantissa, several times as fast); False at the start. The same as
-        ``candelabra.set_float32_matmul_precision("high")``.
+        Whether products of float32 are computed in TF32 (10 bits of mantissa, several times as
+        fast); False at the start. The same as ``candelabra.set_float32_matmul_precision("high")``.
     fp32_precision : str
         The same in words: ``"ieee"`` or ``"tf32"``.
     allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : bool
-        Whether partial sums of products of float16, and of bfloat16, may be added in that precision; True at the start.
+        Whether partial sums of products of float16, and of bfloat16, may be added in that
+        precision; True at the start.
 
     Examples
     --------
@@ -168,7 +173,8 @@ matmul = _Products()
 
 
 def is_built() -> bool:
-    """Tell whether the backend for NVIDIA GPUs is installed; `candelabra.cuda.is_available` tells whether it finds a GPU.
+    """Tell whether the backend for NVIDIA GPUs is installed; `candelabra.cuda.is_available` tells
+    whether it finds a GPU.
 
     Examples
     --------
@@ -182,12 +188,15 @@ def is_built() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """Tell whether attention is computed without the whole matrix of weights: with every backend that has the kernel, always."""
+    """Tell whether attention is computed without the whole matrix of weights: with every backend
+    that has the kernel, always.
+    """
     return True
 
 
 class _FftPlans:
-    """The plans of Fourier transforms that each thread keeps: ``candelabra.backends.cuda.cufft_plan_cache``.
+    """The plans of Fourier transforms that each thread keeps:
+    ``candelabra.backends.cuda.cufft_plan_cache``.
 
     All devices share one limit; indexing with a device, as in PyTorch, gives this same object.
 
@@ -244,7 +253,9 @@ def flash_sdp_enabled() -> bool:
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by the backend's own fused kernel, under its other name in PyTorch."""
+    """Tell whether attention may be computed by the backend's own fused kernel, under its other
+    name in PyTorch.
+    """
     return _attention["mem_efficient"]
 
 
@@ -254,22 +265,29 @@ def math_sdp_enabled() -> bool:
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by cuDNN, which does half precisions without a mask."""
+    """Tell whether attention may be computed by cuDNN, which does half precisions without a
+    mask.
+    """
     return _attention["cudnn"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_mem_efficient_sdp` allows it."""
+    """Allow or forbid the backend's own fused kernel: it is taken where this or
+    `enable_mem_efficient_sdp` allows it.
+    """
     _attention["flash"] = bool(enabled)
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_flash_sdp` allows it."""
+    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_flash_sdp`
+    allows it.
+    """
     _attention["mem_efficient"] = bool(enabled)
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Allow or forbid attention with the whole matrix of weights, which is taken where nothing fused can be.
+    """Allow or forbid attention with the whole matrix of weights, which is taken where nothing
+    fused can be.
 
     Examples
     --------
@@ -283,13 +301,17 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Allow or forbid attention by cuDNN, which is taken before the backend's own kernel where it can be."""
+    """Allow or forbid attention by cuDNN, which is taken before the backend's own kernel where it
+    can be.
+    """
     _attention["cudnn"] = bool(enabled)
     set_switch("cudnn_attention", bool(enabled))
 
 
 def attention_ways() -> tuple[bool, bool]:
-    """Return which ways to compute attention are allowed: with the whole matrix of weights, and fused."""
+    """Return which ways to compute attention are allowed: with the whole matrix of weights, and
+    fused.
+    """
     return _attention["math"], _attention["flash"] or _attention["mem_efficient"] or _attention["cudnn"]
 
 
@@ -306,7 +328,8 @@ class SDPAParams(NamedTuple):
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether the backend's own fused kernel computes this call: on a GPU, without dropout and without a gradient of the mask.
+    """Tell whether the backend's own fused kernel computes this call: on a GPU, without dropout and
+    without a gradient of the mask.
 
     Parameters
     ----------
@@ -336,7 +359,8 @@ can_use_efficient_attention = can_use_flash_attention
 
 
 def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a multiple of 8 elements.
+    """Tell whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a
+    multiple of 8 elements.
 
     Parameters
     ----------
@@ -383,7 +407,8 @@ def _none_against(reasons: tuple[tuple[bool, str], ...], debug: bool) -> bool:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Choose among the ways to compute attention on NVIDIA GPUs for a block; `candelabra.nn.attention.sdpa_kernel` does for all devices.
+    """Choose among the ways to compute attention on NVIDIA GPUs for a block;
+    `candelabra.nn.attention.sdpa_kernel` does for all devices.
 
     Examples
     --------

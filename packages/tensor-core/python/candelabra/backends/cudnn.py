@@ -1,4 +1,5 @@
-"""Switches of convolutions and recurrent nets on NVIDIA GPUs, under PyTorch's names: ``candelabra.backends.cudnn``.
+"""Switches of convolutions and recurrent nets on NVIDIA GPUs, under PyTorch's names:
+``candelabra.backends.cudnn``.
 
 Attributes
 ----------
@@ -9,9 +10,11 @@ benchmark : bool
 benchmark_limit : int
     How many algorithms are timed at most; 10 at the start, 0 for all.
 deterministic : bool
-    Whether only algorithms are taken that give the same bits at every run; False at the start. All kernels of the backend itself do.
+    Whether only algorithms are taken that give the same bits at every run; False at the start. All
+    kernels of the backend itself do.
 allow_tf32 : bool
-    Whether convolutions and recurrent layers of float32 are computed in TF32; True at the start, as in PyTorch.
+    Whether convolutions and recurrent layers of float32 are computed in TF32; True at the start, as
+    in PyTorch.
 conv : object
     The same in words: ``conv.fp32_precision`` is ``"tf32"`` or ``"ieee"``.
 
@@ -85,7 +88,9 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """Return the version of cuDNN as NVIDIA counts, for instance 91000; None where it is not loaded."""
+    """Return the version of cuDNN as NVIDIA counts, for instance 91000; None where it is not
+    loaded.
+    """
     return ask("cudnn_version") or None
 
 
@@ -123,9 +128,15 @@ def set_flags(
 
 @contextmanager
 def flags(
-    enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False, allow_tf32: bool = True
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """Set the switches inside of a ``with``; what is not given gets the value of the signature, as in PyTorch."""
+    """Set the switches inside of a ``with``; what is not given gets the value of the signature, as
+    in PyTorch.
+    """
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
         yield

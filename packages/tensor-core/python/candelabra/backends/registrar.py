@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Registrar:
     """Collects what one plugin gives, and hands it to the core when the plugin is done.
 
-    Nothing reaches the core before the plugin's hook has returned, so a plugin that fails halfway leaves nothing behind.
+    Nothing reaches the core before the plugin's hook has returned, so a plugin that fails halfway
+    leaves nothing behind.
 
     Parameters
     ----------
@@ -64,15 +65,19 @@ class Registrar:
         operator_name
             Of the catalogue; an in-place variant uses the kernel of its operator.
         function
-            Called as ``function(out, *arguments)``, see docs/backends.md. It takes precedence over the library's kernel.
+            Called as ``function(out, *arguments)``, see docs/backends.md. It takes precedence over
+            the library's kernel.
 
         Warns
         -----
         RuntimeWarning
-            Where this tensor-core has no operator of that name: the plugin may have been written for a newer one.
+            Where this tensor-core has no operator of that name: the plugin may have been written
+            for a newer one.
         """
         if not callable(function):
-            raise TypeError(f"registrar.kernel('{operator_name}', ...): expected a callable, but got {type(function).__name__}")
+            raise TypeError(
+                f"registrar.kernel('{operator_name}', ...): expected a callable, but got {type(function).__name__}"
+            )
         from candelabra.catalogue import OPERATORS
 
         if operator_name not in OPERATORS:

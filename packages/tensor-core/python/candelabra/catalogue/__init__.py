@@ -1,4 +1,6 @@
-"""The operator catalogue: every operator, declared once, by family. The same family names hold in every package."""
+"""The operator catalogue: every operator, declared once, by family. The same family names hold in
+every package.
+"""
 
 import importlib
 

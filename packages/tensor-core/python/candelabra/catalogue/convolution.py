@@ -1,7 +1,8 @@
-"""Convolution over one or two spatial dimensions (the number of entries of `stride`), and its two gradients.
+"""Convolution over one or two spatial dimensions (the number of entries of `stride`), and its two
+gradients.
 
-The three are closed under differentiation: the gradient of each is made of the other two. A transposed convolution is
-``convolution_backward_input``.
+The three are closed under differentiation: the gradient of each is made of the other two. A
+transposed convolution is ``convolution_backward_input``.
 """
 
 from .declaration import HIDDEN, document, operator

@@ -3,7 +3,8 @@
 from .declaration import COMPOSITE, CORE, HIDDEN, METHOD_ONLY, NO_OUT, document, operator
 
 _FORMAT = "memory_format, optional: the order of the elements in memory; that of the tensor by default"
-# The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of broadcasting and of other devices.
+# The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of
+# broadcasting and of other devices.
 operator(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tags=METHOD_ONLY | NO_OUT,
     batching="elementwise",

@@ -15,15 +15,24 @@ operator(
         returns="Tensor: with whatever was in memory", out="",
     ),
 )  # fmt: skip
-# What calls of the factories mostly look like, done by the core. All their forms are in composite/creation.py.
+# What calls of the factories mostly look like, done by the core. All their forms are in
+# composite/creation.py.
 _FACTORY = "object layout=None, bool? requires_grad=False, bool? pin_memory=False"
 _FACTORY_TAGS = HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE
 operator(
     f"empty(int[] size, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None, {_FACTORY}) -> Tensor",
     shape="empty_factory", tags=_FACTORY_TAGS,
 )  # fmt: skip
-operator(f"zeros(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor", shape="zeros", tags=_FACTORY_TAGS)
-operator(f"ones(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor", shape="ones", tags=_FACTORY_TAGS)
+operator(
+    f"zeros(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor",
+    shape="zeros",
+    tags=_FACTORY_TAGS,
+)
+operator(
+    f"ones(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor",
+    shape="ones",
+    tags=_FACTORY_TAGS,
+)
 operator(
     f"full(int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor",
     shape="full", tags=_FACTORY_TAGS,
@@ -31,7 +40,11 @@ operator(
 _LIKE = f"dtype? dtype=None, device? device=None, memory_format? memory_format=None, {_FACTORY}"
 for _name in ("empty", "zeros", "ones"):
     operator(f"{_name}_like(Tensor self, *, {_LIKE}) -> Tensor", shape=f"{_name}_like", tags=_FACTORY_TAGS | COMPOSITE)
-operator(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", shape="full_like", tags=_FACTORY_TAGS | COMPOSITE)
+operator(
+    f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
+    shape="full_like",
+    tags=_FACTORY_TAGS | COMPOSITE,
+)
 operator(
     "empty_strided(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
     shape="empty_strided", tags=HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE,

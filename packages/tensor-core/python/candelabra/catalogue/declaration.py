@@ -1,7 +1,8 @@
 """How an operator is declared: one call of `operator` with its schema, shape rule and tags.
 
-Everything else about an operator follows from that line: its function, method, in-place variant, ``out=``, its number in the
-kernel tables, its place in the conformance suite and in the documentation.
+Everything else about an operator follows from that line: its function, method, in-place variant,
+``out=``, its number in the kernel tables, its place in the conformance suite and in the
+documentation.
 """
 
 from __future__ import annotations
@@ -79,10 +80,11 @@ def operator(
     Parameters
     ----------
     schema
-        For instance ``"add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"``. Types: ``Tensor``, ``Tensor?``,
-        ``Tensor[]``, ``Tensor?[]``, ``Scalar``, ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``memory_format``,
-        ``Generator`` (each also with ``?``), ``int[]``, ``int[N]``, ``int[]?``, ``bool[]``, ``float[]``, ``object``. ``Tensor(a!)`` marks an
-        argument that is changed.
+        For instance ``"add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"``. Types:
+        ``Tensor``, ``Tensor?``, ``Tensor[]``, ``Tensor?[]``, ``Scalar``, ``int``, ``float``,
+        ``bool``, ``str``, ``dtype``, ``device``, ``memory_format``, ``Generator`` (each also with
+        ``?``), ``int[]``, ``int[N]``, ``int[]?``, ``bool[]``, ``float[]``, ``object``.
+        ``Tensor(a!)`` marks an argument that is changed.
     shape
         Name of the shape rule, a C++ function in ``src/shapes/``.
     tags
@@ -90,26 +92,31 @@ def operator(
     doc
         The docstring of the function and the method.
     sees
-        What a kernel is given beyond the general rules of ``docs/kernel-contract.template.md``: normalized arguments, layouts,
-        dtypes. Plain sentences; the page of the kernel contract is generated from them.
+        What a kernel is given beyond the general rules of ``docs/kernel-contract.template.md``:
+        normalized arguments, layouts, dtypes. Plain sentences; the page of the kernel contract is
+        generated from them.
     kernel_types
-        The type that a kernel reads of an argument, by its name, where the shape rule replaces the value by one of another type
-        than the schema's: ``{"reduction": "int"}``.
+        The type that a kernel reads of an argument, by its name, where the shape rule replaces the
+        value by one of another type than the schema's: ``{"reduction": "int"}``.
     out
-        What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast to. ``"exact"``: it has the dtype of
-        the result. ``"whole"``: it is an input itself or has no memory in common with one, as for all elementwise operators.
-        ``"apart"``: it has no memory in common with an input.
+        What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast
+        to. ``"exact"``: it has the dtype of the result. ``"whole"``: it is an input itself or has
+        no memory in common with one, as for all elementwise operators. ``"apart"``: it has no
+        memory in common with an input.
     autocast
-        The dtype of the computation within :class:`candelabra.amp.autocast`: ``"lower"``, the fast dtype; ``"float32"``; the
-        same followed by ``" on accelerators"`` where it holds for devices other than the CPU only; or ``"widest on accelerators"``,
-        the widest among the arguments' dtypes.
+        The dtype of the computation within :class:`candelabra.amp.autocast`: ``"lower"``, the fast
+        dtype; ``"float32"``; the same followed by ``" on accelerators"`` where it holds for devices
+        other than the CPU only; or ``"widest on accelerators"``, the widest among the arguments'
+        dtypes.
     linear
-        The arguments in which the operator is linear, all together: applied to their tangents it gives that of the result.
+        The arguments in which the operator is linear, all together: applied to their tangents it
+        gives that of the result.
     bilinear
-        Two arguments in each of which the operator is linear by itself: their tangents follow the product rule.
+        Two arguments in each of which the operator is linear by itself: their tangents follow the
+        product rule.
     batching
-        The rule by which :func:`candelabra.func.vmap` runs the operator for a whole batch, a function of
-        ``candelabra.autograd.transforms.batch_rules``. Elementwise operators need none.
+        The rule by which :func:`candelabra.func.vmap` runs the operator for a whole batch, a
+        function of ``candelabra.autograd.transforms.batch_rules``. Elementwise operators need none.
     """
     name = schema[: schema.index("(")]
     if out:
@@ -135,7 +142,14 @@ _OUT = "Tensor, optional: where the result is written"
 
 
 def document(
-    summary: str, example: str, *, returns: str = "", raises: str = "", notes: str = "", out: str = _OUT, **parameters: str
+    summary: str,
+    example: str,
+    *,
+    returns: str = "",
+    raises: str = "",
+    notes: str = "",
+    out: str = _OUT,
+    **parameters: str,
 ) -> str:
     """Put together the docstring of an operator, in NumPy's style.
 

@@ -1,17 +1,29 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, TENSOR_FIRST, document, operator
+from .declaration import (
+    COMPOSITE,
+    FUNCTION_ONLY,
+    HIDDEN,
+    INPLACE,
+    NONDIFFERENTIABLE,
+    NUMBERS,
+    TENSOR_FIRST,
+    document,
+    operator,
+)
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_UNARY = "self has the dtype of the output; for square, bools became int64."
-_SEES_UNARY_FLOAT = "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
+_SEES_UNARY_FLOAT = (
+    "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
+)
 _SEES_UNARY_BOOL = "self has any dtype; the output is bool."
 _SEES_COMPLEX = "Both arguments are float32 or both float64; the output is the complex dtype of that precision."
-_SEES_BINARY_ALPHA = "self and other have the dtype of the output; alpha is a number of a kind that this dtype can hold."
-_SEES_BINARY = "self and other have the dtype of the output."
-_SEES_BINARY_FLOAT = (
-    "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
+_SEES_BINARY_ALPHA = (
+    "self and other have the dtype of the output; alpha is a number of a kind that this dtype can hold."
 )
+_SEES_BINARY = "self and other have the dtype of the output."
+_SEES_BINARY_FLOAT = "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
 _SEES_BINARY_INTEGER = "self and other have the dtype of the output, an integer dtype or, but for shifts, bool."
 _SEES_COMPARE = "self and other have one dtype; the output is bool."
 _SEES_TERNARY = "The three tensors have the dtype of the output; value is a number."
@@ -19,7 +31,9 @@ _SEES_ACTIVATION = "self has the dtype of the output, floating point or complex.
 _SEES_ACTIVATION_PAIR = "Both tensors have the dtype of the output, to which they were promoted."
 
 
-def _unary(name: str, sentence: str, given: str, shown: str, result: str = "of the dtype of `input`", kind: str = "Tensor") -> str:
+def _unary(
+    name: str, sentence: str, given: str, shown: str, result: str = "of the dtype of `input`", kind: str = "Tensor"
+) -> str:
     return document(
         sentence,
         f">>> candelabra.{name}(candelabra.tensor({given}))\n{shown}",
@@ -393,7 +407,8 @@ for name, sentence, shown in (
     )  # fmt: skip
 
 
-# ---- activations that backends may fuse; the gradients are operators too, so that they can be fused as well
+# ---- activations that backends may fuse; the gradients are operators too, so that they can be
+# fused as well
 def _activation(call: str, sentence: str, given: str, shown: str, **parameters: str) -> str:
     return document(
         sentence, f">>> candelabra.ops.{call.replace('X', f'candelabra.tensor({given})')}\n{shown}",

@@ -1,6 +1,18 @@
-"""Reading and writing at positions given by tensors. Indices are int64 when a kernel sees them, and it checks each of them."""
+"""Reading and writing at positions given by tensors. Indices are int64 when a kernel sees them, and
+it checks each of them.
+"""
 
-from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, NUMBERS, document, operator
+from .declaration import (
+    COMPOSITE,
+    DATA_DEPENDENT,
+    HIDDEN,
+    INPLACE,
+    NO_OUT,
+    NONDIFFERENTIABLE,
+    NUMBERS,
+    document,
+    operator,
+)
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_ALONG = "dim is wrapped, and tensors without dimensions are seen as one-dimensional of size 1."
@@ -120,8 +132,9 @@ operator(
         input=_INPUT, dim="int: the dimension", index=_POSITIONS, value="number: what they are set to", returns=_COPY, raises=_RAISES,
     ),
 )  # fmt: skip
-# Advanced indexing as in NumPy. A kernel gets one entry a dimension of self; the given ones are int64 (boolean masks became
-# indices), broadcast to one shape. The indexed dimensions are replaced by that shape: in place when they are adjacent, else in front.
+# Advanced indexing as in NumPy. A kernel gets one entry a dimension of self; the given ones are
+# int64 (boolean masks became indices), broadcast to one shape. The indexed dimensions are replaced
+# by that shape: in place when they are adjacent, else in front.
 operator(
     "index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tags=HIDDEN,
     linear=("self",), batching="index_rule",
@@ -195,7 +208,8 @@ operator(
         input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", returns="Tensor: one-dimensional, in row-major order",
     ),
 )  # fmt: skip
-# One row an element that is not zero: an int64 matrix of shape (count, self.ndim); as_tuple is a composite on top.
+# One row an element that is not zero: an int64 matrix of shape (count, self.ndim); as_tuple is a
+# composite on top.
 operator(
     "nonzero(Tensor self) -> Tensor", shape="nonzero", tags=DATA_DEPENDENT | NONDIFFERENTIABLE,
     out="exact",

@@ -48,8 +48,18 @@ operator(
     ),
 )  # fmt: skip
 for name, kept, shown, *facts in (
-    ("tril", "on and below", "tensor([[1, 0],\n        [3, 4]])", dict(out="exact", linear=("self",), batching="leading")),
-    ("triu", "on and above", "tensor([[1, 2],\n        [0, 4]])", dict(out="exact", linear=("self",), batching="leading")),
+    (
+        "tril",
+        "on and below",
+        "tensor([[1, 0],\n        [3, 4]])",
+        dict(out="exact", linear=("self",), batching="leading"),
+    ),
+    (
+        "triu",
+        "on and above",
+        "tensor([[1, 2],\n        [0, 4]])",
+        dict(out="exact", linear=("self",), batching="leading"),
+    ),
 ):
     operator(
         f"{name}(Tensor self, int diagonal=0) -> Tensor", shape="triangle", **dict(*facts), tags=INPLACE,

@@ -3,8 +3,12 @@
 from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
-_SEES_MATRICES = "Matrices have any strides and one dtype: transposed views are common, and no copy is made before the call."
-_SEES_ADDED = "self is expanded to the sizes of the output, and is not read where beta is 0; beta and alpha are numbers."
+_SEES_MATRICES = (
+    "Matrices have any strides and one dtype: transposed views are common, and no copy is made before the call."
+)
+_SEES_ADDED = (
+    "self is expanded to the sizes of the output, and is not read where beta is 0; beta and alpha are numbers."
+)
 _SEES_ROWS = "Matrices are contiguous, of one floating-point dtype, in batches of the same sizes."
 
 _RAISES = "RuntimeError: where the inner sizes differ"

@@ -1,4 +1,6 @@
-"""Losses that need a kernel or are worth one; the others are composites of elementwise operators and reductions."""
+"""Losses that need a kernel or are worth one; the others are composites of elementwise operators
+and reductions.
+"""
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
@@ -27,8 +29,8 @@ _ARGUMENTS = {
     "reduction": "int: 0 none, 1 mean (by the sum of the weights), 2 sum",
     "ignore_index": "int: a class number that is left out",
 }
-# self: (N, C, ...), log-probabilities; target: (N, ...), class numbers. reduction: 0 none, 1 mean, 2 sum. total_weight is the sum
-# of the weights of the targets that were not ignored.
+# self: (N, C, ...), log-probabilities; target: (N, ...), class numbers. reduction: 0 none, 1 mean,
+# 2 sum. total_weight is the sum of the weights of the targets that were not ignored.
 operator(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
     shape="nll_loss_forward", tags=HIDDEN,
@@ -62,7 +64,8 @@ _SCORES = {
     "ignore_index": "int: a class number that is left out",
     "reduction": 'str: ``"none"``, ``"mean"`` (by the sum of the weights) or ``"sum"``',
 }
-# statistics (2, N), float32 for half precisions: the largest score of each row, and log(sum(exp(score - largest))).
+# statistics (2, N), float32 for half precisions: the largest score of each row, and
+# log(sum(exp(score - largest))).
 operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
     " -> (Tensor output, Tensor total_weight, Tensor statistics)",

@@ -1,5 +1,7 @@
-"""Normalization. Statistics are kept in float32 for half-precision input. The `*_backward` operators return gradients of input,
-weight and bias; the last two are empty (size 0) when there is no weight."""
+"""Normalization. Statistics are kept in float32 for half-precision input. The `*_backward`
+operators return gradients of input, weight and bias; the last two are empty (size 0) when there is
+no weight.
+"""
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
@@ -21,8 +23,9 @@ _SAVED = {
     "grad": "Tensor: the gradient of the output", "input": "Tensor: the input",
 }  # fmt: skip
 _STATISTICS = {"mean": "Tensor: the second result", "rstd": "Tensor: the third result"}
-# (N, C, ...). In training the statistics of the batch are used and the running ones, where given, are moved towards them:
-# running = (1 - momentum) * running + momentum * batch (the variance with Bessel's correction). mean and rstd are of size C.
+# (N, C, ...). In training the statistics of the batch are used and the running ones, where given,
+# are moved towards them: running = (1 - momentum) * running + momentum * batch (the variance with
+# Bessel's correction). mean and rstd are of size C.
 operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training,"
     " float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",

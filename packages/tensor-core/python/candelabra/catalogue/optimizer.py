@@ -1,6 +1,8 @@
-"""One optimizer step over many parameters in one call. Without a kernel, candelabra.optim takes its plain path.
+"""One optimizer step over many parameters in one call. Without a kernel, candelabra.optim takes its
+plain path.
 
-The lists have one entry a parameter, or none at all where the option is off. `step` counts from 1 and is the step being taken.
+The lists have one entry a parameter, or none at all where the option is off. `step` counts from 1
+and is the step being taken.
 """
 
 from .declaration import HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator

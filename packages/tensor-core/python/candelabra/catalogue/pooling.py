@@ -1,7 +1,8 @@
-"""Pooling over one to three spatial dimensions (the number of entries of `kernel_size` or `output_size`).
+"""Pooling over one to three spatial dimensions (the number of entries of `kernel_size` or
+`output_size`).
 
-Input is (N, C, spatial...); the public functions add the batch dimension when there is none. Indices are positions in the flattened
-spatial dimensions of one plane of the input.
+Input is (N, C, spatial...); the public functions add the batch dimension when there is none.
+Indices are positions in the flattened spatial dimensions of one plane of the input.
 """
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator

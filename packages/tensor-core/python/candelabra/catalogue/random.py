@@ -1,4 +1,6 @@
-"""Random numbers: Philox 4x32-10, counted, so that a seed gives the same numbers on every backend (docs/backends.md, "Random numbers")."""
+"""Random numbers: Philox 4x32-10, counted, so that a seed gives the same numbers on every backend
+(docs/backends.md, "Random numbers").
+"""
 
 from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, document, operator
 

@@ -1,4 +1,6 @@
-"""Reductions over some or all dimensions. A kernel gets `dim` as sorted non-negative dimensions, all of them when none were given."""
+"""Reductions over some or all dimensions. A kernel gets `dim` as sorted non-negative dimensions,
+all of them when none were given.
+"""
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
@@ -13,7 +15,9 @@ _SEES_INDICES = (
     "first among equals wins, and NaN wins over all."
 )
 _SEES_BOOL = "dim lists the reduced dimensions; self has any dtype; the output is bool, or uint8 where self or out= is."
-_SEES_VARIANCE = "dim lists the reduced dimensions; correction is a number of kind float; a complex self has a real output."
+_SEES_VARIANCE = (
+    "dim lists the reduced dimensions; correction is a number of kind float; a complex self has a real output."
+)
 _SEES_ARG = (
     "dim is one dimension that is not empty; a self without dimensions is seen as one-dimensional of size 1. Over "
     "all elements, self is contiguous and flattened, with leading dimensions of size 1 where keepdim is set. The "
@@ -96,7 +100,10 @@ operator(
         input="Tensor: of any shape, not complex", dim=_DIMS, keepdim=_KEEPDIM, returns="(min, max): without the reduced dimensions", out="",
     ),
 )  # fmt: skip
-for name, word, shown in (("max_with_indices", "largest", "tensor([1, 1])"), ("min_with_indices", "smallest", "tensor([0, 0])")):
+for name, word, shown in (
+    ("max_with_indices", "largest", "tensor([1, 1])"),
+    ("min_with_indices", "smallest", "tensor([0, 0])"),
+):
     operator(
         f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", tags=HIDDEN,
         out="exact whole", batching="along",

@@ -1,6 +1,8 @@
-"""Other sizes of signals, images and volumes, values at any places of them, and mirrored or repeated edges.
+"""Other sizes of signals, images and volumes, values at any places of them, and mirrored or
+repeated edges.
 
-Batches are (N, C, spatial...), with one to three spatial dimensions; the public functions are in `candelabra.nn.functional`.
+Batches are (N, C, spatial...), with one to three spatial dimensions; the public functions are in
+`candelabra.nn.functional`.
 """
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator

@@ -3,10 +3,10 @@
 from .declaration import HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
-_SEES_UNARY_FLOAT = "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
-_SEES_BINARY_FLOAT = (
-    "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
+_SEES_UNARY_FLOAT = (
+    "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
 )
+_SEES_BINARY_FLOAT = "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
 _SEES_DIVISOR = "self and other have the dtype of the output, an integer one."
 
 _RETURNS = "Tensor: of the shape and dtype of `input`; integers become the default dtype"
@@ -83,10 +83,26 @@ for name, sentence, shown in (
     ("chebyshev_polynomial_u", "Chebyshev's polynomials of the second kind", "tensor([0.])"),
     ("chebyshev_polynomial_v", "Chebyshev's polynomials of the third kind", "tensor([-1.])"),
     ("chebyshev_polynomial_w", "Chebyshev's polynomials of the fourth kind", "tensor([1.])"),
-    ("shifted_chebyshev_polynomial_t", "Chebyshev's polynomials of the first kind of ``2 * input - 1``", "tensor([-1.])"),
-    ("shifted_chebyshev_polynomial_u", "Chebyshev's polynomials of the second kind of ``2 * input - 1``", "tensor([-1.])"),
-    ("shifted_chebyshev_polynomial_v", "Chebyshev's polynomials of the third kind of ``2 * input - 1``", "tensor([-1.])"),
-    ("shifted_chebyshev_polynomial_w", "Chebyshev's polynomials of the fourth kind of ``2 * input - 1``", "tensor([-1.])"),
+    (
+        "shifted_chebyshev_polynomial_t",
+        "Chebyshev's polynomials of the first kind of ``2 * input - 1``",
+        "tensor([-1.])",
+    ),
+    (
+        "shifted_chebyshev_polynomial_u",
+        "Chebyshev's polynomials of the second kind of ``2 * input - 1``",
+        "tensor([-1.])",
+    ),
+    (
+        "shifted_chebyshev_polynomial_v",
+        "Chebyshev's polynomials of the third kind of ``2 * input - 1``",
+        "tensor([-1.])",
+    ),
+    (
+        "shifted_chebyshev_polynomial_w",
+        "Chebyshev's polynomials of the fourth kind of ``2 * input - 1``",
+        "tensor([-1.])",
+    ),
     ("hermite_polynomial_h", "Hermite's polynomials of physicists", "tensor([-1.])"),
     ("hermite_polynomial_he", "Hermite's polynomials of statisticians", "tensor([-0.7500])"),
     ("laguerre_polynomial_l", "Laguerre's polynomials", "tensor([0.1250])"),

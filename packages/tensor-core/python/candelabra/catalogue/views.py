@@ -1,6 +1,19 @@
-"""Views: other sizes, strides and offsets on the same memory. The core does them all; no kernel is called."""
+"""Views: other sizes, strides and offsets on the same memory. The core does them all; no kernel is
+called.
+"""
 
-from .declaration import COMPOSITE, CORE, FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, VIEW, document, operator
+from .declaration import (
+    COMPOSITE,
+    CORE,
+    FUNCTION_ONLY,
+    HIDDEN,
+    METHOD_ONLY,
+    NO_OUT,
+    NONDIFFERENTIABLE,
+    VIEW,
+    document,
+    operator,
+)
 
 _VIEW = "Tensor: a view on the same memory"
 
@@ -23,7 +36,8 @@ operator(
         raises="RuntimeError: where the number of elements differs, or the strides do not allow a view; reshape copies then",
     ),
 )  # fmt: skip
-# What nothing is recorded of; all forms, and the calls to be recorded, are in composite/views.py and composite/splitting.py.
+# What nothing is recorded of; all forms, and the calls to be recorded, are in composite/views.py
+# and composite/splitting.py.
 operator("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", shape="reshape", tags=HIDDEN | CORE | COMPOSITE | NO_OUT)
 operator(
     "split(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", shape="split", tags=HIDDEN | CORE | COMPOSITE | NO_OUT

@@ -1,6 +1,9 @@
-"""What is made of operators: decompositions of the composite ones, and the functions and methods on top.
+"""What is made of operators: decompositions of the composite ones, and the functions and methods on
+top.
 
-The files are named as the families of the catalogue; what grew large has files of its own (einsum, ranges, splitting, …)."""
+The files are named as the families of the catalogue; what grew large has files of its own (einsum,
+ranges, splitting, …).
+"""
 
 import importlib
 
@@ -24,4 +27,14 @@ for _module in (
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")
 
-__all__ = ["FUNCTIONS", "METHODS", "PROPERTIES", "ALIASES", "decomposes", "fallback", "function", "out_rules", "tensor_property"]
+__all__ = [
+    "FUNCTIONS",
+    "METHODS",
+    "PROPERTIES",
+    "ALIASES",
+    "decomposes",
+    "fallback",
+    "function",
+    "out_rules",
+    "tensor_property",
+]

@@ -1,4 +1,6 @@
-"""Arguments under the names that PyTorch's parser knows them by, where its documentation has others."""
+"""Arguments under the names that PyTorch's parser knows them by, where its documentation has
+others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def also_named(**names: str) -> Callable[[Function], Function]:
-    """Let a function's arguments be given under further names: ``also_named(input="A")`` takes ``input=`` for ``A=``."""
+    """Let a function's arguments be given under further names: ``also_named(input="A")`` takes
+    ``input=`` for ``A=``.
+    """
 
     def take(function: Function) -> Function:
         @functools.wraps(function)
@@ -21,7 +25,9 @@ def also_named(**names: str) -> Callable[[Function], Function]:
             if keywords:
                 for other in names.keys() & keywords.keys():
                     if names[other] in keywords:
-                        raise TypeError(f"{function.__name__}() got both '{other}' and '{names[other]}', which name one argument")
+                        raise TypeError(
+                            f"{function.__name__}() got both '{other}' and '{names[other]}', which name one argument"
+                        )
                     keywords[names[other]] = keywords.pop(other)
             return function(*arguments, **keywords)
 

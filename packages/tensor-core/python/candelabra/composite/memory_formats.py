@@ -27,7 +27,9 @@ def strides_in(size: Sequence[int], wanted: memory_format | None, name: str) -> 
     if wanted is None or wanted is _C.contiguous_format:
         return contiguous_strides(size)
     if wanted not in _RANKS:
-        raise RuntimeError(f"{name}(): unsupported memory format preserve_format; give contiguous_format or channels_last")
+        raise RuntimeError(
+            f"{name}(): unsupported memory format preserve_format; give contiguous_format or channels_last"
+        )
     if len(size) != _RANKS[wanted]:
         raise RuntimeError(
             f"{name}(): required rank {_RANKS[wanted]} tensor to use {str(wanted).rpartition('.')[2]} format, "
@@ -38,10 +40,12 @@ def strides_in(size: Sequence[int], wanted: memory_format | None, name: str) -> 
 
 
 def suggested(tensor: Tensor) -> memory_format:
-    """Return the memory format that the strides of a tensor stand for: contiguous where they are not those of channels-last images.
+    """Return the memory format that the strides of a tensor stand for: contiguous where they are
+    not those of channels-last images.
 
-    Strides of ascending size from the channels on, then from the last dimension to the second, then the first, are channels-last,
-    with gaps, too. Where all but the first dimension are of size 1 nothing tells, and it is contiguous.
+    Strides of ascending size from the channels on, then from the last dimension to the second, then
+    the first, are channels-last, with gaps, too. Where all but the first dimension are of size 1
+    nothing tells, and it is contiguous.
     """
     for wanted, rank in _RANKS.items():
         if tensor.ndim == rank and _ascend_from_channels(tuple(tensor.shape), tensor.stride()):

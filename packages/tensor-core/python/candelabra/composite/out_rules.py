@@ -1,4 +1,6 @@
-"""What PyTorch asks of ``out=`` for functions that are no operators; of operators their rows in the catalogue say it."""
+"""What PyTorch asks of ``out=`` for functions that are no operators; of operators their rows in the
+catalogue say it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How the modules of this package give their functions to the catalogue, to the package `candelabra` and to `Tensor`."""
+"""How the modules of this package give their functions to the catalogue, to the package
+`candelabra` and to `Tensor`.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,11 @@ def decomposes(name: str) -> Callable[[Function], Function]:
 
 
 def fallback(*names: str) -> Callable[[Function], Function]:
-    """Make the decorated function what the operators `names` call with arguments that do not fit their schema.
+    """Make the decorated function what the operators `names` call with arguments that do not fit
+    their schema.
 
-    It answers to the other spellings that PyTorch has for the operator, and returns NotImplemented for all else; then the
-    error about the schema is raised.
+    It answers to the other spellings that PyTorch has for the operator, and returns NotImplemented
+    for all else; then the error about the schema is raised.
     """
 
     def register(other_spellings: Function) -> Function:
@@ -56,7 +59,12 @@ BY_OPERATOR: set[str] = set()
 
 
 def function(
-    name: str | None = None, *, method: bool = True, package: bool = True, aliases: tuple[str, ...] = (), operator: bool = False
+    name: str | None = None,
+    *,
+    method: bool = True,
+    package: bool = True,
+    aliases: tuple[str, ...] = (),
+    operator: bool = False,
 ) -> Callable[[Function], Function]:
     """Publish the decorated function as ``candelabra.name``, as a method of Tensor, or as both.
 
@@ -71,8 +79,9 @@ def function(
     aliases
         Further names for the same.
     operator
-        Whether what is published is the operator of this name, which the core runs without a step of Python. The function gets the calls
-        that do not fit its schema, and those to be recorded; it has to deal with any.
+        Whether what is published is the operator of this name, which the core runs without a step
+        of Python. The function gets the calls that do not fit its schema, and those to be recorded;
+        it has to deal with any.
     """
 
     def register(implementation: Function) -> Function:
@@ -97,7 +106,9 @@ def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
     BY_OPERATOR.add(operator.name)
 
 
-def fast_path(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()) -> Callable[[Function], Function]:
+def fast_path(
+    operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()
+) -> Callable[[Function], Function]:
     """Have the plain calls of the decorated function done by an operator, without a step of Python.
 
     Parameters
@@ -109,7 +120,8 @@ def fast_path(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tupl
     appended
         Arguments that follow the only one of a call; calls with several are the function's.
 
-    The function gets the calls that do not fit the operator's schema. What fits must mean the same to both.
+    The function gets the calls that do not fit the operator's schema. What fits must mean the same
+    to both.
     """
 
     def decorate(implementation: Function) -> Function:
@@ -120,8 +132,8 @@ def fast_path(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tupl
     return decorate
 
 
-#: Functions that are called so often that a wrapper would be felt; they look at what they are given, or call `refuse_others` where an
-#: attribute is missing.
+#: Functions that are called so often that a wrapper would be felt; they look at what they are
+#: given, or call `refuse_others` where an attribute is missing.
 CHECK_THEMSELVES = frozenset(
     {"reshape", "matmul", "flatten", "equal", "split", "zeros_like", "ones_like", "empty_like", "full_like"}
 )
@@ -131,14 +143,17 @@ def refuse_others(name: str, **given: Any) -> None:
     """Raise TypeError for the first of the arguments of a function that is no tensor."""
     for position, (parameter, value) in enumerate(given.items(), start=1):
         if not isinstance(value, _C.Tensor):
-            raise TypeError(f"{name}(): argument '{parameter}' (position {position}) must be Tensor, not {type(value).__name__}")
+            raise TypeError(
+                f"{name}(): argument '{parameter}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
 
 
 def with_checked_tensors(name: str, implementation: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
-    """Return the function such that it says which argument is no tensor, where it fails as a tensor's attribute is missing.
+    """Return the function such that it says which argument is no tensor, where it fails as a
+    tensor's attribute is missing.
 
-    Only what fails is looked at: a call that succeeds is not made slower by a check of each argument. A method whose only tensor is
-    the tensor itself is returned as it is.
+    Only what fails is looked at: a call that succeeds is not made slower by a check of each
+    argument. A method whose only tensor is the tensor itself is returned as it is.
     """
     inner = implementation
     while hasattr(inner, "__wrapped__"):
@@ -181,7 +196,9 @@ def _is_sequence(value: Any) -> bool:
 def _check_elements(name: str, tensors: Any) -> None:
     for i, given in enumerate(tensors):
         if not isinstance(given, _C.Tensor):
-            raise TypeError(f"{name}(): expected Tensor as element {i} in argument 0, but got {type(given).__name__}") from None
+            raise TypeError(
+                f"{name}(): expected Tensor as element {i} in argument 0, but got {type(given).__name__}"
+            ) from None
 
 
 def tensor_property(implementation: Callable[[Any], Any]) -> property:
@@ -191,7 +208,8 @@ def tensor_property(implementation: Callable[[Any], Any]) -> property:
     return made
 
 
-#: Other names that PyTorch has for operators: the alias and the operator, in-place variants included.
+#: Other names that PyTorch has for operators: the alias and the operator, in-place variants
+#: included.
 ALIASES: dict[str, str] = {
     "absolute": "abs", "negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div", "clip": "clamp", "fix": "trunc",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",

@@ -1,6 +1,8 @@
-"""Tensors inside of a transformation of functions (``candelabra.func``) may stand for more than their memory shows.
+"""Tensors inside of a transformation of functions (``candelabra.func``) may stand for more than
+their memory shows.
 
-Composites that look at values, to refuse some or to choose their way, ask here, and so do the right thing for all entries of a batch.
+Composites that look at values, to refuse some or to choose their way, ask here, and so do the right
+thing for all entries of a batch.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def all_values(tensor: Tensor) -> Tensor:
-    """Give all values that a tensor stands for: itself, but inside of vmap what has all entries of the batch."""
+    """Give all values that a tensor stands for: itself, but inside of vmap what has all entries of
+    the batch.
+    """
     return tensor if type(tensor) is _C.Tensor else getattr(tensor, "_all_values", tensor)
 
 
@@ -23,5 +27,7 @@ def is_differentiated(tensor: Tensor) -> bool:
 
 
 def is_differentiated_outside(tensor: Tensor) -> bool:
-    """Tell whether a transformation further out wants the derivative, whether or not the tape records here."""
+    """Tell whether a transformation further out wants the derivative, whether or not the tape
+    records here.
+    """
     return type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False)

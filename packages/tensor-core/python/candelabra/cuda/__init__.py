@@ -1,7 +1,8 @@
-"""NVIDIA GPUs under PyTorch's names: a thin layer over `candelabra.accelerator` for the device type ``cuda``.
+"""NVIDIA GPUs under PyTorch's names: a thin layer over `candelabra.accelerator` for the device type
+``cuda``.
 
-Without the backend, a driver or a GPU, `is_available` is False and `device_count` 0; whatever needs a device raises an error that
-says what is missing. Importing this module loads nothing.
+Without the backend, a driver or a GPU, `is_available` is False and `device_count` 0; whatever needs
+a device raises an error that says what is missing. Importing this module loads nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +70,15 @@ from .memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from .monitoring import clock_rate, device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization
+from .monitoring import (
+    clock_rate,
+    device_memory_used,
+    list_gpu_processes,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
 from .random import (
     get_rng_state,
     get_rng_state_all,
@@ -81,7 +90,16 @@ from .random import (
     set_rng_state,
     set_rng_state_all,
 )
-from .streams import Event, ExternalStream, Stream, current_stream, default_stream, get_stream_from_external, set_stream, stream
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
+)
 from .unavailable import UNAVAILABLE
 
 TYPE_CHECKING = False
@@ -117,7 +135,11 @@ has_magma = False
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
-        generators: tuple[Generator, ...] = tuple(_C.default_generator(resolve(index)) for index in range(device_count()))
+        generators: tuple[Generator, ...] = tuple(
+            _C.default_generator(resolve(index)) for index in range(device_count())
+        )
         return generators
     reason = f": {UNAVAILABLE[name]}" if name in UNAVAILABLE else ""
-    raise AttributeError(f"module 'candelabra.cuda' has no attribute '{name}'{reason}", name=name, obj=sys.modules[__name__])
+    raise AttributeError(
+        f"module 'candelabra.cuda' has no attribute '{name}'{reason}", name=name, obj=sys.modules[__name__]
+    )

@@ -1,4 +1,6 @@
-"""Tensors on several GPUs of one process: copies, sums, parts of them. Between processes: `candelabra.communication`."""
+"""Tensors on several GPUs of one process: copies, sums, parts of them. Between processes:
+`candelabra.communication`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter"]
 
 
-def broadcast(tensor: Tensor, devices: Sequence[Device | int] | None = None, *, out: Sequence[Tensor] | None = None) -> Any:
+def broadcast(
+    tensor: Tensor, devices: Sequence[Device | int] | None = None, *, out: Sequence[Tensor] | None = None
+) -> Any:
     """Copy a tensor to several GPUs.
 
     Parameters
@@ -38,10 +42,13 @@ def broadcast(tensor: Tensor, devices: Sequence[Device | int] | None = None, *, 
     Raises
     ------
     RuntimeError
-        When both or neither of `devices` and `out` are given, or one of `out` has other sizes or is on no GPU.
+        When both or neither of `devices` and `out` are given, or one of `out` has other sizes or is
+        on no GPU.
     """
     if (devices is None) == (out is None):
-        raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}")
+        raise RuntimeError(
+            f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}"
+        )
     if devices is not None:
         return tuple(tensor.to(resolve(device), non_blocking=True) for device in devices)
     assert out is not None
@@ -177,7 +184,9 @@ def scatter(
         if devices is not None:
             raise RuntimeError(f"'devices' must not be specified when 'out' is specified, but got devices={devices}")
         if chunk_sizes is not None:
-            raise RuntimeError(f"'chunk_sizes' must not be specified when 'out' is specified, but got chunk_sizes={chunk_sizes}")
+            raise RuntimeError(
+                f"'chunk_sizes' must not be specified when 'out' is specified, but got chunk_sizes={chunk_sizes}"
+            )
         sizes = [each.shape[dim] for each in out]
         if sum(sizes) != tensor.shape[dim]:
             raise RuntimeError(
@@ -208,7 +217,9 @@ def scatter(
     return tuple(results)
 
 
-def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Device | int = None, *, out: Tensor | None = None) -> Tensor:
+def gather(
+    tensors: Sequence[Tensor], dim: int = 0, destination: Device | int = None, *, out: Tensor | None = None
+) -> Tensor:
     """Put tensors of several GPUs one behind the other on one device.
 
     Parameters
@@ -231,7 +242,9 @@ def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Device | int = 
 
     if out is not None:
         if destination is not None:
-            raise RuntimeError(f"'destination' must not be specified when 'out' is specified, but got destination={destination}")
+            raise RuntimeError(
+                f"'destination' must not be specified when 'out' is specified, but got destination={destination}"
+            )
         return candelabra.cat([each.to(out.device, non_blocking=True) for each in tensors], dim, out=out)
     on_host = destination == -1 or (isinstance(destination, (str, _C.device)) and _C.device(destination).type == "cpu")
     where = _C.device("cpu") if on_host else resolve(destination)

@@ -102,14 +102,18 @@ class device(DeviceContext):
 
 
 class device_of(device):
-    """Makes the GPU of a tensor the current one inside of a ``with``; a tensor elsewhere changes nothing."""
+    """Makes the GPU of a tensor the current one inside of a ``with``; a tensor elsewhere changes
+    nothing.
+    """
 
     def __init__(self, obj: Tensor) -> None:
         super().__init__(obj.device.index if obj.device.type == TYPE else None)
 
 
 def get_device_properties(device: Device | int = None) -> DeviceProperties:
-    """Return what a GPU can do: ``name``, ``major``, ``minor``, ``total_memory``, ``multi_processor_count`` and more."""
+    """Return what a GPU can do: ``name``, ``major``, ``minor``, ``total_memory``,
+    ``multi_processor_count`` and more.
+    """
     return DeviceProperties(resolve(device))
 
 
@@ -125,7 +129,9 @@ def get_device_capability(device: Device | int = None) -> tuple[int, int]:
 
 
 def get_arch_list() -> list[str]:
-    """Return the architectures that the backend has kernels for, for instance ``["sm_80", "sm_90"]``; empty where it cannot be used."""
+    """Return the architectures that the backend has kernels for, for instance ``["sm_80",
+    "sm_90"]``; empty where it cannot be used.
+    """
     if not is_available():
         return []
     described = (_C.backend_info(TYPE)["description"] or "").partition("\n")[0].partition(":")[2]
@@ -138,12 +144,15 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def is_tf32_supported() -> bool:
-    """Tell whether the current GPU has TF32, the float32 of ten bits for products; all do that the backend supports."""
+    """Tell whether the current GPU has TF32, the float32 of ten bits for products; all do that the
+    backend supports.
+    """
     return is_bf16_supported(including_emulation=False)
 
 
 def get_gencode_flags() -> str:
-    """Return how nvcc is told of the architectures that the backend has kernels for; empty where it cannot be used.
+    """Return how nvcc is told of the architectures that the backend has kernels for; empty where it
+    cannot be used.
 
     Examples
     --------
@@ -159,13 +168,15 @@ _WAITING = {"default": 0, "warn": 1, "error": 2}
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Say what is done about calls that keep the program waiting for a GPU: copies to and from memory that is not pinned, ``item()``,
-    operators whose shape depends on data, `Stream.synchronize`. Not about `synchronize` and events, which are there for waiting.
+    """Say what is done about calls that keep the program waiting for a GPU: copies to and from
+    memory that is not pinned, ``item()``, operators whose shape depends on data,
+    `Stream.synchronize`. Not about `synchronize` and events, which are there for waiting.
 
     Parameters
     ----------
     debug_mode : int or str
-        0 or ``"default"``: nothing; 1 or ``"warn"``: a warning; 2 or ``"error"``: they raise RuntimeError before they do anything.
+        0 or ``"default"``: nothing; 1 or ``"warn"``: a warning; 2 or ``"error"``: they raise
+        RuntimeError before they do anything.
 
     Raises
     ------
@@ -221,7 +232,8 @@ def synchronize(device: Device | int = None) -> None:
 
 
 def ipc_collect() -> None:
-    """Let go of memory that was sent to other processes (`candelabra.multiprocessing`) and that none of them uses any more.
+    """Let go of memory that was sent to other processes (`candelabra.multiprocessing`) and that
+    none of them uses any more.
 
     A thread does the same, a moment after the last of them has let go.
 

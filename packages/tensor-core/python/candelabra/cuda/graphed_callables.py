@@ -48,7 +48,9 @@ def _built(parts: list[tuple[list[Any], Callable[[list[Any]], Any]]], leaves: li
 
 
 class _Recorded:
-    """One function: its arguments, results and gradients in memory that stays, and the graphs that go from the ones to the others."""
+    """One function: its arguments, results and gradients in memory that stays, and the graphs that
+    go from the ones to the others.
+    """
 
     def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
         import candelabra
@@ -87,7 +89,11 @@ class _Recorded:
             return (None,) * len(self.surface)
         made = iter(
             autograd.grad(
-                recorded, wanted, [each for each in given if each is not None], only_inputs=True, allow_unused=allow_unused
+                recorded,
+                wanted,
+                [each for each in given if each is not None],
+                only_inputs=True,
+                allow_unused=allow_unused,
             )
         )
         return tuple(next(made) if each.requires_grad else None for each in self.surface)
@@ -97,7 +103,9 @@ class _Recorded:
 
         for _ in range(times):
             outputs, _ = _leaves(self.function(*self.arguments))
-            self.gradients(outputs, [candelabra.empty_like(each) if each.requires_grad else None for each in outputs], allow_unused)
+            self.gradients(
+                outputs, [candelabra.empty_like(each) if each.requires_grad else None for each in outputs], allow_unused
+            )
 
     def record_forward(self, pool: tuple[int, int]) -> None:
         with graph(self.forward, pool):
@@ -159,16 +167,18 @@ def make_graphed_callables(
 ) -> Any:
     """Return functions or modules that run as recorded graphs, with their gradients.
 
-    Results lie in the memory of the recording: the next call writes over them. They have no second derivatives.
+    Results lie in the memory of the recording: the next call writes over them. They have no second
+    derivatives.
 
     Parameters
     ----------
     callables : callable, Module, or tuple of them
-        Of tensors; several in the order in which they will be called. Modules keep their parameters where they are, and have no
-        hooks yet.
+        Of tensors; several in the order in which they will be called. Modules keep their parameters
+        where they are, and have no hooks yet.
     sample_args : tuple, or tuple of tuples
-        For each its arguments: tensors, also in tuples, lists and dicts, of the sizes, dtypes, devices and ``requires_grad`` that it will
-        be called with. They become the memory of the recording.
+        For each its arguments: tensors, also in tuples, lists and dicts, of the sizes, dtypes,
+        devices and ``requires_grad`` that it will be called with. They become the memory of the
+        recording.
     num_warmup_iters : int
         How often each is called, with its gradients, before it is recorded.
     allow_unused_input : bool
@@ -179,14 +189,14 @@ def make_graphed_callables(
     Returns
     -------
     callable, Module, or tuple of them
-        A function that copies its arguments to those of the recording and replays; a module itself, whose ``forward`` does so as long
-        as its ``training`` is what it was.
+        A function that copies its arguments to those of the recording and replays; a module itself,
+        whose ``forward`` does so as long as its ``training`` is what it was.
 
     Raises
     ------
     RuntimeError
-        When a module has hooks or buffers that require grad, when an input has no gradient, or when autocast keeps what it casts
-        (``cache_enabled=False`` keeps nothing).
+        When a module has hooks or buffers that require grad, when an input has no gradient, or when
+        autocast keeps what it casts (``cache_enabled=False`` keeps nothing).
     TypeError
         When an argument is no tensor.
 
@@ -201,13 +211,17 @@ def make_graphed_callables(
     from candelabra.amp import is_autocast_cache_enabled, is_autocast_enabled
 
     if is_autocast_enabled("cuda") and is_autocast_cache_enabled():
-        raise RuntimeError("make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`.")
+        raise RuntimeError(
+            "make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`."
+        )
     is_one = not isinstance(callables, tuple)
     functions = (callables,) if is_one else callables
     samples = (sample_args,) if is_one else sample_args
     if len(functions) != len(samples):
         raise ValueError(f"make_graphed_callables(): {len(functions)} callables, but sample_args for {len(samples)}")
-    all_recorded = [_Recorded(function, tuple(arguments)) for function, arguments in zip(functions, samples, strict=True)]
+    all_recorded = [
+        _Recorded(function, tuple(arguments)) for function, arguments in zip(functions, samples, strict=True)
+    ]
 
     synchronize()
     side = Stream()
@@ -221,7 +235,8 @@ def make_graphed_callables(
     shared = graph_pool_handle() if pool is None else pool
     for recorded in all_recorded:
         recorded.record_forward(shared)
-    # In the order in which they will run: the memory of one's results is given to the next only when nobody needs it any more.
+    # In the order in which they will run: the memory of one's results is given to the next only
+    # when nobody needs it any more.
     for recorded in reversed(all_recorded):
         recorded.record_backward(shared, allow_unused_input)
     if pool is None:  # the graphs hold it now

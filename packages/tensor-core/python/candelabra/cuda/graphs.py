@@ -33,8 +33,8 @@ def graph_pool_handle() -> tuple[int, int]:
 class CUDAGraph(Recording):
     """Work of a GPU that was recorded once and runs again at the cost of one launch.
 
-    Tensors that are used in it keep their memory: before `replay`, new input is copied into the same tensors. Random numbers are drawn
-    anew in every replay, as without the graph.
+    Tensors that are used in it keep their memory: before `replay`, new input is copied into the
+    same tensors. Random numbers are drawn anew in every replay, as without the graph.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class CUDAGraph(Recording):
         pool : tuple, optional
             Where memory comes from: of `graph_pool_handle` or another graph's `pool`.
         capture_error_mode : str
-            ``"global"``, ``"thread_local"`` or ``"relaxed"``: whose calls that cannot be recorded are errors.
+            ``"global"``, ``"thread_local"`` or ``"relaxed"``: whose calls that cannot be recorded
+            are errors.
 
         Raises
         ------
@@ -123,7 +124,9 @@ class graph:
             self._context.__exit__(None, None, None)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self.cuda_graph.capture_end()
         finally:

@@ -35,7 +35,9 @@ __all__ = [
 
 
 def memory_stats(device: Device | int = None) -> dict[str, int]:
-    """Return the figures of a GPU's allocator; see `candelabra.accelerator.memory_stats`. Empty where there is no GPU."""
+    """Return the figures of a GPU's allocator; see `candelabra.accelerator.memory_stats`. Empty
+    where there is no GPU.
+    """
     return accelerator.memory_stats(resolve(device)) if is_available() else {}
 
 
@@ -51,7 +53,9 @@ def _nested(flat: dict[str, int]) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: Device | int = None) -> dict[str, Any]:
-    """Return what `memory_stats` does, with a dict for each part of a name: ``["allocated_bytes"]["all"]["peak"]``."""
+    """Return what `memory_stats` does, with a dict for each part of a name:
+    ``["allocated_bytes"]["all"]["peak"]``.
+    """
     return _nested(memory_stats(device))
 
 
@@ -61,9 +65,10 @@ def host_memory_stats() -> dict[str, int]:
     Returns
     -------
     dict
-        ``"allocations.current"``, ``".peak"``, ``".allocated"``, ``".freed"``: blocks that there are; the same of ``allocated_bytes``, of
-        ``active_requests`` and ``active_bytes`` (those in use, by a program or a stream); ``num_host_alloc`` and ``num_host_free``:
-        how often the driver was asked.
+        ``"allocations.current"``, ``".peak"``, ``".allocated"``, ``".freed"``: blocks that there
+        are; the same of ``allocated_bytes``, of ``active_requests`` and ``active_bytes`` (those in
+        use, by a program or a stream); ``num_host_alloc`` and ``num_host_free``: how often the
+        driver was asked.
 
     Examples
     --------
@@ -80,9 +85,13 @@ def host_memory_stats() -> dict[str, int]:
         ("active_bytes", "active_bytes"),
     )
     result = {
-        f"{name}.{kind}": told[f"{ours}.all.{kind}"] for name, ours in pairs for kind in ("current", "peak", "allocated", "freed")
+        f"{name}.{kind}": told[f"{ours}.all.{kind}"]
+        for name, ours in pairs
+        for kind in ("current", "peak", "allocated", "freed")
     }
-    return dict(sorted({**result, "num_host_alloc": told["num_device_alloc"], "num_host_free": told["num_device_free"]}.items()))
+    return dict(
+        sorted({**result, "num_host_alloc": told["num_device_alloc"], "num_host_free": told["num_device_free"]}.items())
+    )
 
 
 def host_memory_stats_as_nested_dict() -> dict[str, Any]:
@@ -117,7 +126,9 @@ def memory_allocated(device: Device | int = None) -> int:
 
 
 def max_memory_allocated(device: Device | int = None) -> int:
-    """Return the most bytes that tensors of a GPU have taken since the start or `reset_peak_memory_stats`."""
+    """Return the most bytes that tensors of a GPU have taken since the start or
+    `reset_peak_memory_stats`.
+    """
     return _figure(device, "allocated_bytes.all.peak")
 
 
@@ -127,7 +138,9 @@ def memory_reserved(device: Device | int = None) -> int:
 
 
 def max_memory_reserved(device: Device | int = None) -> int:
-    """Return the most bytes that the allocator of a GPU has held since the start or `reset_peak_memory_stats`."""
+    """Return the most bytes that the allocator of a GPU has held since the start or
+    `reset_peak_memory_stats`.
+    """
     return _figure(device, "reserved_bytes.all.peak")
 
 
@@ -162,14 +175,18 @@ def reset_max_memory_cached(device: Device | int = None) -> None:
 
 def memory_cached(device: Device | int = None) -> int:
     """Return what `memory_reserved` does; deprecated."""
-    warnings.warn("candelabra.cuda.memory_cached has been renamed to candelabra.cuda.memory_reserved", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "candelabra.cuda.memory_cached has been renamed to candelabra.cuda.memory_reserved", FutureWarning, stacklevel=2
+    )
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Device | int = None) -> int:
     """Return what `max_memory_reserved` does; deprecated."""
     warnings.warn(
-        "candelabra.cuda.max_memory_cached has been renamed to candelabra.cuda.max_memory_reserved", FutureWarning, stacklevel=2
+        "candelabra.cuda.max_memory_cached has been renamed to candelabra.cuda.max_memory_reserved",
+        FutureWarning,
+        stacklevel=2,
     )
     return max_memory_reserved(device)
 
@@ -180,14 +197,17 @@ def memory_summary(device: Device | int = None, abbreviated: bool = False) -> st
 
 
 def memory_snapshot(device: Device | int = None) -> list[dict[str, Any]]:
-    """Return the segments of the allocators of all GPUs, or of one, each with its blocks; see `candelabra.accelerator.memory_snapshot`."""
+    """Return the segments of the allocators of all GPUs, or of one, each with its blocks; see
+    `candelabra.accelerator.memory_snapshot`.
+    """
     if device is not None:
         return accelerator.memory_snapshot(resolve(device))
     return [segment for index in range(device_count()) for segment in accelerator.memory_snapshot(resolve(index))]
 
 
 def empty_cache() -> None:
-    """Give memory that allocators hold and nobody uses back, of all GPUs; nothing where there is none.
+    """Give memory that allocators hold and nobody uses back, of all GPUs; nothing where there is
+    none.
 
     Examples
     --------
@@ -217,7 +237,9 @@ def set_per_process_memory_fraction(fraction: float, device: Device | int = None
 
 
 def get_per_process_memory_fraction(device: Device | int = None) -> float:
-    """Return what part of a GPU's memory this process may have: 1.0 where `set_per_process_memory_fraction` was not called."""
+    """Return what part of a GPU's memory this process may have: 1.0 where
+    `set_per_process_memory_fraction` was not called.
+    """
     where = resolve(device)
     limit = _C.memory_details(where)["limit"]
     return 1.0 if limit < 0 else limit / _C.memory_info(where)[1]

@@ -1,4 +1,5 @@
-"""What NVIDIA's management library (NVML, a part of the driver) tells of a GPU: load, temperature, power, clocks, processes.
+"""What NVIDIA's management library (NVML, a part of the driver) tells of a GPU: load, temperature,
+power, clocks, processes.
 
 Functions and structures are those of NVIDIA's NVML API reference.
 """
@@ -102,12 +103,16 @@ def utilization(device: Device | int = None) -> int:
 
 
 def memory_usage(device: Device | int = None) -> int:
-    """Return in how many percent of the last moments a GPU's memory was read or written; raises what `utilization` does."""
+    """Return in how many percent of the last moments a GPU's memory was read or written; raises
+    what `utilization` does.
+    """
     return _load(device).memory
 
 
 def device_memory_used(device: Device | int = None) -> int:
-    """Return how many bytes of a GPU's memory are in use, whoever uses them; raises what `utilization` does."""
+    """Return how many bytes of a GPU's memory are in use, whoever uses them; raises what
+    `utilization` does.
+    """
     result = _Memory()
     _call("nvmlDeviceGetMemoryInfo", _handle(device), ctypes.byref(result))
     return result.used
@@ -129,7 +134,9 @@ def clock_rate(device: Device | int = None) -> int:
 
 
 def list_gpu_processes(device: Device | int = None) -> str:
-    """Return the processes that compute on a GPU, one a line, with the memory that they have; raises what `utilization` does."""
+    """Return the processes that compute on a GPU, one a line, with the memory that they have;
+    raises what `utilization` does.
+    """
     handle, room = _handle(device), 32
     while True:
         count, found = ctypes.c_uint(room), (_Process * room)()

@@ -1,6 +1,8 @@
-"""Collectives over lists of tensors, one for each GPU of this process, under the names of PyTorch's module ``torch.cuda.nccl``.
+"""Collectives over lists of tensors, one for each GPU of this process, under the names of PyTorch's
+module ``torch.cuda.nccl``.
 
-They are done by copies between the devices. NCCL itself works between processes: `candelabra.communication.Communicator`.
+They are done by copies between the devices. NCCL itself works between processes:
+`candelabra.communication.Communicator`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,17 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "init_rank", "is_available", "reduce", "reduce_scatter", "unique_id", "version"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "broadcast",
+    "init_rank",
+    "is_available",
+    "reduce",
+    "reduce_scatter",
+    "unique_id",
+    "version",
+]
 
 #: The reductions, as NCCL counts them.
 SUM = 0
@@ -45,7 +57,9 @@ def version() -> tuple[int, int, int]:
 
 
 def unique_id() -> bytes:
-    """Return what the ranks of a communicator find each other by; see `candelabra.communication.unique_id`."""
+    """Return what the ranks of a communicator find each other by; see
+    `candelabra.communication.unique_id`.
+    """
     return communication.unique_id(TYPE)
 
 
@@ -76,7 +90,11 @@ def _reduced(inputs: Sequence[Tensor], where: Any, op: int) -> Tensor:
 
 
 def all_reduce(
-    inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None = None, op: int = SUM, streams: None = None, comms: None = None
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor] | None = None,
+    op: int = SUM,
+    streams: None = None,
+    comms: None = None,
 ) -> None:
     """Give each GPU the sum (product, largest, least, mean) of all tensors."""
     outputs = inputs if outputs is None else outputs
@@ -87,7 +105,12 @@ def all_reduce(
 
 
 def reduce(
-    inputs: Sequence[Tensor], output: Tensor | None = None, root: int = 0, op: int = SUM, streams: None = None, comms: None = None
+    inputs: Sequence[Tensor],
+    output: Tensor | None = None,
+    root: int = 0,
+    op: int = SUM,
+    streams: None = None,
+    comms: None = None,
 ) -> None:
     """Give one GPU, that of the tensor with the number `root`, what `all_reduce` gives to all."""
     _checked(inputs)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class MemPool:
-    """A pool of memory that tensors come from inside of `use_mem_pool`, and that keeps what is given back for the next of them.
+    """A pool of memory that tensors come from inside of `use_mem_pool`, and that keeps what is
+    given back for the next of them.
 
     Parameters
     ----------
@@ -48,7 +49,9 @@ class MemPool:
     def __init__(self, allocator: None = None, use_on_oom: bool = False, no_split: bool = False) -> None:
         for name, given in (("allocator", allocator is not None), ("use_on_oom", use_on_oom), ("no_split", no_split)):
             if given:
-                raise NotImplementedError(f"MemPool(): {name} is not supported; memory comes from the backend's own allocator")
+                raise NotImplementedError(
+                    f"MemPool(): {name} is not supported; memory comes from the backend's own allocator"
+                )
         self._parts: dict[int, Pool] = {}
         self._uses = 1
 
@@ -70,13 +73,19 @@ class MemPool:
         return None
 
     def use_count(self) -> int:
-        """Return how many hold the pool: this object, and every `use_mem_pool` that is under way."""
+        """Return how many hold the pool: this object, and every `use_mem_pool` that is under
+        way.
+        """
         return self._uses
 
     def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
-        """Return the segments of the pool on all GPUs; see `candelabra.accelerator.memory_snapshot`. There are no traces."""
+        """Return the segments of the pool on all GPUs; see
+        `candelabra.accelerator.memory_snapshot`. There are no traces.
+        """
         addresses = {part.address for part in self._parts.values()}
-        segments = [segment for index in range(device_count()) for segment in accelerator.memory_snapshot(resolve(index))]
+        segments = [
+            segment for index in range(device_count()) for segment in accelerator.memory_snapshot(resolve(index))
+        ]
         return [segment for segment in segments if segment["segment_pool_id"][0] in addresses]
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -87,7 +96,8 @@ class MemPool:
 
 @contextmanager
 def use_mem_pool(pool: MemPool, device: Device | int = None) -> Iterator[None]:
-    """Have what this thread allocates on a GPU inside of a ``with`` come from a pool, whatever the stream.
+    """Have what this thread allocates on a GPU inside of a ``with`` come from a pool, whatever the
+    stream.
 
     Parameters
     ----------
@@ -160,7 +170,9 @@ def caching_allocator_alloc(size: int, device: Device | int = None, stream: Any 
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
-    """Give memory of `caching_allocator_alloc` back; another address is none of it, which changes nothing."""
+    """Give memory of `caching_allocator_alloc` back; another address is none of it, which changes
+    nothing.
+    """
     _lent.pop(mem_ptr, None)
 
 
@@ -168,10 +180,11 @@ _is_caching = [True]
 
 
 def caching_allocator_enable(value: bool = True) -> None:
-    """Have memory that is given back kept for later, or not: then what is asked for meanwhile goes back to the driver at once.
+    """Have memory that is given back kept for later, or not: then what is asked for meanwhile goes
+    back to the driver at once.
 
-    For ``compute-sanitizer`` and the like; ``CANDELABRA_CUDA_ALLOC_CONF=caching:False`` says it for the whole process. Nothing where
-    there is no GPU.
+    For ``compute-sanitizer`` and the like; ``CANDELABRA_CUDA_ALLOC_CONF=caching:False`` says it for
+    the whole process. Nothing where there is no GPU.
     """
     if is_available():
         _C.set_caching(resolve(0), bool(value))

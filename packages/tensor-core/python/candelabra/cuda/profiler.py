@@ -1,4 +1,6 @@
-"""Which part of a program NVIDIA's profilers record: for ``nsys profile --capture-range=cudaProfilerApi`` and the like."""
+"""Which part of a program NVIDIA's profilers record: for ``nsys profile
+--capture-range=cudaProfilerApi`` and the like.
+"""
 
 from __future__ import annotations
 

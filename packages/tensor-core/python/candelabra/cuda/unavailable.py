@@ -1,4 +1,6 @@
-"""Names of PyTorch's module ``torch.cuda`` that are not there, with what there is in their place."""
+"""Names of PyTorch's module ``torch.cuda`` that are not there, with what there is in their
+place.
+"""
 
 from __future__ import annotations
 

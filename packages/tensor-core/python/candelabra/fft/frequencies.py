@@ -49,7 +49,8 @@ def fftfreq(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the frequencies of the results of a transform of n points: ``[0, 1, ..., -2, -1] / (d * n)``.
+    """Return the frequencies of the results of a transform of n points: ``[0, 1, ..., -2, -1] / (d
+    * n)``.
 
     Parameters
     ----------
@@ -86,7 +87,8 @@ def rfftfreq(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the frequencies of the results of :func:`candelabra.fft.rfft`: ``[0, 1, ..., n // 2] / (d * n)``.
+    """Return the frequencies of the results of :func:`candelabra.fft.rfft`: ``[0, 1, ..., n // 2] /
+    (d * n)``.
 
     Examples
     --------

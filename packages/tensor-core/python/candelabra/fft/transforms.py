@@ -1,4 +1,6 @@
-"""The transforms, made of a few operators: complex to complex, real to complex (along one or several dimensions), complex to real."""
+"""The transforms, made of a few operators: complex to complex, real to complex (along one or
+several dimensions), complex to real.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def _axis(name: str, x: Tensor, dim: int) -> int:
     return wrap_dim(dim, x.ndim)
 
 
-def _one(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
+def _one(
+    name: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, out: Tensor | None
+) -> Tensor:
     x = _promoted(input, name, True)
     axis = _axis(name, x, dim)
     if n is not None:
@@ -83,8 +87,11 @@ def _one(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, fo
     return _given(name, out, _c2c(x, [axis], forward, _scale(norm, x.shape[axis], forward)))
 
 
-def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the discrete Fourier transform along a dimension: ``X[k] = sum_j x[j] exp(-2 pi i j k / n)``.
+def fft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the discrete Fourier transform along a dimension: ``X[k] = sum_j x[j] exp(-2 pi i j k
+    / n)``.
 
     Parameters
     ----------
@@ -95,7 +102,8 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     dim : int
         The dimension.
     norm : str, optional
-        ``"forward"`` divides by n, ``"ortho"`` by its square root, ``"backward"`` (the default) by nothing.
+        ``"forward"`` divides by n, ``"ortho"`` by its square root, ``"backward"`` (the default) by
+        nothing.
     out : Tensor, optional
         Where the result is written.
 
@@ -118,7 +126,9 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _one("fft", input, n, dim, norm, True, out)
 
 
-def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
+def ifft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute the inverse of :func:`candelabra.fft.fft`; with ``norm="backward"`` it divides by n.
 
     Examples
@@ -135,8 +145,11 @@ def _check_real(name: str, input: Tensor) -> None:
         raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype}")
 
 
-def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the transform of real numbers: its first n // 2 + 1 results, of which the others are conjugates.
+def rfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the transform of real numbers: its first n // 2 + 1 results, of which the others are
+    conjugates.
 
     Examples
     --------
@@ -159,8 +172,11 @@ def _real(input: Tensor, n: int | None, dim: int, norm: str | None, forward: boo
     return result if forward else OPERATORS["conj_physical"](result)
 
 
-def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the inverse of :func:`candelabra.fft.rfft`: n real numbers, by default twice the coefficients less 2.
+def irfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the inverse of :func:`candelabra.fft.rfft`: n real numbers, by default twice the
+    coefficients less 2.
 
     Examples
     --------
@@ -182,8 +198,11 @@ def _to_real(input: Tensor, n: int | None, dim: int, norm: str | None, forward: 
     return _c2r(x, axis, points, _scale(norm, points, forward))
 
 
-def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the transform, which is real, of a signal whose other half is the conjugate of the one that is given.
+def hfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the transform, which is real, of a signal whose other half is the conjugate of the
+    one that is given.
 
     Examples
     --------
@@ -194,7 +213,9 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _given("hfft", out, _to_real(input, n, dim, norm, True, "hfft"))
 
 
-def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
+def ihfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute the inverse of :func:`candelabra.fft.hfft`.
 
     Examples
@@ -225,7 +246,9 @@ def _shape_and_dims(
             )
     elif s is not None:
         if len(s) > input.ndim:
-            raise RuntimeError(f"{name}(): Got shape with {len(s)} values but input tensor only has {input.ndim} dimensions.")
+            raise RuntimeError(
+                f"{name}(): Got shape with {len(s)} values but input tensor only has {input.ndim} dimensions."
+            )
         dims = list(range(input.ndim - len(s), input.ndim))
     else:
         dims = list(range(input.ndim))
@@ -257,19 +280,24 @@ def _several(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forwa
     return _given(name, out, _c2c(x, dims, forward, scale) if dims else OPERATORS["clone"](x))
 
 
-def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the transform along several dimensions, all by default; see :func:`candelabra.fft.fft`.
+def fftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the transform along several dimensions, all by default; see
+    :func:`candelabra.fft.fft`.
 
     Parameters
     ----------
     input : Tensor
         Real or complex.
     s : sequence of int, optional
-        The sizes that are transformed, of the last dimensions where `dim` is not given; -1 leaves one as it is.
+        The sizes that are transformed, of the last dimensions where `dim` is not given; -1 leaves
+        one as it is.
     dim : sequence of int, optional
         The dimensions.
     norm : str, optional
-        ``"forward"`` divides by the number of elements, ``"ortho"`` by its square root, ``"backward"`` by nothing.
+        ``"forward"`` divides by the number of elements, ``"ortho"`` by its square root,
+        ``"backward"`` by nothing.
     out : Tensor, optional
         Where the result is written.
 
@@ -283,7 +311,9 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None,
     return _several("fftn", input, s, dim, norm, True, out)
 
 
-def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
+def ifftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute the inverse of :func:`candelabra.fft.fftn`.
 
     Examples
@@ -296,8 +326,11 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _several("ifftn", input, s, dim, norm, False, out)
 
 
-def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the transform of real numbers along several dimensions; of the last one, half the results.
+def rfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the transform of real numbers along several dimensions; of the last one, half the
+    results.
 
     Examples
     --------
@@ -320,7 +353,9 @@ def _real_several(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, 
     return result if forward else OPERATORS["conj_physical"](result)
 
 
-def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
+def irfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute the inverse of :func:`candelabra.fft.rfftn`.
 
     Examples
@@ -351,8 +386,11 @@ def _to_real_several(name: str, input: Tensor, s: Any, dim: Any, norm: str | Non
     return _c2r(x, dims[-1], points, scale)
 
 
-def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute the transform, which is real, of a signal along several dimensions; see :func:`candelabra.fft.hfft`.
+def hfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the transform, which is real, of a signal along several dimensions; see
+    :func:`candelabra.fft.hfft`.
 
     Examples
     --------
@@ -364,7 +402,9 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _given("hfftn", out, _to_real_several("hfftn", input, s, dim, norm, True))
 
 
-def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
+def ihfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute the inverse of :func:`candelabra.fft.hfftn`.
 
     Examples

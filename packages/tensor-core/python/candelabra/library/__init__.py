@@ -1,8 +1,9 @@
 """Custom operators: functions of one's own as operators, as ``torch.library`` has them.
 
-A custom operator is called, recorded, transformed and profiled as every other one is. It has a schema, by which its arguments are
-checked; kernels, one a device or one for all; a gradient (`register_autograd`), a rule for batches (`register_vmap`) and a function that
-describes its results (`register_fake`). ``candelabra.ops.NAMESPACE.NAME`` is the operator.
+A custom operator is called, recorded, transformed and profiled as every other one is. It has a
+schema, by which its arguments are checked; kernels, one a device or one for all; a gradient
+(`register_autograd`), a rule for batches (`register_vmap`) and a function that describes its
+results (`register_fake`). ``candelabra.ops.NAMESPACE.NAME`` is the operator.
 
 Compiled kernels come by :mod:`candelabra.utils.cpp_extension`.
 """

@@ -87,8 +87,14 @@ def _needs_gradient(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> boo
     return any(tensor.requires_grad for tensor in _tensors([arguments, keywords]))
 
 
-def _test_autograd_registration(definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any) -> None:
-    if not _needs_gradient(arguments, keywords) or definition._has_autograd or definition._opoverload.composite is not None:
+def _test_autograd_registration(
+    definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any
+) -> None:
+    if (
+        not _needs_gradient(arguments, keywords)
+        or definition._has_autograd
+        or definition._opoverload.composite is not None
+    ):
         return
     raise OpCheckError(
         f"opcheck(op, ...): test_autograd_registration failed: an argument requires grad, but {definition._qualname} has no gradient; "
@@ -130,7 +136,10 @@ def _compare(definition: CustomOpDef, number: int, real: Any, described: Any, dy
         if dynamic:
             pairs.append(("number of dimensions", real.ndim, described.ndim))
         else:
-            pairs += [("sizes", tuple(real.shape), tuple(described.shape)), ("strides", real.stride(), described.stride())]
+            pairs += [
+                ("sizes", tuple(real.shape), tuple(described.shape)),
+                ("strides", real.stride(), described.stride()),
+            ]
     else:
         pairs = [("type", type(real).__name__, type(described).__name__)]
     for what, one, other in pairs:
@@ -144,7 +153,9 @@ def _compare(definition: CustomOpDef, number: int, real: Any, described: Any, dy
 def _test_transformed(
     definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], tolerance: tuple[float, float]
 ) -> None:
-    """Whether values and gradients are the same within a transformation of functions, and with arguments that are not contiguous."""
+    """Whether values and gradients are the same within a transformation of functions, and with
+    arguments that are not contiguous.
+    """
     with _without_gradients():
         expected = definition(*_cloned(arguments), **_cloned(keywords))
         spread = tuple(_spread(argument) for argument in arguments)
@@ -225,9 +236,11 @@ def opcheck(
     args, kwargs
         Of the call.
     test_utils
-        Which checks are made: ``"test_schema"`` (what is changed is named, results are no arguments), ``"test_autograd_registration"`` (there
-        is a gradient where one is wanted), ``"test_faketensor"`` (the description says what the results are) and
-        ``"test_aot_dispatch_dynamic"`` (values do not depend on strides, gradients are the same within transformations).
+        Which checks are made: ``"test_schema"`` (what is changed is named, results are no
+        arguments), ``"test_autograd_registration"`` (there is a gradient where one is wanted),
+        ``"test_faketensor"`` (the description says what the results are) and
+        ``"test_aot_dispatch_dynamic"`` (values do not depend on strides, gradients are the same
+        within transformations).
     raise_exception
         Whether the first failure is raised.
     atol, rtol

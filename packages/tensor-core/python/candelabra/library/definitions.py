@@ -1,4 +1,6 @@
-"""The definition of a custom operator: the operator of the core, and what has been registered for it."""
+"""The definition of a custom operator: the operator of the core, and what has been registered for
+it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*(\.[A-Za-z_]\w*)?\Z")
 
 
 class CustomOpDef:
-    """A custom operator, and the functions by which kernels and rules are registered for it. `custom_op` makes it.
+    """A custom operator, and the functions by which kernels and rules are registered for it.
+    `custom_op` makes it.
 
     Calling it calls the operator, which is ``candelabra.ops.NAMESPACE.NAME``.
     """
 
-    def __init__(self, qualname: str, schema: str, function: Kernel | None = None, *, rule: str = "custom", tags: int = 0) -> None:
+    def __init__(
+        self, qualname: str, schema: str, function: Kernel | None = None, *, rule: str = "custom", tags: int = 0
+    ) -> None:
         check_name(qualname)
         self._qualname = qualname
         self._namespace, _, self._name = qualname.partition("::")
@@ -40,10 +45,13 @@ class CustomOpDef:
         self._compiled: set[str] = set()
         self._fake: Kernel | None = None
         self._has_autograd = False
-        #: Whether what kernels are made of is recorded and transformed, as long as there is no formula for the whole.
+        #: Whether what kernels are made of is recorded and transformed, as long as there is no
+        #: formula for the whole.
         self._seen_through = False
         text = f"{qualname}{schema[schema.index('(') :]}"
-        self._opoverload = _C.declare_operator(text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function))
+        self._opoverload = _C.declare_operator(
+            text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function)
+        )
         self._parsed: Parsed = parse(self._opoverload.schema)
         if rule == "custom":
             self._opoverload.implementation = self._run
@@ -61,7 +69,8 @@ class CustomOpDef:
     # ---- what is registered
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Kernel | None = None, /) -> Any:
-        """Have a function compute the operator on these device types, or on all others where `device_types` is None.
+        """Have a function compute the operator on these device types, or on all others where
+        `device_types` is None.
 
         Parameters
         ----------
@@ -89,7 +98,8 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_compiled_kernel(self, device_type: str, library: str, symbol: str) -> None:
-        """Have a function of a shared library, behind the interface of ``candelabra/backend.h``, compute the operator.
+        """Have a function of a shared library, behind the interface of ``candelabra/backend.h``,
+        compute the operator.
 
         Parameters
         ----------
@@ -113,10 +123,11 @@ class CustomOpDef:
         self._refresh()
 
     def register_fake(self, fn: Kernel, /) -> Kernel:
-        """Have a function describe the results: it returns tensors of their sizes, dtypes and devices, whose values mean nothing.
+        """Have a function describe the results: it returns tensors of their sizes, dtypes and
+        devices, whose values mean nothing.
 
-        For a compiled kernel they are the memory that it writes. A kernel whose results' sizes depend on values gets a dtype in the place
-        of such a tensor, and asks for the memory itself.
+        For a compiled kernel they are the memory that it writes. A kernel whose results' sizes
+        depend on values gets a dtype in the place of such a tensor, and asks for the memory itself.
         """
         if not callable(fn):
             raise TypeError(f"{self._qualname}: register_fake() takes a callable, not {type(fn).__name__}")
@@ -130,7 +141,9 @@ class CustomOpDef:
                 f"Cannot register autograd formula for non-functional operator {self} with schema {self._opoverload.schema}. Please create a "
                 "functional operator and register an autograd formula for that."
             )
-        keyword_tensors = [one.name for one in self._parsed.parameters if one.keyword_only and one.type.startswith("Tensor")]
+        keyword_tensors = [
+            one.name for one in self._parsed.parameters if one.keyword_only and one.type.startswith("Tensor")
+        ]
         if keyword_tensors:
             raise NotImplementedError(
                 f"register_autograd with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {self._opoverload.schema}"
@@ -149,7 +162,9 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_autocast(self, device_type: str, cast_inputs: _C.dtype) -> None:
-        """Have the operator's floating-point tensors cast to `cast_inputs` where calls are autocast."""
+        """Have the operator's floating-point tensors cast to `cast_inputs` where calls are
+        autocast.
+        """
         from candelabra.amp import autocasting
 
         if not isinstance(device_type, str):
@@ -160,7 +175,9 @@ class CustomOpDef:
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Take the kernel of a device type out of use within the block, such that the one for all devices is used."""
+        """Take the kernel of a device type out of use within the block, such that the one for all
+        devices is used.
+        """
         known = device_type in self._kernels
         before = device_type in self._disabled
         if known:
@@ -200,7 +217,9 @@ class CustomOpDef:
 
     def _run_open(self, *arguments: Any, **keywords: Any) -> Any:
         """Run a Python kernel as what it is made of."""
-        return self._checked(self._kernel_for(_device_type_of((*arguments, *keywords.values())))(*arguments, **keywords))
+        return self._checked(
+            self._kernel_for(_device_type_of((*arguments, *keywords.values())))(*arguments, **keywords)
+        )
 
     def _checked(self, result: Any) -> Any:
         """The result, if it is of the types that the schema says."""
@@ -291,7 +310,9 @@ def _wanted(results: tuple[str, ...]) -> str:
 
 
 def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None) -> Kernel:
-    """The autograd function of an operator, made by candelabra.autograd when something is recorded first."""
+    """The autograd function of an operator, made by candelabra.autograd when something is recorded
+    first.
+    """
 
     def first(result: Any, *arguments: Any) -> Any:
         from candelabra.autograd import custom_operators  # type: ignore[attr-defined, unused-ignore]
@@ -326,7 +347,9 @@ class OperatorNamespace:
 
 
 class OverloadPacket:
-    """Operators of one name that differ in what is behind the dot: ``candelabra.ops.mylib.f`` where only ``f.out`` is defined."""
+    """Operators of one name that differ in what is behind the dot: ``candelabra.ops.mylib.f`` where
+    only ``f.out`` is defined.
+    """
 
     def __init__(self, qualname: str) -> None:
         self.__name__ = qualname
@@ -347,7 +370,9 @@ def publish(definition: CustomOpDef) -> None:
     elif not isinstance(namespace, OperatorNamespace):
         del DEFINITIONS[definition._qualname]
         _C.forget_operator(definition._qualname)
-        raise ValueError(f"'{definition._namespace}' is the name of an operator of Candelabra and cannot be that of a namespace")
+        raise ValueError(
+            f"'{definition._namespace}' is the name of an operator of Candelabra and cannot be that of a namespace"
+        )
     base, _, overload = definition._name.partition(".")
     operator = definition._opoverload
     if overload:
@@ -392,7 +417,9 @@ def operator_named(qualname: str) -> Any:
 
 
 def definition_of(op: Any) -> CustomOpDef:
-    """Give the definition of an operator: of its name, of the operator itself, or the definition."""
+    """Give the definition of an operator: of its name, of the operator itself, or the
+    definition.
+    """
     if isinstance(op, CustomOpDef):
         return op
     name = op.name if isinstance(op, _C.Operator) else op
@@ -421,7 +448,8 @@ def custom_op(
 ) -> Any:
     """Make an operator of a function.
 
-    The operator is opaque: gradients, batches and casts do not look into the function, but go by what is registered.
+    The operator is opaque: gradients, batches and casts do not look into the function, but go by
+    what is registered.
 
     Parameters
     ----------
@@ -430,17 +458,20 @@ def custom_op(
     fn
         Computes. Without it, a decorator is returned.
     mutates_args
-        The names of the tensors that `fn` changes, or ``"unknown"``. It must be right: what is changed without being named
-        raises a RuntimeError where the core sees it, and gives wrong gradients where it cannot.
+        The names of the tensors that `fn` changes, or ``"unknown"``. It must be right: what is
+        changed without being named raises a RuntimeError where the core sees it, and gives wrong
+        gradients where it cannot.
     device_types
         For which the function is the kernel; all by default.
     schema
-        Such as ``"(Tensor x, float strength) -> Tensor"``; read from the annotations of `fn` by default.
+        Such as ``"(Tensor x, float strength) -> Tensor"``; read from the annotations of `fn` by
+        default.
 
     Returns
     -------
     CustomOpDef
-        Calls the operator, and has ``register_kernel``, ``register_autograd``, ``register_fake``, ``register_vmap``.
+        Calls the operator, and has ``register_kernel``, ``register_autograd``, ``register_fake``,
+        ``register_vmap``.
 
     Raises
     ------
@@ -478,8 +509,14 @@ def custom_op(
                 f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {name}{text}"
             )
         takes_tensors = any(one.type.startswith("Tensor") for one in parsed.parameters)
-        if device_types is not None and not takes_tensors and not any(one.name == "device" for one in parsed.parameters):
-            raise ValueError("Functions without tensor inputs are required to have a `device: candelabra.device` argument")
+        if (
+            device_types is not None
+            and not takes_tensors
+            and not any(one.name == "device" for one in parsed.parameters)
+        ):
+            raise ValueError(
+                "Functions without tensor inputs are required to have a `device: candelabra.device` argument"
+            )
         forget(name)
         made = CustomOpDef(name, text, function)
         made.register_kernel(device_types, function)
@@ -498,7 +535,9 @@ class FakeImplCtx(threading.local):
     asked = False
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:
-        """Give a size that depends on values: any number, the real one is known when the operator has run."""
+        """Give a size that depends on values: any number, the real one is known when the operator
+        has run.
+        """
         if not self.active:
             raise RuntimeError(
                 "get_ctx().new_dynamic_size(): only a description of results asks this; the function of a compiled kernel returns a dtype in "
@@ -516,5 +555,7 @@ context = FakeImplCtx()
 
 
 def get_ctx() -> FakeImplCtx:
-    """Give what a function of `register_fake` asks for sizes that depend on values: ``get_ctx().new_dynamic_size()``."""
+    """Give what a function of `register_fake` asks for sizes that depend on values:
+    ``get_ctx().new_dynamic_size()``.
+    """
     return context

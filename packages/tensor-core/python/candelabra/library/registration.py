@@ -43,15 +43,16 @@ _ADVICE = {
 class Library:
     """Operators of one namespace, defined by schemas.
 
-    An operator that has no gradient of its own is recorded and transformed as what its Python kernels are made of.
+    An operator that has no gradient of its own is recorded and transformed as what its Python
+    kernels are made of.
 
     Parameters
     ----------
     ns
         The namespace: ``"mylib"``.
     kind
-        ``"DEF"`` for the one library that a namespace belongs to, ``"FRAGMENT"`` for more operators in it, ``"IMPL"`` for kernels of
-        operators that are defined elsewhere.
+        ``"DEF"`` for the one library that a namespace belongs to, ``"FRAGMENT"`` for more operators
+        in it, ``"IMPL"`` for kernels of operators that are defined elsewhere.
     dispatch_key
         What :meth:`impl` takes where it is not told: ``"CPU"``, …
 
@@ -142,7 +143,13 @@ class Library:
         return name
 
     def impl(
-        self, op_name: Any, fn: Kernel, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
+        self,
+        op_name: Any,
+        fn: Kernel,
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
     ) -> None:
         """Register a function for an operator of the namespace.
 
@@ -153,8 +160,9 @@ class Library:
         fn
             Of the operator's signature.
         dispatch_key
-            A device: ``"CPU"``, ``"CUDA"`` or ``"cpu"``; ``"CompositeExplicitAutograd"`` or ``"CompositeImplicitAutograd"`` for all devices;
-            ``"Meta"`` for the description of the results, as `register_fake`.
+            A device: ``"CPU"``, ``"CUDA"`` or ``"cpu"``; ``"CompositeExplicitAutograd"`` or
+            ``"CompositeImplicitAutograd"`` for all devices; ``"Meta"`` for the description of the
+            results, as `register_fake`.
         with_keyset
             Not supported.
         allow_override
@@ -172,7 +180,13 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        name = op_name if isinstance(op_name, str) else op_name._qualname if isinstance(op_name, CustomOpDef) else op_name.name
+        name = (
+            op_name
+            if isinstance(op_name, str)
+            else op_name._qualname
+            if isinstance(op_name, CustomOpDef)
+            else op_name.name
+        )
         qualname = name if "::" in name else f"{self.ns}::{name}"
         if self.ns in _RESERVED or qualname.partition("::")[0] in _RESERVED:
             raise NotImplementedError(
@@ -270,7 +284,8 @@ def define(qualname: Any, schema: str | None = None, *, lib: Library | None = No
 
 
 def impl(qualname: Any, types: Any, func: Kernel | None = None, *, lib: Library | None = None) -> Any:
-    """Register a function for an operator on some device types; a decorator where `func` is not given.
+    """Register a function for an operator on some device types; a decorator where `func` is not
+    given.
 
     Parameters
     ----------
@@ -295,7 +310,9 @@ def impl(qualname: Any, types: Any, func: Kernel | None = None, *, lib: Library 
     def register(function: Kernel) -> Kernel:
         definition = definition_of(qualname)
         for name in names:
-            definition.register_kernel(None if name in ("default", "CompositeExplicitAutograd") else _device_type(name), function)
+            definition.register_kernel(
+                None if name in ("default", "CompositeExplicitAutograd") else _device_type(name), function
+            )
         return function
 
     if func is None:
@@ -341,11 +358,19 @@ def register_kernel(
 
 
 def register_fake(
-    op: Any, func: Kernel | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = False
+    op: Any,
+    func: Kernel | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
 ) -> Any:
-    """Have a function describe the results of an operator: tensors of the same sizes, dtype and device, whose values mean nothing.
+    """Have a function describe the results of an operator: tensors of the same sizes, dtype and
+    device, whose values mean nothing.
 
-    A compiled kernel writes to the tensors that it makes. `opcheck` compares them with what the kernels return.
+    A compiled kernel writes to the tensors that it makes. `opcheck` compares them with what the
+    kernels return.
 
     Parameters
     ----------
@@ -371,7 +396,9 @@ def register_fake(
 impl_abstract = register_fake
 
 
-def register_autograd(op: Any, backward: Kernel, /, *, setup_context: Kernel | None = None, lib: Library | None = None) -> None:
+def register_autograd(
+    op: Any, backward: Kernel, /, *, setup_context: Kernel | None = None, lib: Library | None = None
+) -> None:
     """Give an operator a gradient.
 
     Parameters
@@ -379,11 +406,13 @@ def register_autograd(op: Any, backward: Kernel, /, *, setup_context: Kernel | N
     op
         The operator, its definition, or its name.
     backward
-        ``backward(ctx, *gradients)``: from the gradients of the results, those of the positional arguments, one each; None for what has
-        none. It is made of operators, for gradients of gradients; a list of tensors has a list of gradients.
+        ``backward(ctx, *gradients)``: from the gradients of the results, those of the positional
+        arguments, one each; None for what has none. It is made of operators, for gradients of
+        gradients; a list of tensors has a list of gradients.
     setup_context
-        ``setup_context(ctx, inputs, output)`` keeps what `backward` needs: ``ctx.save_for_backward(...)`` for tensors, attributes of `ctx`
-        for all else. Where the operator has keyword-only arguments it also takes ``keyword_only_inputs``.
+        ``setup_context(ctx, inputs, output)`` keeps what `backward` needs:
+        ``ctx.save_for_backward(...)`` for tensors, attributes of `ctx` for all else. Where the
+        operator has keyword-only arguments it also takes ``keyword_only_inputs``.
     lib
         Taken for PyTorch's sake.
 
@@ -424,8 +453,9 @@ def register_vmap(op: Any, func: Kernel | None = None, /, *, lib: Library | None
     op
         The operator, its definition, or its name.
     func
-        ``func(info, in_dims, *arguments, **keywords)`` returns the results and where the batch is in each. `info` has ``batch_size`` and
-        ``randomness``; `in_dims` says where the batch is in each positional argument, or None. Without it, a decorator is returned.
+        ``func(info, in_dims, *arguments, **keywords)`` returns the results and where the batch is
+        in each. `info` has ``batch_size`` and ``randomness``; `in_dims` says where the batch is in
+        each positional argument, or None. Without it, a decorator is returned.
     lib
         Taken for PyTorch's sake.
 
@@ -446,7 +476,8 @@ def register_vmap(op: Any, func: Kernel | None = None, /, *, lib: Library | None
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: _C.dtype, /, *, lib: Library | None = None) -> None:
-    """Have an operator's floating-point tensors cast to a dtype where calls are autocast on a device type.
+    """Have an operator's floating-point tensors cast to a dtype where calls are autocast on a
+    device type.
 
     Parameters
     ----------

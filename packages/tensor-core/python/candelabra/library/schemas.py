@@ -67,7 +67,9 @@ def _returned_type(annotation: Any) -> str | None:
         return _RETURNED[annotation]
     if _is_number(annotation):
         return "Scalar"
-    if typing.get_origin(annotation) in (list, collections.abc.Sequence) and typing.get_args(annotation) == (_C.Tensor,):
+    if typing.get_origin(annotation) in (list, collections.abc.Sequence) and typing.get_args(annotation) == (
+        _C.Tensor,
+    ):
         return "Tensor[]"
     return None
 
@@ -90,8 +92,8 @@ def infer_schema(
     Parameters
     ----------
     prototype_function
-        A function whose parameters and result are annotated with Tensor, int, float, bool, str, Number, dtype, device, what is Optional of
-        these, and lists of Tensor, int, float and bool.
+        A function whose parameters and result are annotated with Tensor, int, float, bool, str,
+        Number, dtype, device, what is Optional of these, and lists of Tensor, int, float and bool.
     mutates_args
         The names of the arguments that it changes in place, or ``"unknown"``: all tensors may be.
     op_name
@@ -105,7 +107,8 @@ def infer_schema(
     Raises
     ------
     ValueError
-        Where an annotation is missing or means nothing in a schema, or `mutates_args` names what is not there.
+        Where an annotation is missing or means nothing in a schema, or `mutates_args` names what is
+        not there.
 
     Examples
     --------
@@ -187,7 +190,8 @@ class Parameter(NamedTuple):
     """One parameter of a schema."""
 
     name: str
-    #: With what makes it a list or optional, without the mark of an argument that is changed: ``"Tensor[]"``.
+    #: With what makes it a list or optional, without the mark of an argument that is changed:
+    #: ``"Tensor[]"``.
     type: str
     mutated: bool
     keyword_only: bool

@@ -69,7 +69,9 @@ def check_info(name: str, info: Tensor, kind: str | None = None) -> None:
 
 
 def give(name: str, out: Any, result: Any) -> Any:
-    """Return the result, written into `out` where that was given: a tensor, or as many as there are results."""
+    """Return the result, written into `out` where that was given: a tensor, or as many as there are
+    results.
+    """
     if out is None:
         return result
     if isinstance(out, _C.Tensor):
@@ -78,7 +80,9 @@ def give(name: str, out: Any, result: Any) -> Any:
 
 
 def rebuilt(result: Any, values: Any) -> Any:
-    """Return other values in a tuple of the type of `result`: operators return struct sequences, functions named tuples."""
+    """Return other values in a tuple of the type of `result`: operators return struct sequences,
+    functions named tuples.
+    """
     if hasattr(result, "n_fields"):
         return type(result)(values)
     return type(result)(*values) if hasattr(result, "_fields") else tuple(values)

@@ -52,7 +52,8 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 
 @also_named(input="A")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of raising.
+    """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of
+    raising.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factor matrices for :func:`candelabra.linalg.lu_solve`: ``A = P @ L @ U``, L and U in one matrix.
+    """Factor matrices for :func:`candelabra.linalg.lu_solve`: ``A = P @ L @ U``, L and U in one
+    matrix.
 
     Parameters
     ----------
@@ -117,7 +119,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.lu_factor`, and say in `info` where U has a zero on its diagonal instead of raising.
+    """Factor as :func:`candelabra.linalg.lu_factor`, and say in `info` where U has a zero on its
+    diagonal instead of raising.
 
     Examples
     --------
@@ -132,7 +135,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factor matrices: ``A = P @ L @ U``, P a permutation, L lower triangular with ones on the diagonal, U upper triangular.
+    """Factor matrices: ``A = P @ L @ U``, P a permutation, L lower triangular with ones on the
+    diagonal, U upper triangular.
 
     Parameters
     ----------
@@ -164,7 +168,9 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def permutation_of(pivots: Tensor, rows: int, backwards: bool = False) -> Tensor:
-    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64; `backwards` the inverse of it."""
+    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64;
+    `backwards` the inverse of it.
+    """
     count = pivots.shape[-1]
     if count < rows:  # the others stay where they are
         others = OPERATORS["arange"](count + 1, rows + 1, 1, dtype=pivots.dtype, device=pivots.device)
@@ -185,7 +191,8 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @also_named(input="A")
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
-    """Factor symmetric or Hermitian matrices, which need not be definite, for :func:`candelabra.linalg.ldl_solve`.
+    """Factor symmetric or Hermitian matrices, which need not be definite, for
+    :func:`candelabra.linalg.ldl_solve`.
 
     Parameters
     ----------
@@ -220,7 +227,8 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
 
 @also_named(input="A")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead of raising.
+    """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead
+    of raising.
 
     Examples
     --------
@@ -242,7 +250,8 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     A : Tensor
         Of shape (..., m, n).
     mode : str
-        ``"reduced"``: Q is (..., m, k), R (..., k, n) with k the smaller of m and n; ``"complete"``: Q is square; ``"r"``: Q is empty.
+        ``"reduced"``: Q is (..., m, k), R (..., k, n) with k the smaller of m and n;
+        ``"complete"``: Q is square; ``"r"``: Q is empty.
     out : pair of Tensor, optional
         Where the results are written.
 
@@ -261,7 +270,8 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 
 
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply Householder's reflections, as :func:`candelabra.geqrf` returns them: the first n columns of the product.
+    """Multiply Householder's reflections, as :func:`candelabra.geqrf` returns them: the first n
+    columns of the product.
 
     Parameters
     ----------

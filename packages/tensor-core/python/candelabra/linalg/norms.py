@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 @also_named(input="x")
 def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+    x: Tensor,
+    ord: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Compute a vector norm of all elements, or along dimensions.
 
@@ -43,7 +49,8 @@ def vector_norm(
     Returns
     -------
     Tensor
-        ``(sum |x|^ord)^(1/ord)``; inf and -inf give the largest and the smallest magnitude, 0 the number of elements not zero.
+        ``(sum |x|^ord)^(1/ord)``; inf and -inf give the largest and the smallest magnitude, 0 the
+        number of elements not zero.
 
     Examples
     --------
@@ -52,7 +59,11 @@ def vector_norm(
     tensor(5.)
     """
     compute = OPERATORS["linalg_vector_norm"]
-    return compute(x, ord, dim, keepdim, dtype=dtype) if out is None else compute(x, ord, dim, keepdim, dtype=dtype, out=out)
+    return (
+        compute(x, ord, dim, keepdim, dtype=dtype)
+        if out is None
+        else compute(x, ord, dim, keepdim, dtype=dtype, out=out)
+    )
 
 
 @also_named(input="A")
@@ -72,8 +83,9 @@ def matrix_norm(
     A : Tensor
         Floating point or complex.
     ord : str or number
-        ``"fro"``; ``"nuc"``, the sum of singular values; 2 and -2, the largest and the smallest of them; 1 and -1, the largest and
-        the smallest sum of magnitudes of a column; inf and -inf, of a row.
+        ``"fro"``; ``"nuc"``, the sum of singular values; 2 and -2, the largest and the smallest of
+        them; 1 and -1, the largest and the smallest sum of magnitudes of a column; inf and -inf, of
+        a row.
     dim : pair of int
         The dimensions of the matrices.
     keepdim : bool
@@ -90,13 +102,17 @@ def matrix_norm(
     tensor(5.)
     """
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {_type_name(A)}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {_type_name(A)}"
+        )
     if A.ndim < 2:
         raise RuntimeError(
             f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}"
         )
     if isinstance(dim, int) or len(dim) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim if isinstance(dim, int) else list(dim)}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim if isinstance(dim, int) else list(dim)}"
+        )
     rows, columns = (wrap_dim(d, A.ndim) for d in dim)
     if rows == columns:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -111,7 +127,9 @@ def matrix_norm(
         return vector_norm(A, 2, (rows, columns), keepdim, out=out)
     if ord in ("nuc", 2, -2):
         values = svdvals(OPERATORS["movedim"](A, (rows, columns), (-2, -1)))
-        result = OPERATORS["sum"](values, -1) if ord == "nuc" else OPERATORS["amax" if ord == 2 else "amin"](values, (-1,))
+        result = (
+            OPERATORS["sum"](values, -1) if ord == "nuc" else OPERATORS["amax" if ord == 2 else "amin"](values, (-1,))
+        )
         if keepdim:
             for d in sorted((rows, columns)):
                 result = OPERATORS["unsqueeze"](result, d)
@@ -148,7 +166,8 @@ def norm(
     dtype: dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Compute a vector norm, or a matrix norm where `ord` is given for a matrix or `dim` names two dimensions.
+    """Compute a vector norm, or a matrix norm where `ord` is given for a matrix or `dim` names two
+    dimensions.
 
     Examples
     --------
@@ -156,14 +175,20 @@ def norm(
     >>> candelabra.linalg.norm(candelabra.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    if isinstance(ord, str) or (ord is not None and (A.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2)):
+    if isinstance(ord, str) or (
+        ord is not None and (A.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2)
+    ):
         if dim is None:
             if A.ndim != 2:
-                raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+                raise RuntimeError(
+                    f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+                )
             dim = (0, 1)
         return matrix_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
     if ord is not None and dim is None and A.ndim > 2:
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+        )
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
 
 
@@ -209,7 +234,9 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         return give("linalg_cond", out, vector_norm(A, 1, (-2, -1)))
     if p == "nuc":
         inverse, info = inv_ex(A)
-        result = matrix_norm(A, p) * matrix_norm(OPERATORS["where"]((info != 0).unsqueeze(-1).unsqueeze(-1), 0, inverse), p)
+        result = matrix_norm(A, p) * matrix_norm(
+            OPERATORS["where"]((info != 0).unsqueeze(-1).unsqueeze(-1), 0, inverse), p
+        )
     else:
         inverse, info = inv_ex(A)
         result = matrix_norm(A, p) * matrix_norm(inverse, p)
@@ -218,7 +245,13 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
 
 @also_named(input="A")
 def matrix_rank(
-    A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None
+    A: Tensor,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Count the singular values that are larger than a tolerance.
 
@@ -231,7 +264,8 @@ def matrix_rank(
     hermitian : bool
         Whether A is Hermitian: then magnitudes of eigenvalues are counted.
     atol, rtol : float or Tensor, optional
-        The tolerance is ``max(atol, rtol * largest)``; by default 0 and, where `atol` is not given either, epsilon times max(m, n).
+        The tolerance is ``max(atol, rtol * largest)``; by default 0 and, where `atol` is not given
+        either, epsilon times max(m, n).
     out : Tensor, optional
         Where the result is written.
 
@@ -252,7 +286,9 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     for given, kind in ((atol, "atol"), (rtol, "rtol")):
         if isinstance(given, Tensor_) and given.dtype.is_complex:
-            raise RuntimeError(f"torch.linalg.matrix_rank: {kind} tensor of complex type is not supported. Got {given.dtype}")
+            raise RuntimeError(
+                f"torch.linalg.matrix_rank: {kind} tensor of complex type is not supported. Got {given.dtype}"
+            )
     if A.numel() == 0:
         return give("linalg_matrix_rank", out, A.new_zeros(A.shape[:-2], dtype=int64))
     values = OPERATORS["abs"](eigvalsh(A.detach())) if hermitian else svdvals(A.detach())

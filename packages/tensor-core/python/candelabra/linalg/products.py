@@ -51,7 +51,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
 
 
 def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Multiply matrices in the order that needs the fewest multiplications; the first and the last may be vectors.
+    """Multiply matrices in the order that needs the fewest multiplications; the first and the last
+    may be vectors.
 
     Examples
     --------

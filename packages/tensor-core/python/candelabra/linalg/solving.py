@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
-from candelabra.composite.transformed import all_values, is_differentiated
 from candelabra.composite.movement.views import wrap_dim
+from candelabra.composite.transformed import all_values, is_differentiated
 
 from .errors import check_info, give
 
@@ -23,12 +23,15 @@ _lu_solve = OPERATORS["linalg_lu_solve"]
 
 
 def _is_vector(A: Tensor, B: Tensor) -> bool:
-    """Tell whether B is one vector for each matrix of A: the rule of numpy.linalg.solve before version 2."""
+    """Tell whether B is one vector for each matrix of A: the rule of numpy.linalg.solve before
+    version 2.
+    """
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Solve as :func:`candelabra.linalg.solve`, and say in `info` where a matrix is singular instead of raising.
+    """Solve as :func:`candelabra.linalg.solve`, and say in `info` where a matrix is singular
+    instead of raising.
 
     Examples
     --------
@@ -105,7 +108,8 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert square matrices; to solve equations, :func:`candelabra.linalg.solve` is faster and more exact.
+    """Invert square matrices; to solve equations, :func:`candelabra.linalg.solve` is faster and
+    more exact.
 
     Parameters
     ----------
@@ -221,18 +225,20 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     B : Tensor
         Of shape (..., m, k), or (..., m) for one right-hand side.
     rcond : float, optional
-        Singular values below this part of the largest count as zero; by default the dtype's epsilon times max(m, n).
+        Singular values below this part of the largest count as zero; by default the dtype's epsilon
+        times max(m, n).
     driver : str, optional
-        LAPACK's: ``"gels"`` (A has full rank), ``"gelsy"`` (QR with column exchanges, the default), ``"gelsd"`` or ``"gelss"``
-        (singular values).
+        LAPACK's: ``"gels"`` (A has full rank), ``"gelsy"`` (QR with column exchanges, the default),
+        ``"gelsd"`` or ``"gelss"`` (singular values).
     out : four of Tensor, optional
         Where the results are written.
 
     Returns
     -------
     (solution, residuals, rank, singular_values)
-        residuals, the squared norms of the columns of ``A @ X - B``, only where m > n and every matrix has full rank;
-        rank not for gels; singular_values for gelsd and gelss. What is not there is empty.
+        residuals, the squared norms of the columns of ``A @ X - B``, only where m > n and every
+        matrix has full rank; rank not for gels; singular_values for gelsd and gelss. What is not
+        there is empty.
 
     Examples
     --------
@@ -255,10 +261,14 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}"
         )
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        raise RuntimeError(f"candelabra.linalg.lstsq: Expected a floating point or complex tensor as input. Got {A.dtype}")
+        raise RuntimeError(
+            f"candelabra.linalg.lstsq: Expected a floating point or complex tensor as input. Got {A.dtype}"
+        )
     name = "gelsy" if driver is None else driver.lower() if isinstance(driver, str) else driver
     if name not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"
+        )
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
     if B.ndim == 1 and A.shape[-2] != B.shape[0]:
         raise RuntimeError(
@@ -301,7 +311,8 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape (...), from the factors ``A = P @ L @ U``: the product of U's diagonal, negated for each row exchange.
+        Of shape (...), from the factors ``A = P @ L @ U``: the product of U's diagonal, negated for
+        each row exchange.
 
     Examples
     --------
@@ -325,7 +336,8 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
     Returns
     -------
     (sign, logabsdet)
-        sign is -1, 0 or 1, of complex matrices a complex number of magnitude 1 or 0; ``det = sign * exp(logabsdet)``.
+        sign is -1, 0 or 1, of complex matrices a complex number of magnitude 1 or 0; ``det = sign *
+        exp(logabsdet)``.
 
     Examples
     --------
@@ -355,8 +367,8 @@ def pinv(
     A : Tensor
         Of shape (..., m, n).
     rtol, atol : float or Tensor, optional
-        Singular values not larger than ``max(atol, rtol * largest)`` count as zero; by default 0 and, where `atol` is not given
-        either, the dtype's epsilon times max(m, n).
+        Singular values not larger than ``max(atol, rtol * largest)`` count as zero; by default 0
+        and, where `atol` is not given either, the dtype's epsilon times max(m, n).
     hermitian : bool
         Whether A is Hermitian: then eigenvalues are used.
     rcond : float or Tensor, optional
@@ -381,7 +393,9 @@ def pinv(
     for given, kind in ((atol, "atol"), (rtol, "rtol")):
         if isinstance(given, _C.Tensor) and given.dtype.is_complex:
             raise RuntimeError(f"linalg.pinv: {kind} tensor of complex type is not supported. Got {given.dtype}")
-    wide = [given if isinstance(given, _C.Tensor) else A.new_full((), given, dtype=A.real.dtype) for given in (atol, rtol)]
+    wide = [
+        given if isinstance(given, _C.Tensor) else A.new_full((), given, dtype=A.real.dtype) for given in (atol, rtol)
+    ]
     return give("linalg_pinv", out, OPERATORS["linalg_pinv_atol_rtol"](A, wide[0], wide[1], hermitian))
 
 

@@ -22,7 +22,8 @@ _svd_ex = OPERATORS["linalg_svd_ex"]
 
 @also_named(input="A")
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Compute eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``A = V @ diag(w) @ V.mH``.
+    """Compute eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``A = V @ diag(w) @
+    V.mH``.
 
     Parameters
     ----------
@@ -108,7 +109,9 @@ def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _check_driver(name: str, driver: str | None) -> None:
     if driver is not None:
-        raise RuntimeError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError(
+            f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
@@ -119,7 +122,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     A : Tensor
         Of shape (..., m, n).
     full_matrices : bool
-        Whether U (..., m, m) and Vh (..., n, n) are square; else they have k columns and rows, k the smaller of m and n.
+        Whether U (..., m, m) and Vh (..., n, n) are square; else they have k columns and rows, k
+        the smaller of m and n.
     driver : str, optional
         For CUDA only.
     out : three of Tensor, optional

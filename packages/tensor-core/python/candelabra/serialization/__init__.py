@@ -1,4 +1,6 @@
-"""save and load: tensors and plain data in files that never hold code, and the files of PyTorch, safetensors and NumPy."""
+"""save and load: tensors and plain data in files that never hold code, and the files of PyTorch,
+safetensors and NumPy.
+"""
 
 from __future__ import annotations
 

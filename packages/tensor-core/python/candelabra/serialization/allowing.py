@@ -21,7 +21,9 @@ def _entries(safe_globals: list[Global]) -> dict[str, Any]:
     for given in safe_globals:
         if isinstance(given, tuple):
             if len(given) != 2 or not isinstance(given[1], str):
-                raise ValueError(f"Expected a class or a function, or a pair of it and its full name, but got {given!r}")
+                raise ValueError(
+                    f"Expected a class or a function, or a pair of it and its full name, but got {given!r}"
+                )
             found[given[1]] = given[0]
         elif hasattr(given, "__module__") and hasattr(given, "__qualname__"):
             found[f"{given.__module__}.{given.__qualname__}"] = given
@@ -41,7 +43,8 @@ def is_allowed(thing: Any) -> bool:
 
 
 def add_safe_globals(safe_globals: list[Global]) -> None:
-    """Allow classes and functions in files of PyTorch: a file may then have them called with any arguments.
+    """Allow classes and functions in files of PyTorch: a file may then have them called with any
+    arguments.
 
     Nothing is imported for a file: only what is given here is found, under its own name.
 

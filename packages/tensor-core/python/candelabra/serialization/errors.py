@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class FileError(RuntimeError):
-    """A file is truncated, damaged, hostile, or of another format than any that is read. Nothing was loaded.
+    """A file is truncated, damaged, hostile, or of another format than any that is read. Nothing
+    was loaded.
 
     Examples
     --------
@@ -31,7 +32,8 @@ class FileError(RuntimeError):
 
 
 class UnsafeFileError(FileError, pickle.UnpicklingError):
-    """A file names a class or a function that is neither a tensor nor plain data, and that nobody has allowed.
+    """A file names a class or a function that is neither a tensor nor plain data, and that nobody
+    has allowed.
 
     Examples
     --------
@@ -42,7 +44,9 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
 
 
 class CalledError(Exception):
-    """An exception of what the caller gave, ``map_location`` or an allowed class, on its way through :func:`explained`."""
+    """An exception of what the caller gave, ``map_location`` or an allowed class, on its way
+    through :func:`explained`.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -66,7 +70,9 @@ _FAULTS = (
 
 @contextlib.contextmanager
 def explained(function: str, f: Any, formats: str) -> Iterator[None]:
-    """Raise whatever is wrong with the content of a file as a `FileError` that names it; let the errors of the system and of the caller pass."""
+    """Raise whatever is wrong with the content of a file as a `FileError` that names it; let the
+    errors of the system and of the caller pass.
+    """
     try:
         yield
     except CalledError as called:

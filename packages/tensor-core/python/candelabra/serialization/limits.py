@@ -1,4 +1,6 @@
-"""Bounds on what a small file can have done: copies, and the hashing of keys, cost no more than a file of its size may ask for."""
+"""Bounds on what a small file can have done: copies, and the hashing of keys, cost no more than a
+file of its size may ask for.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Budget:
             raise FileError("it asks for far more work or memory than a file of its size needs")
 
     def key(self, value: Any) -> Any:
-        """Return a key of a dict or a member of a set, if hashing it is cheap: a tuple in a tuple many times over is not."""
+        """Return a key of a dict or a member of a set, if hashing it is cheap: a tuple in a tuple
+        many times over is not.
+        """
         kind = type(value)
         if kind is str or (kind is int and -_DISTINCT < value < _DISTINCT) or kind is bytes:
             return value

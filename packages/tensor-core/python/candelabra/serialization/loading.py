@@ -33,26 +33,31 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what :func:`candelabra.save` wrote, or ``torch.save`` did; also safetensors and NumPy's files. Never runs code from the file.
+    """Read what :func:`candelabra.save` wrote, or ``torch.save`` did; also safetensors and NumPy's
+    files. Never runs code from the file.
 
-    Of PyTorch's files tensors and plain data are read, as in state dicts; the bytes of a tensor are taken as they are, so nothing of
-    PyTorch is needed. Of a safetensors file and of an ``.npz`` archive the result is a dict of tensors, of an ``.npy`` file a tensor.
+    Of PyTorch's files tensors and plain data are read, as in state dicts; the bytes of a tensor are
+    taken as they are, so nothing of PyTorch is needed. Of a safetensors file and of an ``.npz``
+    archive the result is a dict of tensors, of an ``.npy`` file a tensor.
 
     Parameters
     ----------
     f
         A path, or a binary file object that can seek.
     map_location
-        Where the tensors go: a device for all; a dict from the devices they were on; or a function of their storage, on the CPU, and of the
-        name of the device, which returns that storage on another device, or a device, or None. By default where they were.
+        Where the tensors go: a device for all; a dict from the devices they were on; or a function
+        of their storage, on the CPU, and of the name of the device, which returns that storage on
+        another device, or a device, or None. By default where they were.
     pickle_module
         Taken for PyTorch's sake and without effect, where it is that of the standard library.
     weights_only
-        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only, whatever is asked for.
+        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only,
+        whatever is asked for.
     mmap
-        True: tensors are on the file itself, which is read as they are, and their numbers are not held against checksums. What is written to
-        them stays in this process (but see `serialization.set_default_mmap_options`). The file must not be written to, or made
-        shorter, while they live; :func:`candelabra.save` replaces it and leaves them what they were.
+        True: tensors are on the file itself, which is read as they are, and their numbers are not
+        held against checksums. What is written to them stays in this process (but see
+        `serialization.set_default_mmap_options`). The file must not be written to, or made shorter,
+        while they live; :func:`candelabra.save` replaces it and leaves them what they were.
     **pickle_load_args
         `encoding` is that of the strings in files that PyTorch wrote in Python 2.
 
@@ -61,7 +66,8 @@ def load(
     candelabra.serialization.FileError
         A RuntimeError: where the file is damaged, of no known format, or of a newer version.
     candelabra.serialization.UnsafeFileError
-        A FileError and a ``pickle.UnpicklingError``: where it holds other things than tensors and plain data.
+        A FileError and a ``pickle.UnpicklingError``: where it holds other things than tensors and
+        plain data.
     AttributeError
         Where `f` is neither a path nor a file that can seek.
     ValueError
@@ -114,7 +120,9 @@ def _read(source: Source, places: Places, mapped: bool, encoding: str) -> Any:
     if len(head) == 512 and _is_tar(head):
         raise FileError("it is a tar archive of PyTorch before version 0.2: load it with a PyTorch and save it again")
     if head[:1] == b"\x80" and 1 < head[1] <= 5:
-        raise UnsafeFileError("it is a pickle by itself, and those are not read: save it by candelabra.save or torch.save")
+        raise UnsafeFileError(
+            "it is a pickle by itself, and those are not read: save it by candelabra.save or torch.save"
+        )
     raise FileError("it begins as no format that is known")
 
 
@@ -138,7 +146,8 @@ def _is_tar(head: bytes) -> bool:
 
 
 def get_unsafe_globals_in_checkpoint(f: Target) -> list[str]:
-    """Return what a file of PyTorch names that is neither known nor allowed: what would have to be allowed to read it.
+    """Return what a file of PyTorch names that is neither known nor allowed: what would have to be
+    allowed to read it.
 
     Raises
     ------
@@ -181,7 +190,9 @@ def get_unsafe_globals_in_checkpoint(f: Target) -> list[str]:
                 if last is not None:
                     strings.append(last)
             elif name in ("GLOBAL", "INST", "STACK_GLOBAL"):
-                module, _, thing = str(argument).partition(" ") if name != "STACK_GLOBAL" else (*strings[-2:-1], "", *strings[-1:])
+                module, _, thing = (
+                    str(argument).partition(" ") if name != "STACK_GLOBAL" else (*strings[-2:-1], "", *strings[-1:])
+                )
                 try:
                     objects.find(module, thing)
                 except FileError:

@@ -1,8 +1,9 @@
 """Candelabra's own archives: what an object is in JSON, and the bytes of each storage beside it.
 
-The archive has a description, ``description.json``, and one entry of plain bytes for each storage, ``storages/0`` and so on. Tensors
-that share a storage share it again when they are loaded. Only dict, OrderedDict, Counter, list, tuple, str, bool, int, float, complex, bytes,
-None, dtype, Size, device, Storage and Tensor are stored; anything else is refused when saving.
+The archive has a description, ``description.json``, and one entry of plain bytes for each storage,
+``storages/0`` and so on. Tensors that share a storage share it again when they are loaded. Only
+dict, OrderedDict, Counter, list, tuple, str, bool, int, float, complex, bytes, None, dtype, Size,
+device, Storage and Tensor are stored; anything else is refused when saving.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class _Writer:
             return {"tensor": self._tensor(value)}
         if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
             plain = value.item()
-            # np.mean(losses) and the like: by their value. (That of a long double is a long double.)
+            # np.mean(losses) and the like: by their value. (That of a long double is a long
+            # double.)
             if type(plain) is not kind:
                 return self.describe(plain)
         if kind is _C.dtype:
@@ -128,7 +130,9 @@ class _Writer:
 
 
 def prepare(obj: Any) -> Any:
-    """Return a function that writes an object to a stream; what cannot be stored is refused before anything is written."""
+    """Return a function that writes an object to a stream; what cannot be stored is refused before
+    anything is written.
+    """
     writer = _Writer()
     try:
         content = writer.describe(obj)

@@ -1,4 +1,6 @@
-"""NumPy's files, ``.npy`` and ``.npz``, read and written without NumPy (its ``numpy.lib.format`` describes them), and without pickles."""
+"""NumPy's files, ``.npy`` and ``.npz``, read and written without NumPy (its ``numpy.lib.format``
+describes them), and without pickles.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def is_npz(archive: Archive) -> bool:
 
 
 def _header(source: Source, start: int) -> tuple[str, bool, list[int], int]:
-    """The code of the dtype with its byte order, whether the first dimension is dense, the shape, and where the numbers begin."""
+    """The code of the dtype with its byte order, whether the first dimension is dense, the shape,
+    and where the numbers begin.
+    """
     head = source.read(start, 8)
     if head[:6] != _MAGIC:
         raise FileError("it does not begin as an .npy file")
@@ -188,12 +192,14 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
     f
         A path, or a binary file object that can seek.
     mmap
-        Whether tensors are to be on the file itself, those that are not compressed, as in :func:`candelabra.load`.
+        Whether tensors are to be on the file itself, those that are not compressed, as in
+        :func:`candelabra.load`.
 
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such archive, is damaged, or holds what tensors do not: objects, records, text.
+        Where it is no such archive, is damaged, or holds what tensors do not: objects, records,
+        text.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""What can be set for all files: whether checksums are written, in which order the bytes of old files are, how files are mapped."""
+"""What can be set for all files: whether checksums are written, in which order the bytes of old
+files are, how files are mapped.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def get_crc32_options() -> bool:
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Set whether archives get checksums. Without them, saving is faster, and unzip warns; a file that has them is always checked.
+    """Set whether archives get checksums. Without them, saving is faster, and unzip warns; a file
+    that has them is always checked.
 
     Examples
     --------
@@ -61,7 +64,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the order of bytes in PyTorch's files that do not tell theirs; None for this machine's.
+    """Return the order of bytes in PyTorch's files that do not tell theirs; None for this
+    machine's.
 
     Examples
     --------
@@ -72,7 +76,8 @@ def get_default_load_endianness() -> LoadEndianness | None:
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the order of bytes in PyTorch's files that do not tell theirs, those from before version 2.1.
+    """Set the order of bytes in PyTorch's files that do not tell theirs, those from before version
+    2.1.
 
     Raises
     ------
@@ -107,8 +112,8 @@ class set_default_mmap_options:
     Parameters
     ----------
     flags
-        ``mmap.MAP_PRIVATE``: what is written to tensors stays in this process. ``mmap.MAP_SHARED``: it goes to the file, which has to be
-        writable.
+        ``mmap.MAP_PRIVATE``: what is written to tensors stays in this process. ``mmap.MAP_SHARED``:
+        it goes to the file, which has to be writable.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Where the bytes of storages go when a file is loaded: into the memory of a device, or on the mapped file itself."""
+"""Where the bytes of storages go when a file is loaded: into the memory of a device, or on the
+mapped file itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
     from .sources import Source
 
-#: Storages that begin elsewhere in the file are read, not mapped: their tensors would not be aligned.
+#: Storages that begin elsewhere in the file are read, not mapped: their tensors would not be
+#: aligned.
 _ALIGNED = 16
 _MOST_DIMENSIONS = 64
 
@@ -28,7 +31,9 @@ _MOST_DIMENSIONS = 64
 class Piece:
     """Bytes in a file: how many, how to read them, and where they are if they can be mapped."""
 
-    def __init__(self, nbytes: int, fill: Callable[[memoryview], None], source: Source | None = None, offset: int = 0) -> None:
+    def __init__(
+        self, nbytes: int, fill: Callable[[memoryview], None], source: Source | None = None, offset: int = 0
+    ) -> None:
         self.nbytes = nbytes
         self.fill = fill
         self.source = source
@@ -39,7 +44,9 @@ class Places:
     """Makes tensors of bytes where ``map_location`` wants them."""
 
     def __init__(self, map_location: Any = None, mapped: bool = False) -> None:
-        if not (map_location is None or callable(map_location) or isinstance(map_location, (str, dict, _C.device, int))):
+        if not (
+            map_location is None or callable(map_location) or isinstance(map_location, (str, dict, _C.device, int))
+        ):
             raise TypeError(
                 "load(): map_location must be a device, a str, a dict of devices or a function, but got "
                 f"{type(map_location).__name__}"
@@ -49,7 +56,8 @@ class Places:
         self._shared = mapped and get_default_mmap_options() == MAP_SHARED
 
     def place(self, piece: Piece, location: str, swap: int = 1, alignment: int = _ALIGNED) -> Tensor:
-        """Return the bytes of a storage that was on the device `location`, those of each `swap` in reverse order, as a flat uint8 tensor.
+        """Return the bytes of a storage that was on the device `location`, those of each `swap` in
+        reverse order, as a flat uint8 tensor.
 
         Mapped are those that begin in the file at multiples of `alignment`.
         """
@@ -81,7 +89,9 @@ class Places:
             and swap == 1
         ):
             source.check(piece.offset, piece.nbytes)
-            return _C.tensor_on_storage(_C.map_range(source.descriptor, piece.offset, piece.nbytes, self._shared, "cpu"), _C.uint8)
+            return _C.tensor_on_storage(
+                _C.map_range(source.descriptor, piece.offset, piece.nbytes, self._shared, "cpu"), _C.uint8
+            )
         flat = OPERATORS["empty"]((piece.nbytes,), dtype=_C.uint8, device="cpu")
         if piece.nbytes:
             memory = memoryview(flat).cast("B")  # type: ignore[arg-type]
@@ -126,10 +136,15 @@ def named_device(name: Any) -> Any:
 
 
 def _plausible(device: str) -> bool:
-    """Whether a text from a file may be the name of a device: others are not looked for among the backends."""
+    """Whether a text from a file may be the name of a device: others are not looked for among the
+    backends.
+    """
     kind, colon, number = device.partition(":")
     return (
-        0 < len(kind) <= 32 and kind.isidentifier() and kind.isascii() and (not colon or (number.isdecimal() and len(number) <= 4))
+        0 < len(kind) <= 32
+        and kind.isidentifier()
+        and kind.isascii()
+        and (not colon or (number.isdecimal() and len(number) <= 4))
     )
 
 
@@ -147,7 +162,8 @@ def typed_tensor(flat: Tensor, dtype: Any, size: Sequence[Any], stride: Sequence
     count = 1
     for n in size:
         count *= max(n, 1)
-    # What the core counts with. Strides of empty tensors reach nowhere, but are numbers all the same.
+    # What the core counts with. Strides of empty tensors reach nowhere, but are numbers all the
+    # same.
     if count * dtype.itemsize >= 1 << 63 or max([0, *stride]) >= 1 << 62:
         raise FileError("a tensor with impossible sizes or strides")
     return tensor_on(flat, dtype, size, stride, offset if last >= offset else 0)
@@ -187,7 +203,9 @@ def is_parameter(tensor: Tensor) -> bool:
 
 
 def storage_memory(storage: Any) -> Any:
-    """Return the bytes of a storage as a buffer; without a copy where they are in the memory of the host."""
+    """Return the bytes of a storage as a buffer; without a copy where they are in the memory of the
+    host.
+    """
     if storage.nbytes() == 0:
         return b""
     try:

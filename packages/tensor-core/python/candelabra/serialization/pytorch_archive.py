@@ -1,6 +1,8 @@
-"""Checkpoints of PyTorch: archives of ``torch.save`` read and written, without PyTorch and without running code from a file.
+"""Checkpoints of PyTorch: archives of ``torch.save`` read and written, without PyTorch and without
+running code from a file.
 
-Such an archive is a zip file that holds a pickle, ``data.pkl``, and the bytes of each storage, ``data/0`` and so on, in a folder.
+Such an archive is a zip file that holds a pickle, ``data.pkl``, and the bytes of each storage,
+``data/0`` and so on, in a folder.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def read_pickle(archive: Archive, prefix: str) -> bytes:
 
 
 def _swapped(archive: Archive, prefix: str) -> bool:
-    """Whether the bytes of numbers are in the other order than this machine's, which is little-endian."""
+    """Whether the bytes of numbers are in the other order than this machine's, which is
+    little-endian.
+    """
     if f"{prefix}byteorder" not in archive.entries:
         return get_default_load_endianness() is LoadEndianness.BIG
     order = archive.read(f"{prefix}byteorder", 64)
@@ -90,7 +94,9 @@ def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8")
 
 
 def prepare(obj: Any, name: str, byteorder: bool = True) -> Callable[[Any], None]:
-    """Return a function that writes an archive that ``torch.load`` reads; `name` is that of the folder in it."""
+    """Return a function that writes an archive that ``torch.load`` reads; `name` is that of the
+    folder in it.
+    """
     text = io.BytesIO()
     pickler = TensorPickler(text)
     pickler.dump_tensors(obj)

@@ -1,7 +1,9 @@
-"""The files of PyTorch before version 1.6: pickles one after the other, and behind them the bytes of the storages.
+"""The files of PyTorch before version 1.6: pickles one after the other, and behind them the bytes
+of the storages.
 
-A magic number, the version of the protocol, what the machine was like, the object, the keys of its storages: a pickle each. Then comes
-every storage: the number of its elements in eight bytes, and these.
+A magic number, the version of the protocol, what the machine was like, the object, the keys of its
+storages: a pickle each. Then comes every storage: the number of its elements in eight bytes, and
+these.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class _Pickles:
         self.at = source.start
 
     def next(self, run: Callable[[bytes], tuple[Any, int]]) -> Any:
-        """Run the next pickle. How long it is shows only then: more and more of the file is read."""
+        """Run the next pickle. How long it is shows only then: more and more of the file is
+        read.
+        """
         whole = min(self._source.size - self.at, LARGEST_PICKLE)
         length = 1 << 16
         while True:
@@ -83,13 +87,25 @@ class _Storages:
         self.loaded: dict[str, Any] | None = None
 
     def __call__(self, pid: Any) -> Bytes:
-        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage" or not isinstance(pid[1], StorageClass):
+        if (
+            not isinstance(pid, tuple)
+            or len(pid) not in (5, 6)
+            or pid[0] != "storage"
+            or not isinstance(pid[1], StorageClass)
+        ):
             raise FileError(
-                "an unknown kind of storage" if not _is_module(pid) else "it holds a module; save its state_dict() instead"
+                "an unknown kind of storage"
+                if not _is_module(pid)
+                else "it holds a module; save its state_dict() instead"
             )
         kind, key, location, count = pid[1:5]
         view = pid[5] if len(pid) == 6 else None
-        if not isinstance(key, str) or not isinstance(location, str) or type(count) is not int or not 0 <= count < 1 << 60:
+        if (
+            not isinstance(key, str)
+            or not isinstance(location, str)
+            or type(count) is not int
+            or not 0 <= count < 1 << 60
+        ):
             raise FileError("an unknown kind of storage")
         if self.loaded is None:
             known = self.described.setdefault(key, (kind.dtype, location, count))
@@ -101,7 +117,11 @@ class _Storages:
             raise FileError(f"storage {key} is missing")
         if view is not None:
             # A part of another, as storages could be once.
-            if not isinstance(view, tuple) or len(view) != 3 or not all(type(n) is int and 0 <= n < 1 << 60 for n in view[1:]):
+            if (
+                not isinstance(view, tuple)
+                or len(view) != 3
+                or not all(type(n) is int and 0 <= n < 1 << 60 for n in view[1:])
+            ):
                 raise FileError("a part of a storage without a place")
             begin, end = view[1] * kind.dtype.itemsize, (view[1] + view[2]) * kind.dtype.itemsize
             if end > flat.numel():
@@ -128,7 +148,8 @@ def read(source: Source, places: Places, encoding: str = "utf-8") -> Any:
     swapped = machine.get("little_endian") is False
     storages = _Storages()
     begin = pickles.at
-    # Which storages there are shows in the pickle, and where they are behind it: it is run once to know them, and again with them.
+    # Which storages there are shows in the pickle, and where they are behind it: it is run once to
+    # know them, and again with them.
     pickles.next(lambda text: Objects(storages).run(text, encoding))
     text = source.read(begin, pickles.at - begin)
     keys = pickles.next(_plain)

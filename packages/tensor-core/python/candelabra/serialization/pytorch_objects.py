@@ -1,4 +1,6 @@
-"""What the pickles in PyTorch's files name, and what is made of it: tensors, storages, parameters, and a few classes of Python."""
+"""What the pickles in PyTorch's files name, and what is made of it: tensors, storages, parameters,
+and a few classes of Python.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ STORAGES = {
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
     "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64", "UntypedStorage": "uint8",
 }  # fmt: skip
-#: The sizes of the numbers in them, of complex ones those of their parts: what is turned around in files of the other byte order.
+#: The sizes of the numbers in them, of complex ones those of their parts: what is turned around in
+#: files of the other byte order.
 NUMBERS = {
     "float64": 8,
     "float32": 4,
@@ -162,16 +165,33 @@ class Objects:
     # ---- tensors
 
     def _tensor(
-        self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None, metadata: Any = None
+        self,
+        storage: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any = False,
+        hooks: Any = None,
+        metadata: Any = None,
     ) -> Tensor:
         return self._typed(storage, offset, size, stride, None, requires_grad, metadata)
 
     def _tensor_of_dtype(
-        self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+        self,
+        storage: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        dtype: Any,
+        metadata: Any = None,
     ) -> Tensor:
         return self._typed(storage, offset, size, stride, dtype, requires_grad, metadata)
 
-    def _typed(self, storage: Any, offset: Any, size: Any, stride: Any, dtype: Any, requires_grad: Any, metadata: Any) -> Tensor:
+    def _typed(
+        self, storage: Any, offset: Any, size: Any, stride: Any, dtype: Any, requires_grad: Any, metadata: Any
+    ) -> Tensor:
         if not isinstance(storage, Bytes) or not isinstance(storage.dtype if dtype is None else dtype, _C.dtype):
             raise FileError("a tensor without a storage")
         if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
@@ -208,8 +228,15 @@ class Objects:
         makers = (self._tensor, self._tensor_of_dtype, self._parameter)
         if function.call not in makers:
             raise UnsafeFileError(f"a tensor that {function.name} makes")
-        if cls.name not in ("torch.Tensor", "torch._tensor.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer"):
-            raise UnsafeFileError(f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read")
+        if cls.name not in (
+            "torch.Tensor",
+            "torch._tensor.Tensor",
+            "torch.nn.parameter.Parameter",
+            "torch.nn.parameter.Buffer",
+        ):
+            raise UnsafeFileError(
+                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read"
+            )
         made = function.call(*arguments)
         if cls.name.endswith("Parameter"):
             made = self._parameter(made, made.requires_grad)
@@ -223,7 +250,9 @@ class Objects:
 
     def _pairs(self, given: Any) -> list[tuple[Any, Any]]:
         pairs = list(given.items()) if isinstance(given, dict) else given
-        if not isinstance(pairs, (list, tuple)) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+        if not isinstance(pairs, (list, tuple)) or not all(
+            isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
+        ):
             raise FileError("a dict of what are no pairs")
         return [(self._budget.key(key), value) for key, value in pairs]
 

@@ -1,4 +1,6 @@
-"""Writes the pickles of PyTorch's files: tensors by the names of PyTorch's functions, which need not be there."""
+"""Writes the pickles of PyTorch's files: tensors by the names of PyTorch's functions, which need
+not be there.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class TensorPickler(_PythonPickler):
             self._save_call("torch", "Size", (tuple(obj),))
         elif isinstance(obj, _C.device):
             self._save_call(
-                "torch", "device", tuple(part if number == 0 else int(part) for number, part in enumerate(str(obj).split(":")))
+                "torch",
+                "device",
+                tuple(part if number == 0 else int(part) for number, part in enumerate(str(obj).split(":"))),
             )
         elif (
             type(obj) in _PLAIN
@@ -127,7 +131,8 @@ class TensorPickler(_PythonPickler):
                 "candelabra.save(): tensors of several dtypes on one storage cannot be stored in PyTorch's old format; leave out "
                 "_use_new_zipfile_serialization=False"
             )
-        # PyTorch takes the dtype of a storage from the first tensor on it: others have to tell theirs.
+        # PyTorch takes the dtype of a storage from the first tensor on it: others have to tell
+        # theirs.
         typed = typed and self.dtypes[number] is tensor.dtype
         self._save_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
         self.write(pickle.MARK)

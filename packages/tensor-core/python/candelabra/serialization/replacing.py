@@ -1,4 +1,6 @@
-"""Writing a file so that at any moment, whatever ends the process or the machine, there is the old one or the new one, whole."""
+"""Writing a file so that at any moment, whatever ends the process or the machine, there is the old
+one or the new one, whole.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replaced(f: Any) -> Iterator[Any]:
-    """Give a stream to write to, and put what was written in the place of the file at the end of the ``with`` block.
+    """Give a stream to write to, and put what was written in the place of the file at the end of
+    the ``with`` block.
 
-    The bytes go to a file without a name in the same folder, to the disk, then get a name of their own there, and by renaming that of the
-    file; last, the folder goes to the disk. An exception leaves the old file. A symbolic link stays, and what it leads to is replaced. The
-    new file has the permissions of the old one, and its owner where this user may give them. What is no ordinary file, such as a pipe, is
-    written to.
+    The bytes go to a file without a name in the same folder, to the disk, then get a name of their
+    own there, and by renaming that of the file; last, the folder goes to the disk. An exception
+    leaves the old file. A symbolic link stays, and what it leads to is replaced. The new file has
+    the permissions of the old one, and its owner where this user may give them. What is no ordinary
+    file, such as a pipe, is written to.
 
     Examples
     --------
@@ -44,7 +48,9 @@ def replaced(f: Any) -> Iterator[Any]:
         return
     folder = os.path.dirname(path)
     # What is left where the process is killed between the last two steps tells what it is.
-    name = path + (b".%b.part" % secrets.token_hex(4).encode() if isinstance(path, bytes) else f".{secrets.token_hex(4)}.part")
+    name = path + (
+        b".%b.part" % secrets.token_hex(4).encode() if isinstance(path, bytes) else f".{secrets.token_hex(4)}.part"
+    )
     descriptor, named = _new_file(folder, name)
     try:
         with open(descriptor, "wb") as stream:
@@ -54,7 +60,8 @@ def replaced(f: Any) -> Iterator[Any]:
             stream.flush()
             os.fsync(stream.fileno())
             if not named:
-                # linkat(2) with a name follows that of the descriptor; Python calls it where a folder is given.
+                # linkat(2) with a name follows that of the descriptor; Python calls it where a
+                # folder is given.
                 os.link(f"/proc/self/fd/{stream.fileno()}", name, src_dir_fd=stream.fileno(), follow_symlinks=True)
                 named = True
         os.replace(name, path)
@@ -66,14 +73,17 @@ def replaced(f: Any) -> Iterator[Any]:
 
 
 def _new_file(folder: Any, name: Any) -> tuple[int, bool]:
-    """Open a new file, where the file system can without a name: such a one is gone when the process ends."""
+    """Open a new file, where the file system can without a name: such a one is gone when the
+    process ends.
+    """
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         try:
             return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), False
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             raise
         except OSError:
-            # Not every file system has files without names; opening one by its name tells what else may be wrong.
+            # Not every file system has files without names; opening one by its name tells what else
+            # may be wrong.
             pass
     return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), True
 

@@ -30,24 +30,29 @@ def save(
     Parameters
     ----------
     obj
-        Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None, dtypes, sizes and devices. Numbers
-        of NumPy are stored as Python's. In PyTorch's format also sets, defaultdicts, Counters and bytearrays.
+        Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None,
+        dtypes, sizes and devices. Numbers of NumPy are stored as Python's. In PyTorch's format also
+        sets, defaultdicts, Counters and bytearrays.
     f
-        A path, or a binary file object. The file of a path is replaced all at once when everything is written and on the disk: whatever
-        happens, there is the old one or the new one. It keeps its permissions, and a symbolic link stays one.
+        A path, or a binary file object. The file of a path is replaced all at once when everything
+        is written and on the disk: whatever happens, there is the old one or the new one. It keeps
+        its permissions, and a symbolic link stays one.
     pickle_module, pickle_protocol
-        Taken for PyTorch's sake and without effect, where it is that of the standard library: no code is ever stored.
+        Taken for PyTorch's sake and without effect, where it is that of the standard library: no
+        code is ever stored.
     _use_new_zipfile_serialization
         False: in PyTorch's format from before version 1.6.
     _disable_byteorder_record
         Whether PyTorch's format is to leave out the order of bytes.
     format
-        ``"candelabra"``, which is the default, or ``"pytorch"`` for an archive that ``torch.load`` reads.
+        ``"candelabra"``, which is the default, or ``"pytorch"`` for an archive that ``torch.load``
+        reads.
 
     Raises
     ------
     ValueError
-        Where there is no such format, a container contains itself, or containers are nested too deeply.
+        Where there is no such format, a container contains itself, or containers are nested too
+        deeply.
     TypeError
         Where something else is in there.
     AttributeError
@@ -87,7 +92,9 @@ def save(
 
 
 def write_to(f: Any, write: Any) -> None:
-    """Have a function write to a file object, or to a path, whose file is replaced when all is written."""
+    """Have a function write to a file object, or to a path, whose file is replaced when all is
+    written.
+    """
     if hasattr(f, "write"):
         write(f)
         if hasattr(f, "flush"):

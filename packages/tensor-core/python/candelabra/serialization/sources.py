@@ -22,7 +22,9 @@ _PIECE = 1 << 26
 
 
 class Source:
-    """The bytes of a file. Sizes that a file claims are held against `size` before anything is allocated for them."""
+    """The bytes of a file. Sizes that a file claims are held against `size` before anything is
+    allocated for them.
+    """
 
     size: int
     #: Where reading begins in a file that is no archive with a directory at its end.
@@ -125,7 +127,9 @@ def opened(f: Any, function: str, writable: bool = False) -> Iterator[Source]:
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(f))
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.ESPIPE, f"{function} takes ordinary files; read it into an io.BytesIO before", os.fsdecode(f))
+            raise OSError(
+                errno.ESPIPE, f"{function} takes ordinary files; read it into an io.BytesIO before", os.fsdecode(f)
+            )
         yield PathSource(descriptor, status.st_size)
     finally:
         os.close(descriptor)

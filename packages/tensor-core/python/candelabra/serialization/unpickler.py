@@ -1,8 +1,9 @@
-"""A machine for pickles (the opcodes of protocols 0 to 5, as the standard library's `pickletools` documents them) that runs no code.
+"""A machine for pickles (the opcodes of protocols 0 to 5, as the standard library's `pickletools`
+documents them) that runs no code.
 
-What a pickle names is looked up among what is known, and nothing is imported. Copies that functions of a pickle ask for, and the hashing
-of its keys, are paid from a budget that its length gives. The standard library's machine would take, for a file of twenty bytes, the
-memory that the file says.
+What a pickle names is looked up among what is known, and nothing is imported. Copies that functions
+of a pickle ask for, and the hashing of its keys, are paid from a budget that its length gives. The
+standard library's machine would take, for a file of twenty bytes, the memory that the file says.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Named:
-    """A class or a function that a pickle names: what calling it does here, and the type it stands for, where it has these."""
+    """A class or a function that a pickle names: what calling it does here, and the type it stands
+    for, where it has these.
+    """
 
     __slots__ = ("call", "name", "stands_for")
 
@@ -221,7 +224,11 @@ class Machine:
         self.budget.spend(sum(_length(argument) for argument in arguments))
         if isinstance(function, Allowed):
             plain = [argument.object if isinstance(argument, Allowed) else argument for argument in arguments]
-            made = call_given(function.object, *plain) if not keywords else call_given(lambda: function.object(*plain, **keywords))
+            made = (
+                call_given(function.object, *plain)
+                if not keywords
+                else call_given(lambda: function.object(*plain, **keywords))
+            )
             self.made[id(made)] = made
         else:
             assert function.call is not None
@@ -386,11 +393,27 @@ _CODES: dict[int, Callable[[Machine], Any]] = {
 }  # fmt: skip
 
 #: What a loaded object is made of besides containers.
-_LEAVES = (bool, int, float, complex, str, bytes, bytearray, type(None), _C.Tensor, _C.dtype, _C.device, _C.Size, _C.memory_format)
+_LEAVES = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bytearray,
+    type(None),
+    _C.Tensor,
+    _C.dtype,
+    _C.device,
+    _C.Size,
+    _C.memory_format,
+)
 
 
 def verified(found: Any, machine: Machine) -> Any:
-    """Return what a pickle made, when everything in it is plain data or a tensor, or has been allowed."""
+    """Return what a pickle made, when everything in it is plain data or a tensor, or has been
+    allowed.
+    """
     seen: set[int] = set()
     if isinstance(found, Allowed):
         return found.object

@@ -1,7 +1,9 @@
-"""Zip archives (PKWARE's APPNOTE 6.3) as tensors need them: entries at known, aligned places, and nothing taken on trust.
+"""Zip archives (PKWARE's APPNOTE 6.3) as tensors need them: entries at known, aligned places, and
+nothing taken on trust.
 
-An archive is read only where its directory, the headers of its entries and the length of the file agree, no two entries overlap or have
-the same name, and compressed entries are not far larger than the file.
+An archive is read only where its directory, the headers of its entries and the length of the file
+agree, no two entries overlap or have the same name, and compressed entries are not far larger than
+the file.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from .sources import Source
 
 STORED, DEFLATED = 0, 8
-#: Where the bytes of an entry begin: at multiples of this, so that tensors on the mapped file are aligned.
+#: Where the bytes of an entry begin: at multiples of this, so that tensors on the mapped file are
+#: aligned.
 ALIGNMENT = 64
 #: Compressed entries may have this many bytes, and this many times as many as the file.
 FREE_BYTES, LARGEST_RATIO = 1 << 26, 100
@@ -91,7 +94,9 @@ class Archive:
         self.checked = any(entry.crc for entry in self.entries.values())
 
     def _directory(self, end: int) -> tuple[int, int, int, int]:
-        """Where the directory is, its length, the number of entries, and what to add to the places in it."""
+        """Where the directory is, its length, the number of entries, and what to add to the places
+        in it.
+        """
         source = self.source
         _, disk, directory_disk, here, count, length, offset, _ = _END.unpack(source.read(end, _END.size))
         stop = end
@@ -160,7 +165,9 @@ class Archive:
         return found
 
     def read(self, name: str, limit: int, ratio: int = LARGEST_RATIO) -> bytes:
-        """Return the bytes of an entry that may have `limit` bytes, and where it is compressed `ratio` times those in the file."""
+        """Return the bytes of an entry that may have `limit` bytes, and where it is compressed
+        `ratio` times those in the file.
+        """
         entry = self.entry(name)
         if entry.size > limit or (entry.method == DEFLATED and entry.size > (1 << 20) + ratio * entry.packed):
             raise FileError(f"{name} is too large: {entry.size} bytes")
@@ -194,7 +201,9 @@ def _large(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int,
         kind, length = struct.unpack_from("<2H", extra, at)
         if kind == 1 and length >= 8 * sum(wanted) and at + 4 + length <= len(extra):
             numbers = iter(struct.unpack_from(f"<{sum(wanted)}Q", extra, at + 4))
-            size, packed, header = (next(numbers) if large else old for large, old in zip(wanted, (size, packed, header)))
+            size, packed, header = (
+                next(numbers) if large else old for large, old in zip(wanted, (size, packed, header))
+            )
             return size, packed, header
         at += 4 + length
     return size, packed, header
@@ -254,7 +263,11 @@ class ArchiveWriter:
             extra += struct.pack("<2H", 0x4246, gap - 4) + bytes(gap - 4)
         shown = (_FULL32, _FULL32) if wide else (packed, size)
         version = 45 if wide else 20
-        self._write(_LOCAL.pack(b"PK\x03\x04", version, flags, method, 0, _DATE, crc, *shown, len(raw), len(extra)) + raw + extra)
+        self._write(
+            _LOCAL.pack(b"PK\x03\x04", version, flags, method, 0, _DATE, crc, *shown, len(raw), len(extra))
+            + raw
+            + extra
+        )
         self._write(view)
         far = header >= _FULL32
         numbers = ([size, packed] if wide else []) + ([header] if far else [])

@@ -1,7 +1,9 @@
-"""``candelabra.signal.windows``: window functions, symmetric ones for filters or periodic ones for transforms.
+"""``candelabra.signal.windows``: window functions, symmetric ones for filters or periodic ones for
+transforms.
 
-Source of the cosine sums: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; Nuttall,
-"Some windows with very good sidelobe behavior", 1981. Of Kaiser's: Kaiser and Schafer, 1980.
+Source of the cosine sums: Harris, "On the use of windows for harmonic analysis with the discrete
+Fourier transform", 1978; Nuttall, "Some windows with very good sidelobe behavior", 1981. Of
+Kaiser's: Kaiser and Schafer, 1980.
 """
 
 from __future__ import annotations
@@ -27,9 +29,18 @@ __all__ = [
 
 
 def _make(
-    name: str, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool, compute: Callable[[Any, Any], Tensor]
+    name: str,
+    M: int,
+    sym: bool,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: bool,
+    compute: Callable[[Any, Any], Tensor],
 ) -> Tensor:
-    """Check the arguments and call `compute` with the numbers from 0 to M - 1 and the number that the last one would be."""
+    """Check the arguments and call `compute` with the numbers from 0 to M - 1 and the number that
+    the last one would be.
+    """
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not hasattr(M, "__index__"):
         raise TypeError(f"{name}(): argument 'M' (position 1) must be int, not {type(M).__name__}")
@@ -83,7 +94,8 @@ def exponential(
     Raises
     ------
     ValueError
-        For a negative length, another dtype, a `tau` that is not positive, or a `center` of a symmetric window.
+        For a negative length, another dtype, a `tau` that is not positive, or a `center` of a
+        symmetric window.
 
     Examples
     --------
@@ -121,7 +133,14 @@ def cosine(
     tensor([0.5000, 1.0000, 0.5000])
     """
     return _make(
-        "cosine", M, sym, dtype, layout, device, requires_grad, lambda n, last: OPERATORS["sin"]((n + 0.5) * (math.pi / (last + 1)))
+        "cosine",
+        M,
+        sym,
+        dtype,
+        layout,
+        device,
+        requires_grad,
+        lambda n, last: OPERATORS["sin"]((n + 0.5) * (math.pi / (last + 1))),
     )
 
 
@@ -251,7 +270,9 @@ def general_hamming(
     >>> candelabra.signal.windows.general_hamming(3)
     tensor([0.0800, 1.0000, 0.0800])
     """
-    return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(
+        M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def hamming(
@@ -291,7 +312,9 @@ def hann(
     >>> candelabra.signal.windows.hann(3)
     tensor([0., 1., 0.])
     """
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def blackman(
@@ -311,7 +334,9 @@ def blackman(
     >>> candelabra.signal.windows.blackman(3).round(decimals=3).abs()
     tensor([0., 1., 0.])
     """
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(
+        M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def bartlett(
@@ -331,7 +356,16 @@ def bartlett(
     >>> candelabra.signal.windows.bartlett(3)
     tensor([0., 1., 0.])
     """
-    return _make("bartlett", M, sym, dtype, layout, device, requires_grad, lambda n, last: 1 - OPERATORS["abs"](n * (2 / last) - 1))
+    return _make(
+        "bartlett",
+        M,
+        sym,
+        dtype,
+        layout,
+        device,
+        requires_grad,
+        lambda n, last: 1 - OPERATORS["abs"](n * (2 / last) - 1),
+    )
 
 
 def nuttall(

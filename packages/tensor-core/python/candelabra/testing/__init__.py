@@ -1,4 +1,6 @@
-"""Testing: comparing tensors, and the conformance suite for backends (`candelabra.testing.conformance`)."""
+"""Testing: comparing tensors, and the conformance suite for backends
+(`candelabra.testing.conformance`).
+"""
 
 from .comparison import assert_close, make_tensor
 

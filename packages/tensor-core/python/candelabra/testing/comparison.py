@@ -25,14 +25,16 @@ def assert_close(
     check_device: bool = True,
     check_dtype: bool = True,
 ) -> None:
-    """Assert that two tensors, numbers, or sequences or mappings of them are close: ``|actual - expected| <= atol + rtol * |expected|``.
+    """Assert that two tensors, numbers, or sequences or mappings of them are close: ``|actual -
+    expected| <= atol + rtol * |expected|``.
 
     Parameters
     ----------
     actual, expected
         What to compare. Shapes must be the same; devices and dtypes too, unless told otherwise.
     rtol, atol
-        Relative and absolute tolerance; both or neither. By default those of the dtype: 1.3e-6 and 1e-5 for float32.
+        Relative and absolute tolerance; both or neither. By default those of the dtype: 1.3e-6 and
+        1e-5 for float32.
     equal_nan
         Whether NaN equals NaN.
     check_device, check_dtype
@@ -69,7 +71,9 @@ def assert_close(
         if len(actual) != len(expected):
             raise AssertionError(f"the lengths differ: {len(actual)} and {len(expected)}")
         for a, b in zip(actual, expected, strict=True):
-            assert_close(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype)
+            assert_close(
+                a, b, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype
+            )
         return
     a = actual if isinstance(actual, candelabra.Tensor) else candelabra.tensor(actual)
     b = expected if isinstance(expected, candelabra.Tensor) else candelabra.tensor(expected)
@@ -116,7 +120,8 @@ def make_tensor(
     high: float | None = None,
     requires_grad: bool = False,
 ) -> candelabra.Tensor:
-    """A tensor of random values of any dtype, evenly spread from `low` to `high` (by default -9 to 9, or what the dtype holds of that).
+    """A tensor of random values of any dtype, evenly spread from `low` to `high` (by default -9 to
+    9, or what the dtype holds of that).
 
     Examples
     --------

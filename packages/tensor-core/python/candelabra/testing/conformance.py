@@ -1,7 +1,7 @@
 """The conformance suite: every operator of the catalogue on one device, against NumPy and SciPy.
 
-``python -m candelabra.backends --verify DEVICE`` runs it. Every backend passes the same suite, Candelabra's own included. NumPy and SciPy
-must be installed; nothing else.
+``python -m candelabra.backends --verify DEVICE`` runs it. Every backend passes the same suite,
+Candelabra's own included. NumPy and SciPy must be installed; nothing else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Outcome:
 
 
 def _materialize(value: Any, device: str) -> tuple[Any, Any]:
-    """An argument for the call, and the same for the reference: with the values that the dtype really holds."""
+    """An argument for the call, and the same for the reference: with the values that the dtype
+    really holds.
+    """
     if isinstance(value, Input):
         tensor = value.tensor(device)
         return tensor, values_of(tensor)
@@ -79,7 +81,11 @@ def _difference(result: candelabra.Tensor, expected: Any, tolerance: float) -> s
         return None if np.array_equal(got, wanted) else f"{got!r} instead of {wanted!r}"
     with np.errstate(all="ignore"):
         limit = candelabra.finfo(result.dtype).max
-        wanted = np.where(np.abs(wanted) > limit, np.sign(wanted.real) * np.inf, wanted) if wanted.dtype.kind == "f" else wanted
+        wanted = (
+            np.where(np.abs(wanted) > limit, np.sign(wanted.real) * np.inf, wanted)
+            if wanted.dtype.kind == "f"
+            else wanted
+        )
         close = np.isclose(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
     if close.all():
         return None
@@ -100,7 +106,9 @@ def _run_sample(operator: Any, reference: Reference, sample: Sample, dtype: str,
     if results is None:  # an operator that changes its lists
         results = [argument for argument in arguments if isinstance(argument, list)]
     elif (
-        versions and "!)" not in operator.schema and versions != [a._version for a in arguments if isinstance(a, candelabra.Tensor)]
+        versions
+        and "!)" not in operator.schema
+        and versions != [a._version for a in arguments if isinstance(a, candelabra.Tensor)]
     ):
         return "an argument was changed"
     if reference.compare is not None:
@@ -160,7 +168,9 @@ def check_operator(name: str, device: str, reference: Reference) -> Outcome:
 
 
 def applicable() -> list[str]:
-    """The operators that backends are responsible for: all but views and those that the core does for every device."""
+    """The operators that backends are responsible for: all but views and those that the core does
+    for every device.
+    """
     return [name for name, operator in OPERATORS.items() if not operator.tags & (CORE | VIEW)]
 
 
@@ -207,7 +217,8 @@ def _with_reference(names: Iterable[str], known: dict[str, Reference]) -> list[s
 def main(device: str, operators: Iterable[str] | None = None) -> int:
     """Run the suite, print a line for each operator, and return 1 if anything differs, else 0.
 
-    Operators without a kernel and without a decomposition that runs are listed as missing; they do not fail the suite.
+    Operators without a kernel and without a decomposition that runs are listed as missing; they do
+    not fail the suite.
     """
     known = references()
     chosen = _with_reference(applicable() if operators is None else operators, known)

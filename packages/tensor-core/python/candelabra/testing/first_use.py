@@ -1,6 +1,7 @@
 """First uses by many threads at once: what the test suites of all packages share.
 
-What is loaded at first use can be raced for once in a process, so each scenario runs in fresh processes.
+What is loaded at first use can be raced for once in a process, so each scenario runs in fresh
+processes.
 """
 
 from __future__ import annotations

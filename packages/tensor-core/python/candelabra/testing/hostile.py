@@ -1,8 +1,9 @@
-"""Calls with arguments that nobody means: every function of a namespace, with sizes of 2**62, indices far outside, NaN, the wrong types,
-``out=`` of another shape or on top of an input. None may end the process, and none that raises may have written anything.
+"""Calls with arguments that nobody means: every function of a namespace, with sizes of 2**62,
+indices far outside, NaN, the wrong types, ``out=`` of another shape or on top of an input. None may
+end the process, and none that raises may have written anything.
 
-``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N] [--device D]`` makes the calls in processes of their own and lists what went
-wrong. The calls follow from the seed alone.
+``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N] [--device D]`` makes the
+calls in processes of their own and lists what went wrong. The calls follow from the seed alone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from typing import Any
 
 import candelabra
 
-#: Exceptions that a refused call may raise; the last one says which distribution has what was asked for.
+#: Exceptions that a refused call may raise; the last one says which distribution has what was asked
+#: for.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, ModuleNotFoundError)
 #: Functions that raise another one, as PyTorch's do.
 KNOWN: dict[str, type[Exception]] = {
@@ -114,7 +116,9 @@ def integers(random_: random.Random) -> Any:
     if random_.random() < 0.3:
         return random_.choice(INTEGERS)
     hurt = random_.random() < 0.3
-    return [random_.choice(INTEGERS if hurt else (0, 1, 2, 3, -1)) for _ in range(random_.choice((0, 1, 1, 2, 2, 3, 4, 6)))]
+    return [
+        random_.choice(INTEGERS if hurt else (0, 1, 2, 3, -1)) for _ in range(random_.choice((0, 1, 1, 2, 2, 3, 4, 6)))
+    ]
 
 
 def anything(random_: random.Random) -> Any:
@@ -144,7 +148,18 @@ def of_kind(random_: random.Random, kind: str, name: str) -> Any:
         return random_.choice(STRINGS)
     if "float" in kind or "Scalar" in kind or "Number" in kind:
         return random_.choice(REALS if random_.random() < 0.4 else (0.5, 1.0, 2, 1))
-    if "int" in kind or name in ("dim", "n", "k", "size", "kernel_size", "stride", "padding", "dilation", "output_size", "norm"):
+    if "int" in kind or name in (
+        "dim",
+        "n",
+        "k",
+        "size",
+        "kernel_size",
+        "stride",
+        "padding",
+        "dilation",
+        "output_size",
+        "norm",
+    ):
         return random_.choice(INTEGERS if random_.random() < 0.4 else (0, 1, 2, -1))
     if "device" in kind:
         return candelabra.get_default_device()
@@ -175,7 +190,9 @@ def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]
 
 
 def arguments(function: Callable[..., Any], random_: random.Random) -> tuple[list[Any], dict[str, Any]]:
-    """One drawing of arguments; mostly of the kinds that are wanted, so that calls get far enough to do harm."""
+    """One drawing of arguments; mostly of the kinds that are wanted, so that calls get far enough
+    to do harm.
+    """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     gap = False
@@ -243,9 +260,13 @@ def _contents(tensors: list[candelabra.Tensor]) -> list[Any]:
 
 
 def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[str], None]) -> str | None:
-    """Make one call. Returns what was wrong: another exception than a refusal, or a change by a call that raised."""
+    """Make one call. Returns what was wrong: another exception than a refusal, or a change by a
+    call that raised.
+    """
     positional, keywords = arguments(function, random.Random(f"{name} {seed}"))
-    description = ", ".join([shown(value) for value in positional] + [f"{key}={shown(value)}" for key, value in keywords.items()])
+    description = ", ".join(
+        [shown(value) for value in positional] + [f"{key}={shown(value)}" for key, value in keywords.items()]
+    )
     log(f"{seed} {name}({description})")
     given = list(_tensors([*positional, *keywords.values()]))
     before = _contents(given)
@@ -274,10 +295,12 @@ def _note(log: Any, number: int, line: str) -> None:
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on; the log says which one is being made."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    # What a kernel finds on a device is to come from the call that it belongs to, not from one that makes the next arguments.
+    # What a kernel finds on a device is to come from the call that it belongs to, not from one that
+    # makes the next arguments.
     os.environ["CANDELABRA_LAUNCH_BLOCKING"] = "1"
     candelabra.backends.load(candelabra.device(device).type)
-    # Sanitizers, and drivers of devices, reserve memory that is never used: there the limit at the end is the only one.
+    # Sanitizers, and drivers of devices, reserve memory that is never used: there the limit at the
+    # end is the only one.
     if "CANDELABRA_SANITIZED" not in os.environ and candelabra._C.backend_info(device)["capabilities"] & 1:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
@@ -311,7 +334,8 @@ class Report:
 
 
 def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str = "cpu") -> Report:
-    """Make `calls` calls of every function of the namespaces, in a process that is started again after each crash.
+    """Make `calls` calls of every function of the namespaces, in a process that is started again
+    after each crash.
 
     Parameters
     ----------
@@ -336,7 +360,18 @@ def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str =
         while True:
             log.write_bytes(b"")
             command = [sys.executable, "-m", "candelabra.testing.hostile", "--child", *namespaces]
-            command += ["--calls", str(calls), "--seed", str(seed), "--device", device, "--start", str(start), "--log", str(log)]
+            command += [
+                "--calls",
+                str(calls),
+                "--seed",
+                str(seed),
+                "--device",
+                device,
+                "--start",
+                str(start),
+                "--log",
+                str(log),
+            ]
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
             lines = log.read_text(errors="replace").splitlines()
             report.wrong += done.stdout.splitlines()

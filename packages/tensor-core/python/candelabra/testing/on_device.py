@@ -1,12 +1,15 @@
-"""Runs a suite of tests on another device than the CPU: ``CANDELABRA_TEST_DEVICE=cuda pytest packages/nn/tests``.
+"""Runs a suite of tests on another device than the CPU: ``CANDELABRA_TEST_DEVICE=cuda pytest
+packages/nn/tests``.
 
 A suite takes part by a line in its ``conftest.py``::
 
     from candelabra.testing.on_device import *  # noqa: F403
 
-Then tensors that its tests make without naming a device are made there, NumPy arrays that become tensors go there, and tensors that
-become arrays are copied to the host first, which Candelabra itself leaves to the user. Nothing else changes, and nothing at all where the
-variable is not set. Tests that are about the CPU or the host's memory have the mark ``host_only(reason)`` and are skipped on a device.
+Then tensors that its tests make without naming a device are made there, NumPy arrays that become
+tensors go there, and tensors that become arrays are copied to the host first, which Candelabra
+itself leaves to the user. Nothing else changes, and nothing at all where the variable is not set.
+Tests that are about the CPU or the host's memory have the mark ``host_only(reason)`` and are
+skipped on a device.
 """
 
 from __future__ import annotations
@@ -20,7 +23,13 @@ import pytest
 import candelabra
 from candelabra import _C
 
-__all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_report_header", "tensors_on_the_test_device", "test_device"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_report_header",
+    "tensors_on_the_test_device",
+    "test_device",
+]
 
 #: The name of the device; empty for the CPU.
 DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "")
@@ -40,7 +49,9 @@ def _on_host(tensor: Any) -> bool:
 
 
 def _copied(tensor: Any) -> Any:
-    """Return the numbers of a tensor of a device, by way of the interface that needs no backend for the CPU."""
+    """Return the numbers of a tensor of a device, by way of the interface that needs no backend for
+    the CPU.
+    """
     if tensor.requires_grad and candelabra.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     plain = tensor.detach()
@@ -79,7 +90,9 @@ def install(device: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "host_only(reason): about the CPU or the host's memory; skipped on other devices")
+    config.addinivalue_line(
+        "markers", "host_only(reason): about the CPU or the host's memory; skipped on other devices"
+    )
     if DEVICE:
         install(DEVICE)
         # Also for tensors that files of tests make when they are imported.

@@ -1,4 +1,6 @@
-"""Inputs of the conformance suite: small tensors of every dtype and layout, made on any device without needing a kernel there."""
+"""Inputs of the conformance suite: small tensors of every dtype and layout, made on any device
+without needing a kernel there.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ TOLERANCES = {
 
 @dataclass
 class Input:
-    """A tensor argument: its values before they are rounded to the dtype, and how it is to lie in memory."""
+    """A tensor argument: its values before they are rounded to the dtype, and how it is to lie in
+    memory.
+    """
 
     values: np.ndarray
     dtype: str
     layout: str = "contiguous"
 
     def tensor(self, device: str) -> candelabra.Tensor:
-        """On `device`, with the layout's strides. Views need no kernel, and data is converted on the host."""
+        """On `device`, with the layout's strides. Views need no kernel, and data is converted on
+        the host.
+        """
         dtype = getattr(candelabra, self.dtype)
         values = self.values
         if self.layout == "transposed":
@@ -75,12 +81,16 @@ class Sample:
     def __repr__(self) -> str:
         def show(value: Any) -> str:
             if isinstance(value, Input):
-                return f"{value.dtype}{list(value.values.shape)}" + ("" if value.layout == "contiguous" else f" {value.layout}")
+                return f"{value.dtype}{list(value.values.shape)}" + (
+                    "" if value.layout == "contiguous" else f" {value.layout}"
+                )
             if isinstance(value, (list, tuple)):
                 return "[" + ", ".join(map(show, value)) + "]"
             return repr(value)
 
-        parts = [show(value) for value in self.arguments] + [f"{name}={show(value)}" for name, value in self.keywords.items()]
+        parts = [show(value) for value in self.arguments] + [
+            f"{name}={show(value)}" for name, value in self.keywords.items()
+        ]
         return ", ".join(parts)
 
 
@@ -95,12 +105,16 @@ class Reference:
     samples: Samples
     dtypes: tuple[str, ...] = FLOATS
     tolerance: float = 1.0  #: times the tolerance of the dtype
-    compare: Callable[..., str | None] | None = None  #: instead of the comparison by value: a message, or None when right
+    compare: Callable[..., str | None] | None = (
+        None  #: instead of the comparison by value: a message, or None when right
+    )
     #: dtype names that a backend may refuse (NotImplementedError) and still conform
     optional: tuple[str, ...] = ("float16", "bfloat16")
 
 
-def numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], low: float = -4, high: float = 4) -> np.ndarray:
+def numbers(
+    rng: np.random.Generator, dtype: str, shape: tuple[int, ...], low: float = -4, high: float = 4
+) -> np.ndarray:
     """Values that the dtype holds."""
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)

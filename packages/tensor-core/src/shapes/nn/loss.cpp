@@ -17,7 +17,8 @@ void check_nll_loss(Call& call, int self_argument, int target_argument, int weig
   call.convert(target_argument, Dtype::Int64);
   const TensorObject& target = call.tensor(target_argument);
 
-  check(self.ndim() >= 1, PyExc_RuntimeError, "nll_loss(): input tensor should be 1D or 2D, but got a tensor without dimensions");
+  check(self.ndim() >= 1, PyExc_RuntimeError,
+        "nll_loss(): input tensor should be 1D or 2D, but got a tensor without dimensions");
   const int class_dim = self.ndim() == 1 ? 0 : 1;
   const int64_t classes = self.sizes[class_dim];
   if (self.ndim() == 1) {
@@ -28,8 +29,9 @@ void check_nll_loss(Call& call, int self_argument, int target_argument, int weig
   } else {
     Dims expected = self.sizes;
     expected.erase(1);
-    check(target.ndim() == 0 || target.sizes[0] == self.sizes[0], PyExc_ValueError, "nll_loss(): Expected input batch_size (",
-          self.sizes[0], ") to match target batch_size (", target.ndim() ? target.sizes[0] : 0, ").");
+    check(target.ndim() == 0 || target.sizes[0] == self.sizes[0], PyExc_ValueError,
+          "nll_loss(): Expected input batch_size (", self.sizes[0], ") to match target batch_size (",
+          target.ndim() ? target.sizes[0] : 0, ").");
     check(target.sizes == expected, PyExc_RuntimeError, "nll_loss(): Expected target size ", shown(expected), ", got ",
           shown(target.sizes), " for input of shape ", shown(self.sizes));
   }
@@ -38,26 +40,28 @@ void check_nll_loss(Call& call, int self_argument, int target_argument, int weig
     check(weight.tensor->ndim() == 1 && weight.tensor->numel == classes, PyExc_RuntimeError,
           "nll_loss(): weight tensor should be defined either for all ", classes,
           " classes or no classes but got weight tensor of shape: ", shown(weight.tensor->sizes));
-    check(weight.tensor->dtype == self.dtype, PyExc_RuntimeError, "nll_loss(): expected scalar type ", info(self.dtype).type_name,
-          " but found ", info(weight.tensor->dtype).type_name, " for weight");
+    check(weight.tensor->dtype == self.dtype, PyExc_RuntimeError, "nll_loss(): expected scalar type ",
+          info(self.dtype).type_name, " but found ", info(weight.tensor->dtype).type_name, " for weight");
   }
 }
 
 void check_reduction(int64_t reduction) {
-  check(reduction >= 0 && reduction <= 2, PyExc_ValueError, "nll_loss(): ", reduction, " is not a valid value for reduction");
+  check(reduction >= 0 && reduction <= 2, PyExc_ValueError, "nll_loss(): ", reduction,
+        " is not a valid value for reduction");
 }
 
 // Checks input (N, C), target (N), weight (C) and the name of the reduction, which the kernel sees
 // as a number.
-void check_cross_entropy(Call& call, int input_argument, int target_argument, int weight_argument, int reduction_argument) {
+void check_cross_entropy(Call& call, int input_argument, int target_argument, int weight_argument,
+                         int reduction_argument) {
   const TensorObject& scores = call.tensor(input_argument);
   const TensorObject& target = call.tensor(target_argument);
   if (!is_floating(scores.dtype)) not_implemented(call, scores.dtype);
   check(target.dtype == Dtype::Int64 || target.dtype == Dtype::UInt8, PyExc_RuntimeError,
         "cross_entropy(): expected target dtype to be Long or Byte, but got ", info(target.dtype).type_name);
   check(scores.ndim() == 2 && target.ndim() == 1, PyExc_RuntimeError,
-        "cross_entropy(): expected scores of shape (N, C) and classes of shape (N), but got ", shown(scores.sizes), " and ",
-        shown(target.sizes));
+        "cross_entropy(): expected scores of shape (N, C) and classes of shape (N), but got ", shown(scores.sizes),
+        " and ", shown(target.sizes));
   check(scores.sizes[0] == target.sizes[0], PyExc_ValueError, "Expected input batch_size (", scores.sizes[0],
         ") to match target batch_size (", target.sizes[0], ").");
   const Argument& weight = call[weight_argument];
@@ -65,8 +69,8 @@ void check_cross_entropy(Call& call, int input_argument, int target_argument, in
     check(weight.tensor->ndim() == 1 && weight.tensor->numel == scores.sizes[1], PyExc_RuntimeError,
           "cross_entropy(): weight tensor should be defined either for all ", scores.sizes[1],
           " classes or no classes but got weight tensor of shape: ", shown(weight.tensor->sizes));
-    check(weight.tensor->dtype == scores.dtype, PyExc_RuntimeError, "expected scalar type ", info(scores.dtype).type_name,
-          " but found ", info(weight.tensor->dtype).type_name);
+    check(weight.tensor->dtype == scores.dtype, PyExc_RuntimeError, "expected scalar type ",
+          info(scores.dtype).type_name, " but found ", info(weight.tensor->dtype).type_name);
   }
   call.convert(target_argument, Dtype::Int64);
   call.make_contiguous(input_argument);
@@ -86,18 +90,21 @@ int64_t check_ctc_loss(Call& call, const CtcPositions& at) {
   const TensorObject& log_probs = call.tensor(at.log_probs);
   if (log_probs.dtype != Dtype::Float32 && log_probs.dtype != Dtype::Float64)
     raise(PyExc_NotImplementedError, "\"ctc_loss_cpu\" not implemented for '", info(log_probs.dtype).type_name, "'");
-  check(log_probs.ndim() == 3, PyExc_RuntimeError, "ctc_loss(): log_probs must have 3 dimensions (T, N, C), but got shape ",
-        shown(log_probs.sizes));
+  check(log_probs.ndim() == 3, PyExc_RuntimeError,
+        "ctc_loss(): log_probs must have 3 dimensions (T, N, C), but got shape ", shown(log_probs.sizes));
   const int64_t steps = log_probs.sizes[0], samples = log_probs.sizes[1], classes = log_probs.sizes[2];
   const Dtype target_dtype = call.tensor(at.targets).dtype;
   check(target_dtype == Dtype::Int64 || target_dtype == Dtype::Int32, PyExc_RuntimeError,
         "ctc_loss(): targets must be of dtype int64 or int32, but got ", info(target_dtype).type_name);
   call.convert(at.targets, Dtype::Int64);
   const TensorObject& targets = call.tensor(at.targets);
-  check(call.integer(at.blank) >= 0 && call.integer(at.blank) < classes, PyExc_RuntimeError, "blank must be in label range");
+  check(call.integer(at.blank) >= 0 && call.integer(at.blank) < classes, PyExc_RuntimeError,
+        "blank must be in label range");
   const auto input_lengths = call.ints(at.input_lengths), target_lengths = call.ints(at.target_lengths);
-  check(static_cast<int64_t>(input_lengths.size()) == samples, PyExc_RuntimeError, "input_lengths must be of size batch_size");
-  check(static_cast<int64_t>(target_lengths.size()) == samples, PyExc_RuntimeError, "target_lengths must be of size batch_size");
+  check(static_cast<int64_t>(input_lengths.size()) == samples, PyExc_RuntimeError,
+        "input_lengths must be of size batch_size");
+  check(static_cast<int64_t>(target_lengths.size()) == samples, PyExc_RuntimeError,
+        "target_lengths must be of size batch_size");
   int64_t longest = 0, total = 0;
   for (int64_t length : target_lengths) {
     check(length >= 0 && length <= targets.numel, PyExc_RuntimeError,
@@ -108,8 +115,9 @@ int64_t check_ctc_loss(Call& call, const CtcPositions& at) {
     total += length;
   }
   if (targets.ndim() == 1) {
-    check(total == targets.numel, PyExc_RuntimeError, "Expected tensor to have size ", total, " at dimension 0, but got size ",
-          targets.numel, " for argument #2 'targets' (while checking arguments for ctc_loss_cpu)");
+    check(total == targets.numel, PyExc_RuntimeError, "Expected tensor to have size ", total,
+          " at dimension 0, but got size ", targets.numel,
+          " for argument #2 'targets' (while checking arguments for ctc_loss_cpu)");
   } else {
     check(targets.ndim() == 2 && targets.sizes[0] == samples && targets.sizes[1] >= longest, PyExc_RuntimeError,
           "Expected tensor to have size at least ", longest, " at dimension 1, but got size ", shown(targets.sizes),
@@ -117,8 +125,8 @@ int64_t check_ctc_loss(Call& call, const CtcPositions& at) {
   }
   for (int64_t length : input_lengths) {
     check(length >= 0, PyExc_RuntimeError, "Expected input_lengths to have value at least 0, but got value ", length);
-    check(length <= steps, PyExc_RuntimeError, "Expected input_lengths to have value at most ", steps, ", but got value ", length,
-          " (while checking arguments for ctc_loss_cpu)");
+    check(length <= steps, PyExc_RuntimeError, "Expected input_lengths to have value at most ", steps,
+          ", but got value ", length, " (while checking arguments for ctc_loss_cpu)");
   }
   call.make_contiguous(at.targets);
   return longest;
@@ -128,7 +136,8 @@ int64_t check_ctc_loss(Call& call, const CtcPositions& at) {
 
 void ctc_loss(Call& call) {
   namespace at = positions::ctc_loss;
-  const int64_t longest = check_ctc_loss(call, {at::log_probs, at::targets, at::input_lengths, at::target_lengths, at::blank});
+  const int64_t longest =
+      check_ctc_loss(call, {at::log_probs, at::targets, at::input_lengths, at::target_lengths, at::blank});
   const TensorObject& log_probs = call.tensor(at::log_probs);
   call.add_output(log_probs.dtype, Dims{log_probs.sizes[1]});
   call.add_output(log_probs.dtype, Dims{log_probs.sizes[1], log_probs.sizes[0], 2 * longest + 1});
@@ -136,15 +145,16 @@ void ctc_loss(Call& call) {
 
 void ctc_loss_backward(Call& call) {
   namespace at = positions::ctc_loss_backward;
-  const int64_t longest = check_ctc_loss(call, {at::log_probs, at::targets, at::input_lengths, at::target_lengths, at::blank});
+  const int64_t longest =
+      check_ctc_loss(call, {at::log_probs, at::targets, at::input_lengths, at::target_lengths, at::blank});
   const TensorObject& log_probs = call.tensor(at::log_probs);
   const Dims samples{log_probs.sizes[1]}, states{log_probs.sizes[1], log_probs.sizes[0], 2 * longest + 1};
   for (int i : {at::grad, at::loss})
-    check(call.tensor(i).sizes == samples, PyExc_RuntimeError, "_ctc_loss_backward(): expected one value a sample, but got shape ",
-          shown(call.tensor(i).sizes));
+    check(call.tensor(i).sizes == samples, PyExc_RuntimeError,
+          "_ctc_loss_backward(): expected one value a sample, but got shape ", shown(call.tensor(i).sizes));
   const TensorObject& log_alpha = call.tensor(at::log_alpha);
-  check(log_alpha.sizes == states, PyExc_RuntimeError, "_ctc_loss_backward(): expected log_alpha of shape ", shown(states),
-        ", but got ", shown(log_alpha.sizes));
+  check(log_alpha.sizes == states, PyExc_RuntimeError, "_ctc_loss_backward(): expected log_alpha of shape ",
+        shown(states), ", but got ", shown(log_alpha.sizes));
   for (int i : {at::grad, at::loss, at::log_alpha}) {
     call.convert(i, log_probs.dtype);
     call.make_contiguous(i);
@@ -183,19 +193,19 @@ void cross_entropy_backward(Call& call) {
     check(grad.ndim() == 1 && grad.sizes[0] == scores.sizes[0], PyExc_RuntimeError,
           "cross_entropy_backward(): expected grad of shape [", scores.sizes[0], "], but got ", shown(grad.sizes));
   } else {
-    check(grad.numel == 1, PyExc_RuntimeError, "cross_entropy_backward(): Expected a single element grad tensor, but got shape ",
-          shown(grad.sizes));
+    check(grad.numel == 1, PyExc_RuntimeError,
+          "cross_entropy_backward(): Expected a single element grad tensor, but got shape ", shown(grad.sizes));
     call.set_descriptor(at::grad, {}, {});
   }
   const TensorObject& total_weight = call.tensor(at::total_weight);
   check(total_weight.numel == 1 && total_weight.dtype == scores.dtype, PyExc_RuntimeError,
-        "cross_entropy_backward(): expected total_weight to be a single element tensor of type ", info(scores.dtype).type_name,
-        ", but got shape ", shown(total_weight.sizes));
+        "cross_entropy_backward(): expected total_weight to be a single element tensor of type ",
+        info(scores.dtype).type_name, ", but got shape ", shown(total_weight.sizes));
   const TensorObject& statistics = call.tensor(at::statistics);
   check(statistics.ndim() == 2 && statistics.sizes[0] == 2 && statistics.sizes[1] == scores.sizes[0] &&
             statistics.dtype == statistics_dtype(scores.dtype),
-        PyExc_RuntimeError, "cross_entropy_backward(): expected statistics of shape [2, ", scores.sizes[0], "], but got ",
-        shown(statistics.sizes));
+        PyExc_RuntimeError, "cross_entropy_backward(): expected statistics of shape [2, ", scores.sizes[0],
+        "], but got ", shown(statistics.sizes));
   call.make_contiguous(at::statistics);
   call.add_output(scores.dtype, scores.sizes);
 }
@@ -209,12 +219,12 @@ void nll_loss_backward(Call& call) {
   call.convert(at::grad, self.dtype);
   const TensorObject& grad = call.tensor(at::grad);
   if (reduction == 0) {
-    check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ", shown(target.sizes),
-          ", but got ", shown(grad.sizes));
+    check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ",
+          shown(target.sizes), ", but got ", shown(grad.sizes));
     unsqueeze_scalar(call, at::grad);
   } else {
-    check(grad.numel == 1, PyExc_RuntimeError, "nll_loss_backward(): Expected a single element grad tensor, but got shape ",
-          shown(grad.sizes));
+    check(grad.numel == 1, PyExc_RuntimeError,
+          "nll_loss_backward(): Expected a single element grad tensor, but got shape ", shown(grad.sizes));
     call.set_descriptor(at::grad, {}, {});
   }
   const TensorObject& total_weight = call.tensor(at::total_weight);

@@ -1,6 +1,6 @@
 // Batch, layer and group normalization.
-#include "operators/operator.hpp"
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -28,15 +28,16 @@ void prepare_channel_vector(Call& call, int i, const char* vector_name, int64_t 
 }
 
 // Running statistics are updated in place in training, so they are neither converted nor copied.
-void check_running_statistics(const Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype, bool training) {
+void check_running_statistics(const Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype,
+                              bool training) {
   const Argument& argument = call.arguments[i];
   if (!argument.given()) return;
   const TensorObject& tensor = *argument.tensor;
   check(tensor.numel == channels && tensor.ndim() == 1, PyExc_RuntimeError, base_name(call), "(): ", vector_name,
         " should contain ", channels, " elements not ", tensor.numel, " (its shape is ", shown(tensor.sizes), ")");
   check(tensor.dtype == dtype || tensor.dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
-        "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(statistics_dtype(dtype)).type_name, ", but got ",
-        info(tensor.dtype).type_name);
+        "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(statistics_dtype(dtype)).type_name,
+        ", but got ", info(tensor.dtype).type_name);
   check(!training || !may_overlap_itself(tensor), PyExc_RuntimeError, base_name(call),
         "(): unsupported operation: several elements of ", vector_name,
         " refer to a single memory location. Please clone() it before performing the operation.");
@@ -44,8 +45,8 @@ void check_running_statistics(const Call& call, int i, const char* vector_name, 
 
 void prepare_statistics(Call& call, int i, const char* vector_name, std::span<const int64_t> sizes, Dtype dtype) {
   const TensorObject& tensor = call.tensor(i);
-  check(std::ranges::equal(tensor.sizes, sizes), PyExc_RuntimeError, base_name(call), "(): expected ", vector_name, " of shape ",
-        shown(sizes), ", but got ", shown(tensor.sizes));
+  check(std::ranges::equal(tensor.sizes, sizes), PyExc_RuntimeError, base_name(call), "(): expected ", vector_name,
+        " of shape ", shown(sizes), ", but got ", shown(tensor.sizes));
   call.convert(i, statistics_dtype(dtype));
   call.make_contiguous(i);
 }
@@ -61,7 +62,8 @@ void prepare_grad(Call& call, int grad_argument, const TensorObject& input) {
 // Returns the sizes of mean and rstd of a layer norm: those of the input, with the normalized
 // dimensions set to 1.
 Dims layer_statistics_sizes(const Call& call, const TensorObject& input, std::span<const int64_t> shape) {
-  check(!shape.empty(), PyExc_RuntimeError, base_name(call), "(): Expected normalized_shape to be at least 1-dimensional, i.e., ",
+  check(!shape.empty(), PyExc_RuntimeError, base_name(call),
+        "(): Expected normalized_shape to be at least 1-dimensional, i.e., ",
         "containing at least one element, but got normalized_shape = []");
   const int leading = input.ndim() - static_cast<int>(shape.size());
   const bool matches =
@@ -69,8 +71,8 @@ Dims layer_statistics_sizes(const Call& call, const TensorObject& input, std::sp
   if (!matches) {
     std::string expected = "[*";
     for (int64_t size : shape) expected += ", " + std::to_string(size);
-    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", shown(shape), ", expected input with shape ",
-          expected, "], but got input of size", shown(input.sizes));
+    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", shown(shape),
+          ", expected input with shape ", expected, "], but got input of size", shown(input.sizes));
   }
   Dims sizes = input.sizes;
   std::fill(sizes.begin() + leading, sizes.end(), 1);
@@ -81,23 +83,23 @@ Dims layer_statistics_sizes(const Call& call, const TensorObject& input, std::sp
 void prepare_layer_vector(Call& call, int i, const char* vector_name, std::span<const int64_t> shape, Dtype dtype) {
   const Argument& argument = call[i];
   if (!argument.given()) return;
-  check(std::ranges::equal(argument.tensor->sizes, shape), PyExc_RuntimeError, base_name(call), "(): Expected ", vector_name,
-        " to be of same shape as normalized_shape, but got ", vector_name, " of shape ", shown(argument.tensor->sizes),
-        " and normalized_shape = ", shown(shape));
-  check(argument.tensor->dtype == dtype || argument.tensor->dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
-        "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(dtype).type_name, ", but got ",
-        info(argument.tensor->dtype).type_name);
+  check(std::ranges::equal(argument.tensor->sizes, shape), PyExc_RuntimeError, base_name(call), "(): Expected ",
+        vector_name, " to be of same shape as normalized_shape, but got ", vector_name, " of shape ",
+        shown(argument.tensor->sizes), " and normalized_shape = ", shown(shape));
+  check(argument.tensor->dtype == dtype || argument.tensor->dtype == statistics_dtype(dtype), PyExc_RuntimeError,
+        base_name(call), "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(dtype).type_name,
+        ", but got ", info(argument.tensor->dtype).type_name);
   call.convert(i, dtype);
   call.make_contiguous(i);
 }
 
 int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups) {
-  check(input.ndim() >= 2, PyExc_RuntimeError, base_name(call), "(): Expected at least 2 dimensions for input tensor but received ",
-        input.ndim());
+  check(input.ndim() >= 2, PyExc_RuntimeError, base_name(call),
+        "(): Expected at least 2 dimensions for input tensor but received ", input.ndim());
   check(groups > 0, PyExc_RuntimeError, base_name(call), "(): Expected num groups to be greater than 0, got ", groups);
   check(input.sizes[1] % groups == 0, PyExc_RuntimeError, base_name(call),
-        "(): Expected number of channels in input to be divisible by num_groups, but got input of shape ", shown(input.sizes),
-        " and num_groups=", groups);
+        "(): Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+        shown(input.sizes), " and num_groups=", groups);
   return input.sizes[1];
 }
 
@@ -110,8 +112,8 @@ void prepare_group_vector(Call& call, int i, const char* vector_name, const Tens
   const Argument& argument = call[i];
   if (!argument.given()) return;
   check(argument.tensor->ndim() == 1 && argument.tensor->numel == input.sizes[1], PyExc_RuntimeError, base_name(call),
-        "(): Expected ", vector_name, " to be a vector of size equal to the number of channels in input, but got ", vector_name,
-        " of shape ", shown(argument.tensor->sizes), " and input of shape ", shown(input.sizes));
+        "(): Expected ", vector_name, " to be a vector of size equal to the number of channels in input, but got ",
+        vector_name, " of shape ", shown(argument.tensor->sizes), " and input of shape ", shown(input.sizes));
   prepare_channel_vector(call, i, vector_name, input.sizes[1], input.dtype);
 }
 
@@ -137,7 +139,8 @@ void native_batch_norm(Call& call) {
   if (!call.boolean(at::training)) {
     check(call[at::running_mean].given(), PyExc_RuntimeError,
           "native_batch_norm(): running_mean must be defined in evaluation mode");
-    check(call[at::running_var].given(), PyExc_RuntimeError, "native_batch_norm(): running_var must be defined in evaluation mode");
+    check(call[at::running_var].given(), PyExc_RuntimeError,
+          "native_batch_norm(): running_var must be defined in evaluation mode");
   }
   const bool channels_last = is_channels_last_batch(input);
   set_layout(call.add_output(dtype, input.sizes), channels_last);

@@ -1,6 +1,6 @@
 // Optimizer steps over lists of parameters.
-#include "operators/schema.hpp"
 #include "candelabra/positions.hpp"
+#include "operators/schema.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -19,13 +19,15 @@ void optimizer(Call& call) {
   for (int list = at::grads; list < call.argument_count && call[list].kind == ArgumentKind::Tensors; ++list) {
     Argument& others = call[list];
     check(others.count == params.count || (others.count == 0 && list != at::grads), PyExc_RuntimeError, base_name(call),
-          "(): expected one entry for each of ", params.count, " parameters in list ", list, ", but got ", others.count);
+          "(): expected one entry for each of ", params.count, " parameters in list ", list, ", but got ",
+          others.count);
     for (int i = 0; i < others.count; ++i) {
       const TensorObject &param = *params.tensors[i], &other = *others.tensors[i];
       if (!(other.sizes == param.sizes) || other.dtype != param.dtype || other.device() != param.device()) {
-        raise(PyExc_RuntimeError, base_name(call), "(): entry ", i, " of list ", list, " is of shape ", shown(other.sizes), ", ",
-              name(other.dtype), ", on ", to_text(other.device()), ", but its parameter of shape ", shown(param.sizes), ", ",
-              name(param.dtype), ", on ", to_text(param.device()));
+        raise(PyExc_RuntimeError, base_name(call), "(): entry ", i, " of list ", list, " is of shape ",
+              shown(other.sizes), ", ", name(other.dtype), ", on ", to_text(other.device()),
+              ", but its parameter of shape ", shown(param.sizes), ", ", name(param.dtype), ", on ",
+              to_text(param.device()));
       }
       // A gradient gets the strides of its parameter: kernels iterate over both with one index.
       if (list == at::grads && !(other.strides == param.strides) && is_dense_and_non_overlapping(param)) {

@@ -49,10 +49,10 @@ Pooling read_parameters(Call& call, int spatial, const PoolingPositions& at) {
   check_magnitude(call, pool.padding, "padding");
   for (int d = 0; d < spatial; ++d) {
     const int64_t step = pool.dilation.empty() ? 1 : pool.dilation[d];
-    check(pool.kernel[d] > 0, PyExc_RuntimeError, base_name(call), "(): kernel size should be greater than zero, but got ",
-          shown(pool.kernel));
-    check(pool.stride[d] > 0, PyExc_RuntimeError, base_name(call), "(): stride should not be zero, and greater than zero, but got ",
-          shown(pool.stride));
+    check(pool.kernel[d] > 0, PyExc_RuntimeError, base_name(call),
+          "(): kernel size should be greater than zero, but got ", shown(pool.kernel));
+    check(pool.stride[d] > 0, PyExc_RuntimeError, base_name(call),
+          "(): stride should not be zero, and greater than zero, but got ", shown(pool.stride));
     check(step > 0, PyExc_RuntimeError, base_name(call), "(): dilation should be greater than zero, but got ",
           shown(pool.dilation));
     check(pool.padding[d] >= 0, PyExc_RuntimeError, base_name(call),
@@ -68,7 +68,8 @@ Dims output_sizes(const Call& call, std::span<const int64_t> input, const Poolin
   Dims sizes{input[0], input[1]};
   bool fits = true;
   for (size_t d = 0; d < pool.kernel.size(); ++d) {
-    const int64_t step = pool.dilation.empty() ? 1 : pool.dilation[d], stride = pool.stride[d], padding = pool.padding[d];
+    const int64_t step = pool.dilation.empty() ? 1 : pool.dilation[d], stride = pool.stride[d],
+                  padding = pool.padding[d];
     const int64_t room = input[d + 2] + 2 * padding - step * (pool.kernel[d] - 1) - 1;
     const int64_t rounded = room + (pool.ceil_mode ? stride - 1 : 0);
     int64_t size = (rounded >= 0 ? rounded / stride : -((-rounded + stride - 1) / stride)) + 1;
@@ -83,8 +84,8 @@ Dims output_sizes(const Call& call, std::span<const int64_t> input, const Poolin
       for (int64_t value : values.subspan(1)) result += (result.empty() ? "" : "x") + std::to_string(value);
       return result;
     };
-    raise(PyExc_RuntimeError, base_name(call), "(): Given input size: (", dims(input), "). Calculated output size: (", dims(sizes),
-          "). Output size is too small");
+    raise(PyExc_RuntimeError, base_name(call), "(): Given input size: (", dims(input), "). Calculated output size: (",
+          dims(sizes), "). Output size is too small");
   }
   return sizes;
 }
@@ -99,7 +100,8 @@ Dims adaptive_sizes(Call& call) {
   Dims sizes{self.sizes[0], self.sizes[1]};
   for (int64_t size : call.ints(at::output_size)) {
     check(size >= 0, PyExc_RuntimeError, base_name(call),
-          "(): elements of output_size must be greater than or equal to 0 but received ", shown(call.ints(at::output_size)));
+          "(): elements of output_size must be greater than or equal to 0 but received ",
+          shown(call.ints(at::output_size)));
     sizes.push_back(size);
   }
   return sizes;
@@ -117,10 +119,10 @@ void check_real(const Call& call, Dtype dtype) {
 
 // Checks input_size, the sizes of the gradient of the input, against the gradient of the output.
 Dims check_input_size(const Call& call, const TensorObject& grad, std::span<const int64_t> sizes) {
-  check(
-      static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] && sizes[1] == grad.sizes[1],
-      PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ",
-      shown(sizes));
+  check(static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] &&
+            sizes[1] == grad.sizes[1],
+        PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
+        " does not belong to an input of shape ", shown(sizes));
   check_magnitude(call, sizes, "input_size");
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", shown(sizes));
@@ -139,7 +141,8 @@ void add_maxima(Call& call, bool with_indices) {
   check_real(call, self.dtype);
   const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
-  const Pooling pool = read_parameters(call, spatial, {at::kernel_size, at::stride, at::padding, at::dilation, at::ceil_mode});
+  const Pooling pool =
+      read_parameters(call, spatial, {at::kernel_size, at::stride, at::padding, at::dilation, at::ceil_mode});
   add_results(call, self, output_sizes(call, self.sizes, pool), with_indices);
 }
 
@@ -164,8 +167,8 @@ void max_pool_backward(Call& call) {
   const TensorObject &grad = call.tensor(at::grad), &indices = call.tensor(at::indices);
   check(grad.sizes == indices.sizes, PyExc_RuntimeError, "max_pool_backward(): grad of shape ", shown(grad.sizes),
         " and indices of shape ", shown(indices.sizes), " do not match");
-  check(indices.dtype == Dtype::Int64, PyExc_RuntimeError, "max_pool_backward(): expected indices of type Long, but got ",
-        info(indices.dtype).type_name);
+  check(indices.dtype == Dtype::Int64, PyExc_RuntimeError,
+        "max_pool_backward(): expected indices of type Long, but got ", info(indices.dtype).type_name);
   add_gradient(call, grad, check_input_size(call, grad, call.ints(at::input_size)));
 }
 

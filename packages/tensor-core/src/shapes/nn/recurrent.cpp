@@ -27,12 +27,13 @@ Sequence check_lstm_sequence(Call& call, const SequencePositions& at, int64_t fa
   const bool dims = sequence.ndim() == 3 && h.ndim() == 2 && c.ndim() == 2 && weight.ndim() == 2;
   check(dims && sequence.sizes[2] == factor * h.sizes[1] && h.sizes == c.sizes && h.sizes[0] == sequence.sizes[1] &&
             weight.sizes[0] == 4 * h.sizes[1] && weight.sizes[1] == h.sizes[1],
-        PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes), " and ",
-        shown(c.sizes), " of the states and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ",
+        PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
+        " and ", shown(c.sizes), " of the states and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ",
         factor == 1 ? "" : "4", "H), (N, H), (N, H) and (4H, H)");
   for (const TensorObject* other : {&h, &c, &weight}) {
-    check(other->dtype == sequence.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
-          cpp_type_name(sequence.dtype), " and ", cpp_type_name(other->dtype), "; convert one of them with to()");
+    check(other->dtype == sequence.dtype, PyExc_RuntimeError, base_name(call),
+          "(): expected tensors of one dtype, but got ", cpp_type_name(sequence.dtype), " and ",
+          cpp_type_name(other->dtype), "; convert one of them with to()");
   }
   for (int i : {at.sequence, at.h0, at.c0, at.weight}) call.make_contiguous(i);
   return {sequence.sizes[0], sequence.sizes[1], h.sizes[1]};
@@ -57,8 +58,8 @@ void lstm_sequence_backward(Call& call) {
   for (int i : {at::grad_output, at::grad_cells, at::grad_activations, at::cells, at::activations}) {
     if (!call[i].given()) continue;
     const Dims& expected = i == at::grad_activations || i == at::activations ? gates : states;
-    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "lstm_sequence_backward(): expected argument ", i, " of shape ",
-          shown(expected), ", but got ", shown(call.tensor(i).sizes));
+    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "lstm_sequence_backward(): expected argument ", i,
+          " of shape ", shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, dtype);
     call.make_contiguous(i);
   }
@@ -73,18 +74,21 @@ namespace {
 struct Cell {
   std::string_view name;
   int64_t gates;
-  int64_t saved;   // activations, in multiples of H, that the forward pass saves for the backward pass
+  // Activations, in multiples of H, that the forward pass saves for the backward pass
+  int64_t saved;
   bool has_state;  // c0
   bool has_bias;   // a bias of the recurrent product that cannot be added to the gates beforehand
 };
-constexpr std::array<Cell, 4> cells{
-    {{"lstm", 4, 4, true, false}, {"gru", 3, 4, false, true}, {"rnn_tanh", 1, 0, false, false}, {"rnn_relu", 1, 0, false, false}}};
+constexpr std::array<Cell, 4> cells{{{"lstm", 4, 4, true, false},
+                                     {"gru", 3, 4, false, true},
+                                     {"rnn_tanh", 1, 0, false, false},
+                                     {"rnn_relu", 1, 0, false, false}}};
 
 const Cell& cell_named(Call& call, int i) {
   for (const Cell& cell : cells)
     if (cell.name == call[i].string) return cell;
-  raise(PyExc_ValueError, base_name(call), "(): cell must be \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\", but got \"",
-        call[i].string, "\"");
+  raise(PyExc_ValueError, base_name(call),
+        "(): cell must be \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\", but got \"", call[i].string, "\"");
 }
 
 struct LayerPositions {
@@ -108,13 +112,15 @@ struct Layer {
 void check_batch_sizes(Call& call, std::span<const int64_t> sizes, int64_t have) {
   int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
   for (const int64_t size : sizes) {
-    check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call), "(): batch_sizes must be positive and must not grow");
+    check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call),
+          "(): batch_sizes must be positive and must not grow");
     before = size;
     rows += size;
-    check(rows <= have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of more than the ", have, " rows that there are");
+    check(rows <= have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of more than the ", have,
+          " rows that there are");
   }
-  check(sizes.empty() || rows == have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of ", rows, " of the ", have,
-        " rows that there are");
+  check(sizes.empty() || rows == have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of ", rows, " of the ",
+        have, " rows that there are");
 }
 
 void check_same_dtype(Call& call, const TensorObject& first, const TensorObject& other) {
@@ -136,19 +142,21 @@ Layer check_layer(Call& call, const LayerPositions& at, int64_t factor) {
   check(call[at.c0].given() == cell.has_state, PyExc_RuntimeError, base_name(call),
         "(): c0 is for the cell \"lstm\", which needs it");
   check(sequence.ndim() == dims && h.ndim() == 2 && weight.ndim() == 2 &&
-            (factor == any_width || sequence.sizes[dims - 1] == width * h.sizes[1]) && weight.sizes[0] == cell.gates * h.sizes[1] &&
-            weight.sizes[1] == h.sizes[1] && h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
+            (factor == any_width || sequence.sizes[dims - 1] == width * h.sizes[1]) &&
+            weight.sizes[0] == cell.gates * h.sizes[1] && weight.sizes[1] == h.sizes[1] &&
+            h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
-        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", factor == any_width ? "I" : text(width, "H"),
-        "), or without T and with all rows for N where there ", "are batch_sizes, (N, H) and (", cell.gates, "H, H)");
+        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ",
+        factor == any_width ? "I" : text(width, "H"), "), or without T and with all rows for N where there ",
+        "are batch_sizes, (N, H) and (", cell.gates, "H, H)");
   check_batch_sizes(call, sizes, sequence.sizes[0]);
   const auto same_dtype = [&](const TensorObject& other) { check_same_dtype(call, sequence, other); };
   same_dtype(h);
   same_dtype(weight);
   if (cell.has_state) {
     const TensorObject& c = call.tensor(at.c0);
-    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes), ", but got ",
-          shown(c.sizes));
+    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes),
+          ", but got ", shown(c.sizes));
     same_dtype(c);
     call.make_contiguous(at.c0);
   }
@@ -161,8 +169,9 @@ Layer check_layer(Call& call, const LayerPositions& at, int64_t factor) {
     same_dtype(bias);
     call.make_contiguous(at.bias);
   }
-  const Layer layer{cell, sequence.dtype, Dims(std::span<const int64_t>(sequence.sizes.begin(), sequence.sizes.end() - 1)),
-                    h.sizes[0], h.sizes[1]};
+  const Layer layer{cell, sequence.dtype,
+                    Dims(std::span<const int64_t>(sequence.sizes.begin(), sequence.sizes.end() - 1)), h.sizes[0],
+                    h.sizes[1]};
   for (int i : {at.sequence, at.h0, at.weight}) call.make_contiguous(i);
   return layer;
 }
@@ -170,25 +179,28 @@ Layer check_layer(Call& call, const LayerPositions& at, int64_t factor) {
 // recurrent_sequence, recurrent_states: the same positions.
 Layer check_gates_layer(Call& call) {
   namespace at = positions::recurrent_sequence;
-  return check_layer(call, {at::gates, at::h0, at::c0, at::weight, at::bias, at::batch_sizes, at::cell}, width_of_gates);
+  return check_layer(call, {at::gates, at::h0, at::c0, at::weight, at::bias, at::batch_sizes, at::cell},
+                     width_of_gates);
 }
 
 // recurrent_layer, recurrent_layer_states: the same positions. The gates are computed from the
 // input (T, N, I) by input_weight (GH, I) and an optional input_bias (GH).
 Layer check_input_layer(Call& call) {
   namespace at = positions::recurrent_layer;
-  const TensorObject &input = call.tensor(at::input), &weight = call.tensor(at::input_weight), &recurrent = call.tensor(at::weight);
+  const TensorObject &input = call.tensor(at::input), &weight = call.tensor(at::input_weight),
+                     &recurrent = call.tensor(at::weight);
   const int last = input.ndim() - 1;
   check(weight.ndim() == 2 && last >= 0 && input.sizes[last] == weight.sizes[1] && recurrent.ndim() == 2 &&
             recurrent.sizes[0] == weight.sizes[0],
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(input.sizes), " of the input, ", shown(weight.sizes),
-        " of input_weight and ", shown(recurrent.sizes), " of weight do not fit: expected (T, N, I), (GH, I) and (GH, H)");
+        " of input_weight and ", shown(recurrent.sizes),
+        " of weight do not fit: expected (T, N, I), (GH, I) and (GH, H)");
   for (int i : {at::input_weight, at::input_bias}) {
     if (!call[i].given()) continue;
     const TensorObject& other = call.tensor(i);
     check_same_dtype(call, input, other);
-    check(i == at::input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError, base_name(call),
-          "(): expected an input_bias of shape [", weight.sizes[0], "], but got ", shown(other.sizes));
+    check(i == at::input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError,
+          base_name(call), "(): expected an input_bias of shape [", weight.sizes[0], "], but got ", shown(other.sizes));
     call.make_contiguous(i);
   }
   return check_layer(call, {at::input, at::h0, at::c0, at::weight, at::bias, at::batch_sizes, at::cell}, any_width);
@@ -231,7 +243,9 @@ void recurrent_sequence_backward(Call& call) {
   const Dims activations = layer.cell.saved ? layer.sequence_sizes(layer.cell.saved) : empty;
   for (int i : {at::grad_output, at::grad_cells, at::grad_activations, at::cells, at::activations}) {
     if (!call[i].given()) continue;
-    const Dims& expected = i == at::grad_output ? states : i == at::grad_cells || i == at::cells ? cell_states : activations;
+    const Dims& expected = i == at::grad_output                    ? states
+                           : i == at::grad_cells || i == at::cells ? cell_states
+                                                                   : activations;
     check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "recurrent_sequence_backward(): expected argument ", i,
           " of shape ", shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, layer.dtype);
@@ -240,7 +254,9 @@ void recurrent_sequence_backward(Call& call) {
   const Dims first{layer.batch, layer.hidden};
   call.add_output(layer.dtype, layer.sequence_sizes(layer.cell.gates));
   call.add_output(layer.dtype, first);
-  call.add_output(layer.dtype, layer.cell.has_state ? first : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden} : empty);
+  call.add_output(layer.dtype, layer.cell.has_state  ? first
+                               : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden}
+                                                     : empty);
   call.add_output(layer.dtype, Dims{layer.cell.gates * layer.hidden, layer.hidden});
 }
 
@@ -264,19 +280,20 @@ Dims check_stack(Call& call, const StackPositions& at) {
   check(input.ndim() == dims && h.ndim() == 3 && h.sizes[0] == layers * directions &&
             h.sizes[1] == (sizes.empty() ? input.sizes[1] : sizes[0]),
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(input.sizes), " of the input and ", shown(h.sizes),
-        " of h0 do not fit: expected (T, N, I), or (rows, I) where there are batch_sizes, and (", layers * directions, ", N, H)");
+        " of h0 do not fit: expected (T, N, I), or (rows, I) where there are batch_sizes, and (", layers * directions,
+        ", N, H)");
   check_batch_sizes(call, sizes, input.sizes[0]);
   const int64_t hidden = h.sizes[2], gates = cell.gates * hidden, biases = call.boolean(at.has_biases) ? 2 : 0;
   const int64_t first = input.sizes[dims - 1] + hidden + biases, others = directions * hidden + hidden + biases;
   const int64_t expected = directions * gates * (first + (layers - 1) * others);
-  check(weights.ndim() == 1 && weights.sizes[0] == expected, PyExc_RuntimeError, base_name(call), "(): expected weights of shape [",
-        expected, "], but got ", shown(weights.sizes));
+  check(weights.ndim() == 1 && weights.sizes[0] == expected, PyExc_RuntimeError, base_name(call),
+        "(): expected weights of shape [", expected, "], but got ", shown(weights.sizes));
   check_same_dtype(call, input, weights);
   check_same_dtype(call, input, h);
   if (cell.has_state) {
     const TensorObject& c = call.tensor(at.c0);
-    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes), ", but got ",
-          shown(c.sizes));
+    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes),
+          ", but got ", shown(c.sizes));
     check_same_dtype(call, input, c);
     call.make_contiguous(at.c0);
   }
@@ -291,8 +308,8 @@ Dims check_stack(Call& call, const StackPositions& at) {
 // recurrent_stack, recurrent_stack_kept: the same positions.
 void recurrent_stack(Call& call) {
   namespace at = positions::recurrent_stack;
-  const Dims output = check_stack(
-      call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers, at::bidirectional, at::has_biases, at::cell});
+  const Dims output = check_stack(call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers,
+                                         at::bidirectional, at::has_biases, at::cell});
   const TensorObject& h = call.tensor(at::h0);
   call.add_output(h.dtype, output);
   call.add_output(h.dtype, h.sizes);
@@ -306,21 +323,21 @@ void recurrent_stack_kept(Call& call) {
 
 void recurrent_stack_backward(Call& call) {
   namespace at = positions::recurrent_stack_backward;
-  const Dims output = check_stack(
-      call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers, at::bidirectional, at::has_biases, at::cell});
+  const Dims output = check_stack(call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers,
+                                         at::bidirectional, at::has_biases, at::cell});
   const TensorObject& h = call.tensor(at::h0);
   for (int i : {at::grad_output, at::grad_h, at::grad_c, at::output}) {
     if (!call[i].given()) continue;
     const Dims& expected = i == at::grad_h || i == at::grad_c ? h.sizes : output;
-    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "recurrent_stack_backward(): expected argument ", i, " of shape ",
-          shown(expected), ", but got ", shown(call.tensor(i).sizes));
+    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "recurrent_stack_backward(): expected argument ", i,
+          " of shape ", shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, h.dtype);
     call.make_contiguous(i);
   }
   const TensorObject& reserve = call.tensor(at::reserve);
   check(reserve.dtype == Dtype::UInt8 && reserve.ndim() == 1, PyExc_RuntimeError,
-        "recurrent_stack_backward(): expected a reserve of bytes, of one dimension, but got ", shown(reserve.sizes), " of ",
-        cpp_type_name(reserve.dtype));
+        "recurrent_stack_backward(): expected a reserve of bytes, of one dimension, but got ", shown(reserve.sizes),
+        " of ", cpp_type_name(reserve.dtype));
   call.make_contiguous(at::reserve);
   call.add_output(h.dtype, call.tensor(at::input).sizes);
   call.add_output(h.dtype, call.tensor(at::weights).sizes);

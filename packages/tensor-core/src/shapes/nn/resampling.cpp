@@ -23,8 +23,8 @@ void check_resampling(Call& call, std::span<const int64_t> batch) {
         "(): expected a batch (N, C, spatial...) of 3 to 5 dimensions, but got shape ", shown(batch));
   check_magnitude(call, call.ints(at::output_size), "sizes");
   const Argument& scales = call[at::scales];
-  check(scales.count == 0 || scales.count == spatial, PyExc_RuntimeError, base_name(call), "(): expected no scales or ", spatial,
-        " of them, but got ", scales.count);
+  check(scales.count == 0 || scales.count == spatial, PyExc_RuntimeError, base_name(call), "(): expected no scales or ",
+        spatial, " of them, but got ", scales.count);
   for (int k = 0; k < scales.count; ++k) {
     check(std::isfinite(scales.floats[k]) && scales.floats[k] >= 0, PyExc_RuntimeError, base_name(call),
           "(): scales must be finite and not negative, but got ", scales.floats[k]);
@@ -39,8 +39,9 @@ void check_resampling(Call& call, std::span<const int64_t> batch) {
 void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<const int64_t> to) {
   for (std::span<const int64_t> sizes : {from, to}) {
     for (int64_t size : sizes) {
-      check(size > 0, PyExc_RuntimeError, base_name(call), "(): Input and output sizes should be greater than 0, but got input ",
-            shown(from), " and output ", shown(to));
+      check(size > 0, PyExc_RuntimeError, base_name(call),
+            "(): Input and output sizes should be greater than 0, but got input ", shown(from), " and output ",
+            shown(to));
     }
   }
 }
@@ -77,8 +78,9 @@ void upsample_backward(Call& call) {
   check_resampling(call, grad.sizes);
   const auto size = call.ints(at::input_size);
   if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
-  check(static_cast<int>(size.size()) == grad.ndim() && size[0] == grad.sizes[0] && size[1] == grad.sizes[1], PyExc_RuntimeError,
-        "_upsample_backward(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ", shown(size));
+  check(static_cast<int>(size.size()) == grad.ndim() && size[0] == grad.sizes[0] && size[1] == grad.sizes[1],
+        PyExc_RuntimeError, "_upsample_backward(): grad of shape ", shown(grad.sizes),
+        " does not belong to an input of shape ", shown(size));
   check_not_empty(call, size.subspan(2), std::span<const int64_t>(grad.sizes).subspan(2));
   add_like(call, at::grad, Dims(size));
 }
@@ -88,25 +90,27 @@ namespace {
 void check_grid(const Call& call, const TensorObject& self, const TensorObject& grid, std::string_view mode,
                 std::string_view padding_mode) {
   const char* name = "grid_sampler(): ";
-  check(self.dtype == grid.dtype, PyExc_RuntimeError, name, "expected input and grid to have same dtype, but input has ",
-        info(self.dtype).name, " and grid has ", info(grid.dtype).name);
+  check(self.dtype == grid.dtype, PyExc_RuntimeError, name,
+        "expected input and grid to have same dtype, but input has ", info(self.dtype).name, " and grid has ",
+        info(grid.dtype).name);
   check((self.ndim() == 4 || self.ndim() == 5) && self.ndim() == grid.ndim(), PyExc_RuntimeError, name,
         "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", shown(self.sizes),
         " and grid with sizes ", shown(grid.sizes));
   check(self.sizes[0] == grid.sizes[0], PyExc_RuntimeError, name,
-        "expected grid and input to have same batch size, but got input with sizes ", shown(self.sizes), " and grid with sizes ",
-        shown(grid.sizes));
-  check(grid.sizes[grid.ndim() - 1] == self.ndim() - 2, PyExc_RuntimeError, name, "expected grid to have size ", self.ndim() - 2,
-        " in last dimension, but got grid with sizes ", shown(grid.sizes));
+        "expected grid and input to have same batch size, but got input with sizes ", shown(self.sizes),
+        " and grid with sizes ", shown(grid.sizes));
+  check(grid.sizes[grid.ndim() - 1] == self.ndim() - 2, PyExc_RuntimeError, name, "expected grid to have size ",
+        self.ndim() - 2, " in last dimension, but got grid with sizes ", shown(grid.sizes));
   for (int d = 2; d < self.ndim(); ++d) {
-    check(self.sizes[d] > 0, PyExc_RuntimeError, name, "expected input to have non-empty spatial dimensions, but input has sizes ",
-          shown(self.sizes));
+    check(self.sizes[d] > 0, PyExc_RuntimeError, name,
+          "expected input to have non-empty spatial dimensions, but input has sizes ", shown(self.sizes));
   }
   check(mode == "bilinear" || mode == "nearest" || mode == "bicubic", PyExc_ValueError, name,
         "mode must be \"bilinear\", \"nearest\" or \"bicubic\", but got \"", mode, "\"");
   check(padding_mode == "zeros" || padding_mode == "border" || padding_mode == "reflection", PyExc_ValueError, name,
         "padding_mode must be \"zeros\", \"border\" or \"reflection\", but got \"", padding_mode, "\"");
-  check(mode != "bicubic" || self.ndim() == 4, PyExc_RuntimeError, name, "bicubic interpolation only supports 4D input");
+  check(mode != "bicubic" || self.ndim() == 4, PyExc_RuntimeError, name,
+        "bicubic interpolation only supports 4D input");
   if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
 }
 
@@ -143,7 +147,8 @@ namespace {
 
 // Checks (before, after) amounts of padding, the last dimension first, of an input of sizes `from`.
 // Returns the padded sizes.
-Dims padded_sizes(const Call& call, std::span<const int64_t> from, std::span<const int64_t> amounts, std::string_view mode) {
+Dims padded_sizes(const Call& call, std::span<const int64_t> from, std::span<const int64_t> amounts,
+                  std::string_view mode) {
   const int dims = static_cast<int>(amounts.size() / 2), ndim = static_cast<int>(from.size());
   check(amounts.size() % 2 == 0 && dims >= 1 && dims <= 3 && dims <= ndim, PyExc_RuntimeError, base_name(call),
         "(): expected two amounts of padding for each of one to three dimensions, but got ", shown(amounts),
@@ -156,15 +161,16 @@ Dims padded_sizes(const Call& call, std::span<const int64_t> from, std::span<con
   for (int k = 0; k < dims; ++k) {
     const int d = ndim - 1 - k;
     const int64_t before = amounts[2 * k], after = amounts[2 * k + 1], length = from[d];
-    check(length + before + after >= 0, PyExc_RuntimeError, "The input size ", length, ", plus negative padding ", before, " and ",
-          after, ", resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    check(length + before + after >= 0, PyExc_RuntimeError, "The input size ", length, ", plus negative padding ",
+          before, " and ", after, ", resulted in a negative output size, which is invalid. Check dimension ", d,
+          " of your input.");
     check(!reflect || (before < length && after < length) || (before == 0 && after == 0), PyExc_RuntimeError,
-          "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ",
-          after, ") at dimension ", d, " of input ", shown(from));
+          "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", before,
+          ", ", after, ") at dimension ", d, " of input ", shown(from));
     check(!circular || (before <= length && after <= length), PyExc_RuntimeError,
           "Padding value causes wrapping around more than once.");
-    check(length > 0 || (before == 0 && after == 0), PyExc_RuntimeError, "Expected a non-empty dimension ", d, " for ", mode,
-          " padding, but got input of size ", shown(from));
+    check(length > 0 || (before == 0 && after == 0), PyExc_RuntimeError, "Expected a non-empty dimension ", d, " for ",
+          mode, " padding, but got input of size ", shown(from));
     sizes[d] = length + before + after;
   }
   return sizes;
@@ -189,10 +195,11 @@ Dims window_counts(const Call& call, const Windows& windows, std::span<const int
   check_pair(call, windows.stride, 1);
   Dims counts;
   for (size_t d = 0; d < 2; ++d) {
-    const int64_t extent = windows.dilation[d] * (windows.kernel_size[d] - 1) + 1, padded = image[d] + 2 * windows.padding[d];
+    const int64_t extent = windows.dilation[d] * (windows.kernel_size[d] - 1) + 1,
+                  padded = image[d] + 2 * windows.padding[d];
     counts.push_back((padded - extent) / windows.stride[d] + 1);
-    check(padded >= extent, PyExc_RuntimeError, base_name(call), "(): an image of size ", shown(image), " has no patch of size ",
-          shown(windows.kernel_size));
+    check(padded >= extent, PyExc_RuntimeError, base_name(call), "(): an image of size ", shown(image),
+          " has no patch of size ", shown(windows.kernel_size));
   }
   return counts;
 }
@@ -202,9 +209,11 @@ Dims window_counts(const Call& call, const Windows& windows, std::span<const int
 void im2col(Call& call) {
   namespace at = positions::im2col;
   const TensorObject& self = call.tensor(at::self);
-  check(self.ndim() == 4, PyExc_RuntimeError, "im2col(): expected a batch (N, C, H, W), but got shape ", shown(self.sizes));
+  check(self.ndim() == 4, PyExc_RuntimeError, "im2col(): expected a batch (N, C, H, W), but got shape ",
+        shown(self.sizes));
   const Dims sizes = self.sizes;
-  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
+  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding),
+                        call.ints(at::stride)};
   const Dims counts = window_counts(call, windows, std::span<const int64_t>(sizes).subspan(2));
   call.make_contiguous(at::self);
   const int64_t area = windows.kernel_size[0] * windows.kernel_size[1];
@@ -219,7 +228,8 @@ void col2im(Call& call) {
         "col2im(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes),
         " and ", shown(image));
   check_magnitude(call, image, "output_size");
-  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
+  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding),
+                        call.ints(at::stride)};
   const Dims counts = window_counts(call, windows, image);
   const int64_t area = windows.kernel_size[0] * windows.kernel_size[1], channels = grad.sizes[1] / area;
   check(grad.sizes[1] % area == 0 && grad.sizes[2] == counts[0] * counts[1], PyExc_RuntimeError,
@@ -233,8 +243,8 @@ void constant_pad_nd(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const auto padding = call.ints(at::padding);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
-        "_constant_pad_nd(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
-        shown(self.sizes));
+        "_constant_pad_nd(): expected two numbers for each of the last dimensions, but got ", shown(padding),
+        " for shape ", shown(self.sizes));
   check_magnitude(call, padding, "padding");
   Dims sizes = self.sizes;
   for (size_t i = 0; i < padding.size() / 2; ++i) {
@@ -252,7 +262,8 @@ namespace {
 // Whether this pads all spatial dimensions of a batch of images or volumes, for which kernels
 // accept channels-last tensors.
 bool accepts_channels_last(const TensorObject& tensor, std::span<const int64_t> padding, std::string_view mode) {
-  const bool spatial = (padding.size() == 4 || padding.size() == 6) && static_cast<size_t>(tensor.ndim()) == padding.size() / 2 + 2;
+  const bool spatial =
+      (padding.size() == 4 || padding.size() == 6) && static_cast<size_t>(tensor.ndim()) == padding.size() / 2 + 2;
   return spatial && mode != "circular";
 }
 
@@ -278,13 +289,14 @@ void reflection_replication_pad_backward(Call& call) {
   const Dims from(call.ints(at::input_size));
   check_magnitude(call, call.ints(at::input_size), "input_size");
   for (int64_t size : from) {
-    check(size >= 0, PyExc_RuntimeError, "_reflection_replication_pad_backward(): negative size in input_size=", shown(from));
+    check(size >= 0, PyExc_RuntimeError,
+          "_reflection_replication_pad_backward(): negative size in input_size=", shown(from));
   }
   const auto padding = call.ints(at::padding);
   const std::string_view mode = call[at::mode].string;
   const Dims expected = padded_sizes(call, from, padding, mode);
-  check(grad.sizes == expected, PyExc_RuntimeError, "_reflection_replication_pad_backward(): expected grad of shape ", shown(expected), ", but got ",
-        shown(grad.sizes));
+  check(grad.sizes == expected, PyExc_RuntimeError, "_reflection_replication_pad_backward(): expected grad of shape ",
+        shown(expected), ", but got ", shown(grad.sizes));
   if (!is_floating(grad.dtype) && !is_complex(grad.dtype)) not_implemented(call, grad.dtype);
   if (accepts_channels_last(grad, padding, mode)) {
     add_like(call, at::grad, from);

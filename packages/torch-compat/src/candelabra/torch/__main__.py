@@ -1,4 +1,6 @@
-"""``python -m candelabra.torch script.py [arguments]``, or ``-m module [arguments]``: run a PyTorch program on Candelabra."""
+"""``python -m candelabra.torch script.py [arguments]``, or ``-m module [arguments]``: run a PyTorch
+program on Candelabra.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from pathlib import Path
 
 from .finder import install
 
-USAGE = "usage: python -m candelabra.torch script.py [arguments]\n       python -m candelabra.torch -m module [arguments]"
+USAGE = (
+    "usage: python -m candelabra.torch script.py [arguments]\n       python -m candelabra.torch -m module [arguments]"
+)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Processes that are started from a program in which torch is Candelabra: in them it is, too.
 
-A forked child has the hook in its memory. One that is spawned, or forked by the fork server, imports the program anew, so the hook has
-to be there before.
+A forked child has the hook in its memory. One that is spawned, or forked by the fork server,
+imports the program anew, so the hook has to be there before.
 """
 
 from __future__ import annotations

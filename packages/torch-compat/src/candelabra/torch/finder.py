@@ -19,7 +19,9 @@ def is_mirrored(name: str) -> bool:
 
 
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch and its submodules: mirrors of Candelabra's modules, and stand-ins for what it has no module for."""
+    """Finds torch and its submodules: mirrors of Candelabra's modules, and stand-ins for what it
+    has no module for.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find a module by its full name; None for those that are not PyTorch's."""
@@ -28,7 +30,9 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make the mirror of the module of Candelabra that goes by the name, with what stands in for what is missing."""
+        """Make the mirror of the module of Candelabra that goes by the name, with what stands in
+        for what is missing.
+        """
         rest = spec.name.partition(".")[2]
         added = stand_ins.names(rest)
         counterpart = f"candelabra.{rest}" if rest else "candelabra"
@@ -63,7 +67,8 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Make ``import torch``, and that of every submodule, answer with Candelabra, in processes started from here too.
+    """Make ``import torch``, and that of every submodule, answer with Candelabra, in processes
+    started from here too.
 
     Raises
     ------
@@ -91,7 +96,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo `install`: forget the modules under ``torch``; objects taken from them stay what they are."""
+    """Undo `install`: forget the modules under ``torch``; objects taken from them stay what they
+    are.
+    """
     if not is_installed():
         return
     sys.meta_path.remove(_FINDER)

@@ -8,9 +8,11 @@ from typing import Any
 
 
 class Mirror(ModuleType):
-    """A module under PyTorch's name: first what was added or set, then what Candelabra's module has.
+    """A module under PyTorch's name: first what was added or set, then what Candelabra's module
+    has.
 
-    Assigning a name that Candelabra's module has assigns it there too, so that programs that replace functions are seen.
+    Assigning a name that Candelabra's module has assigns it there too, so that programs that
+    replace functions are seen.
     """
 
     def __init__(self, name: str, target: ModuleType | None, added: dict[str, Any]) -> None:
@@ -22,7 +24,11 @@ class Mirror(ModuleType):
         target = self.__dict__.get("_target")
         if name == "__all__" and target is not None:
             # Submodules are left out: those of packages that are not installed could not be given.
-            there = [name for name, value in vars(target).items() if not name.startswith("_") and not isinstance(value, ModuleType)]
+            there = [
+                name
+                for name, value in vars(target).items()
+                if not name.startswith("_") and not isinstance(value, ModuleType)
+            ]
             return getattr(target, "__all__", there)
         if target is not None and not (name.startswith("__") and name.endswith("__")):
             try:
@@ -50,8 +56,14 @@ class Mirror(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = self.__dict__.get("_target")
-        # What the import system sets, the submodules and a module's own data, is no business of the other module's.
-        ours = target is not None and not name.startswith("__") and not isinstance(value, ModuleType) and name in dir(target)
+        # What the import system sets, the submodules and a module's own data, is no business of the
+        # other module's.
+        ours = (
+            target is not None
+            and not name.startswith("__")
+            and not isinstance(value, ModuleType)
+            and name in dir(target)
+        )
         if ours:
             setattr(target, name, value)
         if not ours or name in self.__dict__:

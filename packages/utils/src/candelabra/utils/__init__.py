@@ -1,4 +1,5 @@
-"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`, `cpp_extension` and `dlpack`.
+"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`,
+`checkpoint`, `cpp_extension` and `dlpack`.
 
 Other names that are asked for say that they are not in this version yet.
 """

@@ -1,4 +1,6 @@
-"""What a report of a problem should say of the machine and the installation: ``python -m candelabra.utils.collect_env``."""
+"""What a report of a problem should say of the machine and the installation: ``python -m
+candelabra.utils.collect_env``.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,14 @@ def _backends() -> list[str]:
 
 
 def get_env_info() -> SystemEnv:
-    """Collect what matters of this machine and this installation; nothing is started or loaded for it but the core.
+    """Collect what matters of this machine and this installation; nothing is started or loaded for
+    it but the core.
 
     Returns
     -------
     SystemEnv
-        Versions, backends, processor, memory, and the environment variables that change how Candelabra runs.
+        Versions, backends, processor, memory, and the environment variables that change how
+        Candelabra runs.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Logs that TensorBoard shows, written by the `tensorboard` package: scalars, histograms, images, figures, texts, curves, hyperparameters."""
+"""Logs that TensorBoard shows, written by the `tensorboard` package: scalars, histograms, images,
+figures, texts, curves, hyperparameters.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ try:
 
     from . import tensorboard_parts as parts
 except ImportError as error:
-    raise ImportError(f"candelabra.utils.tensorboard needs the tensorboard package ({error}): pip install tensorboard") from error
+    raise ImportError(
+        f"candelabra.utils.tensorboard needs the tensorboard package ({error}): pip install tensorboard"
+    ) from error
 
 __all__ = ["SummaryWriter"]
 
@@ -78,7 +82,12 @@ def _image(values: Any, dataformats: str) -> Summary.Image:
 
     array = _array(values)
     layout = dataformats.upper()
-    if array.ndim != len(layout) or len(set(layout)) != len(layout) or set(layout) - set("NCHW") or not {"H", "W"} <= set(layout):
+    if (
+        array.ndim != len(layout)
+        or len(set(layout)) != len(layout)
+        or set(layout) - set("NCHW")
+        or not {"H", "W"} <= set(layout)
+    ):
         raise ValueError(f"an image of shape {array.shape} does not fit dataformats {dataformats!r}")
     for missing in "NC":
         if missing not in layout:
@@ -99,7 +108,9 @@ def _image(values: Any, dataformats: str) -> Summary.Image:
     shown = Image.fromarray(grid[..., 0] if channels == 1 else grid)
     file = io.BytesIO()
     shown.save(file, format="PNG")
-    return Summary.Image(height=grid.shape[0], width=grid.shape[1], colorspace=channels, encoded_image_string=file.getvalue())
+    return Summary.Image(
+        height=grid.shape[0], width=grid.shape[1], colorspace=channels, encoded_image_string=file.getvalue()
+    )
 
 
 class SummaryWriter:
@@ -200,9 +211,15 @@ class SummaryWriter:
         self._add(Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=metadata)]), global_step, walltime)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
+        self,
+        main_tag: str,
+        tag_scalar_dict: dict[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
     ) -> None:
-        """Add numbers to several curves of one chart; each has a folder of its own below this one."""
+        """Add numbers to several curves of one chart; each has a folder of its own below this
+        one.
+        """
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
             if folder not in self._others:
@@ -213,18 +230,32 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """Add how values are spread; `bins` is what `numpy.histogram` takes, or ``"tensorflow"`` for logarithmic ones."""
+        """Add how values are spread; `bins` is what `numpy.histogram` takes, or ``"tensorflow"``
+        for logarithmic ones.
+        """
         made = _histogram(values, bins, max_bins)
         self._add(Summary(value=[Summary.Value(tag=tag, histo=made)]), global_step, walltime)
 
     def add_image(
-        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW"
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
     ) -> None:
-        """Add an image: floating point from 0 to 1, or bytes; `dataformats` says which dimension is which."""
+        """Add an image: floating point from 0 to 1, or bytes; `dataformats` says which dimension is
+        which.
+        """
         self._add(Summary(value=[Summary.Value(tag=tag, image=_image(img_tensor, dataformats))]), global_step, walltime)
 
     def add_images(
-        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW"
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
     ) -> None:
         """Add images, side by side in one."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
@@ -247,25 +278,33 @@ class SummaryWriter:
                 pyplot.close(one)
         self.add_image(tag, np.stack(drawn), global_step, walltime, "NHWC")
 
-    def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """Add a text, which is shown as Markdown."""
         metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
         shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
         tensor = TensorProto(dtype="DT_STRING", string_val=[text_string.encode()], tensor_shape=shape)
         self._add(
-            Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)]), global_step, walltime
+            Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)]),
+            global_step,
+            walltime,
         )
 
     def add_pr_curve(
         self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Add precision over recall of a classifier: labels 0 or 1, and the probabilities it gave to 1."""
+        """Add precision over recall of a classifier: labels 0 or 1, and the probabilities it gave
+        to 1.
+        """
         truth, given = _array(labels).ravel().astype(bool), _array(predictions).ravel().astype(np.float64)
         if truth.shape != given.shape:
             raise ValueError(f"there are {truth.size} labels and {given.size} predictions")
         weight = (
-            np.ones_like(given) if weights is None else np.broadcast_to(_array(weights).ravel(), given.shape).astype(np.float64)
+            np.ones_like(given)
+            if weights is None
+            else np.broadcast_to(_array(weights).ravel(), given.shape).astype(np.float64)
         )
         place = np.clip(np.floor(given * (num_thresholds - 1)), 0, num_thresholds - 1).astype(np.int64)
         positive = np.bincount(place, weight * truth, num_thresholds)[::-1].cumsum()[::-1]
@@ -280,13 +319,24 @@ class SummaryWriter:
         self._add(Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)]), global_step, walltime)
 
     def add_hparams(
-        self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], run_name: str | None = None, global_step: int | None = None
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        run_name: str | None = None,
+        global_step: int | None = None,
     ) -> None:
-        """Add what a run was made with (numbers, strings, truth values), and how well it did, in a folder of its own."""
+        """Add what a run was made with (numbers, strings, truth values), and how well it did, in a
+        folder of its own.
+        """
         for name, value in hparam_dict.items():
             if not isinstance(value, bool | int | float | str | candelabra.Tensor):
-                raise ValueError(f"hyperparameter {name!r} is a number, a string or a truth value, but got {type(value).__name__}")
-        plain = {name: _number(value) if isinstance(value, candelabra.Tensor) else value for name, value in hparam_dict.items()}
+                raise ValueError(
+                    f"hyperparameter {name!r} is a number, a string or a truth value, but got {type(value).__name__}"
+                )
+        plain = {
+            name: _number(value) if isinstance(value, candelabra.Tensor) else value
+            for name, value in hparam_dict.items()
+        }
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
         with SummaryWriter(folder) as writer:
             names = [hparams_summary.HParam(name) for name in plain]
@@ -297,7 +347,12 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_audio(
-        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: int | None = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
     ) -> None:
         """Add sound: samples from -1 to 1, of shape (L) or (1, L)."""
         made = parts.sound(_array(snd_tensor), sample_rate)
@@ -306,7 +361,9 @@ class SummaryWriter:
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4, walltime: float | None = None
     ) -> None:
-        """Add videos of shape (N, T, C, H, W), from 0 to 1 or bytes, side by side as an animated picture; needs Pillow."""
+        """Add videos of shape (N, T, C, H, W), from 0 to 1 or bytes, side by side as an animated
+        picture; needs Pillow.
+        """
         made = parts.moving_picture(_array(vid_tensor), fps)
         self._add(Summary(value=[Summary.Value(tag=tag, image=made)]), global_step, walltime)
 
@@ -314,7 +371,9 @@ class SummaryWriter:
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: dict[str, Any] | None = None,
         global_step: int | None = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Add meshes: vertices (B, N, 3), their colours from 0 to 255, and triangles (B, M, 3) by the numbers of vertices."""
+        """Add meshes: vertices (B, N, 3), their colours from 0 to 255, and triangles (B, M, 3) by
+        the numbers of vertices.
+        """
         given = [None if part is None else _array(part) for part in (vertices, colors, faces)]
         assert given[0] is not None
         self._add(parts.mesh(tag, given[0], given[1], given[2], config_dict), global_step, walltime)
@@ -334,7 +393,9 @@ class SummaryWriter:
         place = os.path.join(f"{step:05d}", tag.replace("/", "_").replace("%", "_"))
         images = None if label_img is None else _array(label_img)
         parts.write_embedding(Path(self.log_dir) / place, points, metadata, metadata_header, images)
-        one = self._projector.embeddings.add(tensor_name=f"{tag}:{step:05d}", tensor_path=os.path.join(place, "tensors.tsv"))
+        one = self._projector.embeddings.add(
+            tensor_name=f"{tag}:{step:05d}", tensor_path=os.path.join(place, "tensors.tsv")
+        )
         if metadata is not None:
             one.metadata_path = os.path.join(place, "metadata.tsv")
         if images is not None:
@@ -342,8 +403,11 @@ class SummaryWriter:
             one.sprite.single_image_dim.extend([images.shape[3], images.shape[2]])
         Path(self.log_dir, "projector_config.pbtxt").write_text(text_format.MessageToString(self._projector))
 
-    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
-        """Add the graph of a model: a node for each call of a module without submodules, in the folders of those around it.
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """Add the graph of a model: a node for each call of a module without submodules, in the
+        folders of those around it.
 
         Parameters
         ----------

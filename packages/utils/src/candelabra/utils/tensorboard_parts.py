@@ -1,4 +1,6 @@
-"""What `SummaryWriter` writes beside numbers and images: sound, moving pictures, meshes, embeddings, graphs of modules."""
+"""What `SummaryWriter` writes beside numbers and images: sound, moving pictures, meshes,
+embeddings, graphs of modules.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def moving_picture(frames: Array, fps: float) -> Summary.Image:
     return Summary.Image(height=height, width=count * width, colorspace=3, encoded_image_string=file.getvalue())
 
 
-def mesh(tag: str, vertices: Array, colors: Array | None, faces: Array | None, config: dict[str, Any] | None) -> Summary:
+def mesh(
+    tag: str, vertices: Array, colors: Array | None, faces: Array | None, config: dict[str, Any] | None
+) -> Summary:
     """Vertices (B, N, 3) with their colours, and the triangles between them."""
     parts = [("VERTEX", vertices, "DT_FLOAT"), ("FACE", faces, "DT_INT32"), ("COLOR", colors, "DT_FLOAT")]
     for name, part, _ in parts:
@@ -78,11 +82,19 @@ def mesh(tag: str, vertices: Array, colors: Array | None, faces: Array | None, c
         shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in part.shape])
         numbers = {"float_val" if dtype == "DT_FLOAT" else "int_val": part.ravel().tolist()}
         metadata = mesh_metadata.create_summary_metadata(
-            tag, None, kind, components, list(part.shape), description="", json_config=json.dumps(config or {}, sort_keys=True)
+            tag,
+            None,
+            kind,
+            components,
+            list(part.shape),
+            description="",
+            json_config=json.dumps(config or {}, sort_keys=True),
         )
         instance = mesh_metadata.get_instance_name(tag, kind)
         values.append(
-            Summary.Value(tag=instance, tensor=TensorProto(dtype=dtype, tensor_shape=shape, **numbers), metadata=metadata)
+            Summary.Value(
+                tag=instance, tensor=TensorProto(dtype=dtype, tensor_shape=shape, **numbers), metadata=metadata
+            )
         )
     return Summary(value=values)
 
@@ -105,7 +117,9 @@ def write_embedding(folder: Path, points: Array, metadata: Any, header: Any, ima
         from PIL import Image
 
         if images.ndim != 4 or len(images) != len(points):
-            raise ValueError(f"there are {len(points)} points, but the images have shape {images.shape} instead of (N, C, H, W)")
+            raise ValueError(
+                f"there are {len(points)} points, but the images have shape {images.shape} instead of (N, C, H, W)"
+            )
         count, channels, height, width = images.shape
         side = int(np.ceil(np.sqrt(count)))
         sheet = np.zeros((side * height, side * width, channels), np.uint8)
@@ -117,7 +131,9 @@ def write_embedding(folder: Path, points: Array, metadata: Any, header: Any, ima
 
 
 def graph_of(model: Any, inputs: tuple[Any, ...]) -> GraphDef:
-    """Run a model and note which module's output went into which: a node for each call of a module without submodules."""
+    """Run a model and note which module's output went into which: a node for each call of a module
+    without submodules.
+    """
     graph = GraphDef()
     graph.versions.producer = 22
     #: What made a tensor; the tensors are kept so that no other one gets their place in memory.

@@ -1,4 +1,6 @@
-"""The gradient of attention: the fused backward operator, which decomposes where it is differentiated itself."""
+"""The gradient of attention: the fused backward operator, which decomposes where it is
+differentiated itself.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,11 @@ def _attention(
     scale: float,
     needs: tuple[bool, bool, bool],
 ) -> tuple[Any, ...]:
-    # No gradient of the mask is made: a mask that needs one does not come to this operator (scaled_dot_product_attention).
-    gradients = ops._scaled_dot_product_attention_backward(grad, query, key, value, mask, result, result1, is_causal, scale)
+    # No gradient of the mask is made: a mask that needs one does not come to this operator
+    # (scaled_dot_product_attention).
+    gradients = ops._scaled_dot_product_attention_backward(
+        grad, query, key, value, mask, result, result1, is_causal, scale
+    )
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
 
 

@@ -1,4 +1,6 @@
-"""Gradients of convolution. Each of its three operators is bilinear, and its gradients are the other two."""
+"""Gradients of convolution. Each of its three operators is bilinear, and its gradients are the
+other two.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
-def _conv_input(grad: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints) -> Tensor:
+def _conv_input(
+    grad: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints
+) -> Tensor:
     return ops.convolution_backward_input(grad, conj(weight), input_shape, stride, padding, dilation, groups)
 
 
-def _conv_weight(grad: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, weight_shape: Ints) -> Tensor:
+def _conv_weight(
+    grad: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, weight_shape: Ints
+) -> Tensor:
     return ops.convolution_backward_weight(grad, conj(input), weight_shape, stride, padding, dilation, groups)
 
 
@@ -30,7 +36,9 @@ def _conv_bias(grad: Tensor) -> Tensor:
 derivative("convolution", input=_conv_input, weight=_conv_weight, bias=_conv_bias)
 
 
-def _input_gradient_grad(upper: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+def _input_gradient_grad(
+    upper: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
     return ops.convolution(upper, conj(weight), None, stride, padding, dilation, groups)
 
 
@@ -43,7 +51,9 @@ def _input_gradient_weight(
 derivative("convolution_backward_input", grad=_input_gradient_grad, weight=_input_gradient_weight)
 
 
-def _weight_gradient_grad(upper: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+def _weight_gradient_grad(
+    upper: Tensor, input: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
     return ops.convolution(conj(input), upper, None, stride, padding, dilation, groups)
 
 

@@ -1,7 +1,9 @@
-"""The gradient of the CTC loss made of differentiable operators, for those who differentiate it again.
+"""The gradient of the CTC loss made of differentiable operators, for those who differentiate it
+again.
 
-The recursions are those of Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal Classification", 2006, over all
-samples at once, one step a time. The fused kernel computes the same numbers where the gradient is not recorded.
+The recursions are those of Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal
+Classification", 2006, over all samples at once, one step a time. The fused kernel computes the same
+numbers where the gradient is not recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _NEVER = -1e30
 
 
 def _symbols(targets: Tensor, lengths: Sequence[int], blank: int) -> Tensor:
-    """Return the labels of each sample with a blank before, between and after them, filled up with blanks: (N, 2 longest + 1)."""
+    """Return the labels of each sample with a blank before, between and after them, filled up with
+    blanks: (N, 2 longest + 1).
+    """
     longest = max(lengths, default=0)
     device = targets.device
     symbols = candelabra.full((len(lengths), 2 * longest + 1), blank, dtype=candelabra.int64, device=device)
@@ -42,9 +46,17 @@ def _shifted(values: Tensor, steps: int) -> Tensor:
 
 
 def ctc_gradient(
-    grad: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
+    grad: Tensor,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    zero_infinity: bool,
 ) -> Tensor:
-    """Return the gradient of the losses (N) with respect to scores (T, N, C), as a differentiable function of both."""
+    """Return the gradient of the losses (N) with respect to scores (T, N, C), as a differentiable
+    function of both.
+    """
     times, samples, classes = log_probs.shape
     device = log_probs.device
     symbols = _symbols(targets, target_lengths, blank)
@@ -83,7 +95,9 @@ def ctc_gradient(
     seen = inside & ~impossible
     # Inside of exp, so that what is left out has a derivative of zero rather than 0 times infinity.
     share = where(seen & real, alphas + betas - scores + losses, _NEVER).exp()
-    expected = candelabra.zeros(times, samples, classes, dtype=log_probs.dtype, device=device).scatter_add(2, every, share)
+    expected = candelabra.zeros(times, samples, classes, dtype=log_probs.dtype, device=device).scatter_add(
+        2, every, share
+    )
     result = where(seen, log_probs, _NEVER).exp() - expected
     if not zero_infinity:
         result = where(inside & impossible, float("nan"), result)

@@ -1,7 +1,7 @@
 """Gradients of arithmetic, mathematics and activations.
 
-Complex formulas follow the convention that the gradient of a real loss with respect to z is the one whose negative is the direction of
-steepest descent: what is multiplied with is conjugated.
+Complex formulas follow the convention that the gradient of a real loss with respect to z is the one
+whose negative is the direction of steepest descent: what is multiplied with is conjugated.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ derivative("digamma", self=lambda grad, self: grad * trigamma(self))
 def trigamma(x: Tensor) -> Tensor:
     """Compute the derivative of digamma, as a function that can be differentiated again.
 
-    The argument is reflected to the right half (ψ₁(x) = π²/sin²(πx) - ψ₁(1-x)), moved by the recurrence ψ₁(x) = ψ₁(x+1) + 1/x² to above
-    10, and there the asymptotic series is taken (Abramowitz and Stegun 6.4.12).
+    The argument is reflected to the right half (ψ₁(x) = π²/sin²(πx) - ψ₁(1-x)), moved by the
+    recurrence ψ₁(x) = ψ₁(x+1) + 1/x² to above 10, and there the asymptotic series is taken
+    (Abramowitz and Stegun 6.4.12).
     """
     left = x < 0.5
     y = where(left, 1 - x, x)
@@ -138,7 +139,9 @@ def _scaled_negative(grad: Tensor, alpha: Any) -> Tensor:
 derivative("add", broadcast=True, self=_unchanged, other=_scaled)
 derivative("sub", broadcast=True, self=_unchanged, other=_scaled_negative)
 derivative("rsub", broadcast=True, self=_scaled_negative, other=_unchanged)
-derivative("mul", broadcast=True, self=lambda grad, other: grad * conj(other), other=lambda grad, self: grad * conj(self))
+derivative(
+    "mul", broadcast=True, self=lambda grad, other: grad * conj(other), other=lambda grad, self: grad * conj(self)
+)
 
 
 def _div_self(grad: Tensor, other: Any, rounding_mode: str | None) -> Tensor:
@@ -189,9 +192,12 @@ def _pow_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> 
                 if exponent.is_complex()
                 else masked(grad * float("-inf"), exponent < 0)
             )
-        logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, exponent)
+        logarithm = (
+            math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, exponent)
+        )
         return grad * conj(result * logarithm)
-    # 0^y is 0 for all y > 0, whatever the logarithm of 0; for y < 0 it is infinite, and its derivative minus infinity.
+    # 0^y is 0 for all y > 0, whatever the logarithm of 0; for y < 0 it is infinite, and its
+    # derivative minus infinity.
     flat = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
     return where(flat, 0, grad * conj(result * where(flat, 1, self).log()))
 
@@ -208,7 +214,9 @@ derivative("pow", broadcast=True, self=_pow_self, exponent=_pow_exponent)
 
 
 def _maximum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    """Where the arguments are equal, each gets half; with NaN, both get it all, for the result is the NaN of either."""
+    """Where the arguments are equal, each gets half; with NaN, both get it all, for the result is
+    the NaN of either.
+    """
     return where(self == other, grad / 2, masked(grad, ~(self < other)))
 
 
@@ -399,7 +407,8 @@ derivative(
 
 derivative(
     "sigmoid_backward",
-    # d(g conj(y (1 - y))): linear in g; in y by way of its conjugate, so that the gradient is conj(upper) g' with g' = g conj(1 - 2y)
+    # d(g conj(y (1 - y))): linear in g; in y by way of its conjugate, so that the gradient is
+    # conj(upper) g' with g' = g conj(1 - 2y)
     grad=lambda upper, output: upper * (output * (1 - output)),
     output=lambda upper, grad, output: conj(upper) * grad * conj(1 - 2 * output),
 )

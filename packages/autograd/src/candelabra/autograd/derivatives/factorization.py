@@ -1,8 +1,9 @@
 """Gradients of factorizations.
 
-Sources: Murray, "Differentiation of the Cholesky decomposition", 2016; Walter and Lehmann, "Algorithmic differentiation of linear
-algebra functions with application in optimum experimental design", 2010 (QR); Roberts and Roberts, "QR and LQ decomposition matrix
-backpropagation algorithms for square, wide, and deep matrices", 2020. For LU and Householder's reflections the factors are
+Sources: Murray, "Differentiation of the Cholesky decomposition", 2016; Walter and Lehmann,
+"Algorithmic differentiation of linear algebra functions with application in optimum experimental
+design", 2010 (QR); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms
+for square, wide, and deep matrices", 2020. For LU and Householder's reflections the factors are
 differentiated as products: of A = P L U, dA = P (dL U + L dU).
 """
 
@@ -139,7 +140,8 @@ def _householder(grads: Tensor, input: Tensor, tau: Tensor, result: Tensor, need
     lower = input.tril(-1) + candelabra.eye(m, n, dtype=input.dtype, device=input.device)
     vectors = [lower.narrow(-1, i, 1) for i in range(count)]
     scales = [tau.narrow(-1, i, 1).unsqueeze(-1) for i in range(count)]
-    # M is the gradient of the i-th reflection: what stands left of it and right of it is taken over to the gradient's sides.
+    # M is the gradient of the i-th reflection: what stands left of it and right of it is taken over
+    # to the gradient's sides.
     M = grads @ adjoint(result)
     of_vectors, of_scales = [], []
     for i, (v, scale) in enumerate(zip(vectors, scales, strict=True)):

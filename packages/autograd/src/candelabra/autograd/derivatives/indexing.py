@@ -19,7 +19,9 @@ derivative(
     self=lambda grad, dim, index: grad.scatter(dim, index, 0),
     src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape),
 )
-derivative("scatter_add", self=lambda grad: grad, src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape))
+derivative(
+    "scatter_add", self=lambda grad: grad, src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape)
+)
 
 
 def _read(grad: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -37,7 +39,9 @@ def _read(grad: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tens
 
 derivative(
     "index_select",
-    self=lambda grad, dim, index, self_shape: zeros(self_shape, grad).index_add_(dim, index.reshape(-1), _lined(grad, dim)),
+    self=lambda grad, dim, index, self_shape: zeros(self_shape, grad).index_add_(
+        dim, index.reshape(-1), _lined(grad, dim)
+    ),
 )
 
 
@@ -127,7 +131,9 @@ derivative("masked_select", self=_masked_select)
 
 derivative(
     "embedding",
-    weight=lambda grad, indices, padding_idx, weight_shape: ops.embedding_backward(grad, indices, weight_shape[0], padding_idx),
+    weight=lambda grad, indices, padding_idx, weight_shape: ops.embedding_backward(
+        grad, indices, weight_shape[0], padding_idx
+    ),
 )
 
 
@@ -155,7 +161,16 @@ def _bags(
     of_weight = of_factors = None
     if needs[0]:
         of_weight = ops._embedding_bag_backward(
-            grad, indices, result1, result2, result3, weight.shape[0], mode, per_sample_weights, scale_grad_by_freq, padding_idx
+            grad,
+            indices,
+            result1,
+            result2,
+            result3,
+            weight.shape[0],
+            mode,
+            per_sample_weights,
+            scale_grad_by_freq,
+            padding_idx,
         )
     if needs[1]:
         # The inner product of each row with the gradient of its bag; nothing for what is in no bag.
@@ -173,7 +188,9 @@ joint_derivative("_embedding_bag", ("weight", "per_sample_weights"), _bags)
 def _others_of_prod(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Products of all factors but one. Where that one is zero, it is left out of the product; where two are, nothing is left."""
+    """Products of all factors but one. Where that one is zero, it is left out of the product; where
+    two are, nothing is left.
+    """
     rest = self.masked_fill(self == 0, 1)
     of_self = grad * conj(ops.scatter_reduce(rest, dim, index, src, "prod", include_self=include_self) / rest)
     zero = src == 0
@@ -188,7 +205,9 @@ def _others_of_prod(
     return of_self, of_src
 
 
-def _shared_extremum(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
+def _shared_extremum(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor
+) -> tuple[Tensor, Tensor]:
     """Share the gradient of a largest or smallest element among all that are equal to it."""
     is_self = (self == result).to(grad.dtype)
     is_src = (src == result.gather(dim, index)).to(grad.dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra import ops
 
 from ..node import MultiNode, next_sequence
-from ..table import derivative, autograd_function
+from ..table import autograd_function, derivative
 from .parts import to_dtype
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
     ndim = result.ndim
     node.dim = dim = dim % ndim
     node._edges = tuple(tensor._edge for tensor in tensors)
-    node.sizes = [tensor.shape[dim] if tensor.ndim == ndim and (ndim > 1 or tensor.numel()) else -1 for tensor in tensors]
+    node.sizes = [
+        tensor.shape[dim] if tensor.ndim == ndim and (ndim > 1 or tensor.numel()) else -1 for tensor in tensors
+    ]
     node.dtypes = [tensor.dtype for tensor in tensors]
     result._set_history(node)
     return result
@@ -84,4 +86,6 @@ derivative("tril", self=lambda grad, diagonal: grad.tril(diagonal))
 derivative("triu", self=lambda grad, diagonal: grad.triu(diagonal))
 derivative("pixel_shuffle", self=lambda grad, upscale_factor: ops.pixel_unshuffle(grad, upscale_factor))
 derivative("pixel_unshuffle", self=lambda grad, downscale_factor: ops.pixel_shuffle(grad, downscale_factor))
-derivative("channel_shuffle", self=lambda grad, groups, self_shape: ops.channel_shuffle(grad, max(1, self_shape[1] // groups)))
+derivative(
+    "channel_shuffle", self=lambda grad, groups, self_shape: ops.channel_shuffle(grad, max(1, self_shape[1] // groups))
+)

@@ -18,7 +18,11 @@ def adjoint(matrix: Tensor) -> Tensor:
 
 derivative("mm", self=lambda grad, mat2: grad.mm(conj(mat2).t()), mat2=lambda grad, self: conj(self).t().mm(grad))
 derivative("bmm", self=lambda grad, mat2: grad.bmm(adjoint(mat2)), mat2=lambda grad, self: adjoint(self).bmm(grad))
-derivative("mv", self=lambda grad, vec: grad.unsqueeze(1) * conj(vec).unsqueeze(0), vec=lambda grad, self: conj(self).t().mv(grad))
+derivative(
+    "mv",
+    self=lambda grad, vec: grad.unsqueeze(1) * conj(vec).unsqueeze(0),
+    vec=lambda grad, self: conj(self).t().mv(grad),
+)
 derivative("dot", self=lambda grad, tensor: grad * conj(tensor), tensor=lambda grad, self: grad * conj(self))
 
 
@@ -80,7 +84,9 @@ def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
 derivative("linear", input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 
 
-def _distances(grad: Tensor, x1: Tensor, x2: Tensor, p: float, result: Tensor, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+def _distances(
+    grad: Tensor, x1: Tensor, x2: Tensor, p: float, result: Tensor, needs: tuple[bool, bool]
+) -> tuple[Any, Any]:
     of_first = ops._cdist_backward(grad, x1, x2, result, p) if needs[0] else None
     of_second = ops._cdist_backward(grad.mT, x2, x1, result.mT, p) if needs[1] else None
     return of_first, of_second

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from candelabra import Tensor
 
 
-def _nll(grad: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, result1: Tensor) -> Tensor:
+def _nll(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, result1: Tensor
+) -> Tensor:
     return ops.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, result1)
 
 
@@ -59,7 +61,9 @@ def _ctc(
 ) -> Tensor:
     if is_grad_enabled() or is_differentiated_outside(grad) or is_differentiated_outside(log_probs):
         return ctc_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-    return ops._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
+    return ops._ctc_loss_backward(
+        grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity
+    )
 
 
 def _ctc_twice(grad: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""Gradients of normalization: the fused backward operators, which decompose where they are differentiated themselves."""
+"""Gradients of normalization: the fused backward operators, which decompose where they are
+differentiated themselves.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def _sum_of_channels(grad: Tensor) -> Tensor:
     return grad.sum([dim for dim in range(grad.ndim) if dim != 1])
 
 
-def _batch_norm(grad: Tensor, input: Tensor, weight: Any, result1: Tensor, result2: Tensor, training: bool, needs: Needs) -> Any:
+def _batch_norm(
+    grad: Tensor, input: Tensor, weight: Any, result1: Tensor, result2: Tensor, training: bool, needs: Needs
+) -> Any:
     made = _chosen(ops.native_batch_norm_backward(grad, input, weight, result1, result2, training), needs)
     if weight is None and needs[2]:
         return made[0], made[1], _sum_of_channels(grad)
@@ -42,14 +46,18 @@ def _layer_norm(
     return made
 
 
-def _group_norm(grad: Tensor, input: Tensor, result1: Tensor, result2: Tensor, weight: Any, num_groups: int, needs: Needs) -> Any:
+def _group_norm(
+    grad: Tensor, input: Tensor, result1: Tensor, result2: Tensor, weight: Any, num_groups: int, needs: Needs
+) -> Any:
     made = _chosen(ops.native_group_norm_backward(grad, input, result1, result2, weight, num_groups), needs)
     if weight is None and needs[2]:
         return made[0], made[1], _sum_of_channels(grad)
     return made
 
 
-def _rms_norm(grad: Tensor, input: Tensor, normalized_shape: Any, weight: Any, result1: Tensor, needs: tuple[bool, bool]) -> Any:
+def _rms_norm(
+    grad: Tensor, input: Tensor, normalized_shape: Any, weight: Any, result1: Tensor, needs: tuple[bool, bool]
+) -> Any:
     of_input, of_weight = ops._fused_rms_norm_backward(grad, input, normalized_shape, result1, weight)
     return of_input if needs[0] else None, of_weight if needs[1] else None
 

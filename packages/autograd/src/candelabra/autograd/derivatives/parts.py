@@ -41,7 +41,9 @@ def placed(grad: Tensor, shape: tuple[int, ...], view: Callable[[Tensor], Tensor
 
 
 def listed(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Give the dimensions that an argument `dim` means: all of them for None or an empty list, counted from the front."""
+    """Give the dimensions that an argument `dim` means: all of them for None or an empty list,
+    counted from the front.
+    """
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int):

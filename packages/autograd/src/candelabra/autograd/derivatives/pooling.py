@@ -1,4 +1,6 @@
-"""Gradients of pooling. Maximum pooling selects, average pooling is linear: the gradient of a backward pass is a forward pass."""
+"""Gradients of pooling. Maximum pooling selects, average pooling is linear: the gradient of a
+backward pass is a forward pass.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ derivative("max_pool_backward", grad=lambda upper, indices: _read_planes(upper, 
 derivative(
     "avg_pool",
     self=lambda grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, self_shape: (
-        ops.avg_pool_backward(grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        ops.avg_pool_backward(
+            grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
     ),
 )
 derivative(

@@ -1,4 +1,6 @@
-"""Gradients of random operators: fills do not depend on what they overwrite; dropout passes what it kept."""
+"""Gradients of random operators: fills do not depend on what they overwrite; dropout passes what it
+kept.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The gradient of recurrent layers: the fused backward operators, which decompose where they are differentiated themselves."""
+"""The gradient of recurrent layers: the fused backward operators, which decompose where they are
+differentiated themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     from candelabra import Tensor
 
 
-def _lstm_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _lstm_sequence(
+    grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     states = (arguments["h0"], arguments["c0"], arguments["weight"])
     gradients = ops.lstm_sequence_backward(*grads, *states, *results, arguments["reverse"])
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
@@ -34,15 +38,21 @@ def _of_steps(grads: Any, results: list[Tensor], arguments: dict[str, Any]) -> t
     return of_gates, of_h0, third if cell == "lstm" else None, of_weight, third if cell == "gru" else None
 
 
-def _recurrent_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _recurrent_sequence(
+    grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     gradients = _of_steps(grads, results, arguments)
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
 
 
-several_derivative("recurrent_sequence", ("gates", "h0", "c0", "weight", "bias"), _recurrent_sequence, unsaved=("gates", "bias"))
+several_derivative(
+    "recurrent_sequence", ("gates", "h0", "c0", "weight", "bias"), _recurrent_sequence, unsaved=("gates", "bias")
+)
 
 
-def _recurrent_layer(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _recurrent_layer(
+    grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     of_gates, *others = _of_steps(grads, results, arguments)
     input, weight = arguments["input"], arguments["input_weight"]
     rows = of_gates.flatten(0, -2)
@@ -63,7 +73,9 @@ several_derivative(
 )
 
 
-def _recurrent_stack(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _recurrent_stack(
+    grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     cell = arguments["cell"]
     of_output, of_h, of_c, _ = grads
     gradients = ops.recurrent_stack_backward(

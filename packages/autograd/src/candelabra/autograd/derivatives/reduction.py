@@ -61,7 +61,9 @@ def _prod(grad: Tensor, self: Tensor, result: Tensor, dim: int | None, keepdim: 
 
 
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
-    """For each element: the product of all others along `dim`; from both sides, so that zeros do not matter."""
+    """For each element: the product of all others along `dim`; from both sides, so that zeros do
+    not matter.
+    """
     size = x.shape[dim]
     if size == 1:
         return candelabra.ones_like(x)
@@ -98,7 +100,9 @@ def selected(grad: Tensor, indices: Tensor, dim: int, keepdim: bool, shape: tupl
 
 for _name, _title in (("max_with_indices", "Max"), ("min_with_indices", "Min")):
     derivative(
-        _name, title=_title, self=lambda grad, result1, dim, keepdim, self_shape: selected(grad, result1, dim, keepdim, self_shape)
+        _name,
+        title=_title,
+        self=lambda grad, result1, dim, keepdim, self_shape: selected(grad, result1, dim, keepdim, self_shape),
     )
 
 # ---- variance
@@ -143,7 +147,8 @@ def _vector_norm(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any,
         zero = norm == 0
         made = x * masked(grad / where(zero, 1, norm), ~zero)
     elif math.isinf(ord):
-        # The norm itself may differ from the magnitude it was found as in the last place, where a backend has two ways to it.
+        # The norm itself may differ from the magnitude it was found as in the last place, where a
+        # backend has two ways to it.
         size, dims = x.abs(), listed(dim, x.ndim)
         extreme = size.amax(dims, True) if ord > 0 else size.amin(dims, True)
         reached = (size == extreme).to(real)

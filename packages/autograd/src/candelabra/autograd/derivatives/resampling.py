@@ -1,7 +1,8 @@
 """Gradients of resampling, of values at places and of padded edges.
 
-Resampling and padding are linear: the gradient of a backward pass is a forward pass. Taking values at places is not linear in the
-places; its backward operator decomposes where it is differentiated itself.
+Resampling and padding are linear: the gradient of a backward pass is a forward pass. Taking values
+at places is not linear in the places; its backward operator decomposes where it is differentiated
+itself.
 """
 
 from __future__ import annotations
@@ -35,15 +36,33 @@ derivative(
 )
 derivative(
     "col2im",
-    grad=lambda upper, kernel_size, dilation, padding, stride: ops.im2col(upper, kernel_size, dilation, padding, stride),
+    grad=lambda upper, kernel_size, dilation, padding, stride: ops.im2col(
+        upper, kernel_size, dilation, padding, stride
+    ),
 )
-derivative("_constant_pad_nd", self=lambda grad, padding: ops._constant_pad_nd(grad, [-amount for amount in padding], 0))
-derivative("_reflection_replication_pad", self=lambda grad, self_shape, padding, mode: ops._reflection_replication_pad_backward(grad, self_shape, padding, mode))
-derivative("_reflection_replication_pad_backward", grad=lambda upper, padding, mode: ops._reflection_replication_pad(upper, padding, mode))
+derivative(
+    "_constant_pad_nd", self=lambda grad, padding: ops._constant_pad_nd(grad, [-amount for amount in padding], 0)
+)
+derivative(
+    "_reflection_replication_pad",
+    self=lambda grad, self_shape, padding, mode: ops._reflection_replication_pad_backward(
+        grad, self_shape, padding, mode
+    ),
+)
+derivative(
+    "_reflection_replication_pad_backward",
+    grad=lambda upper, padding, mode: ops._reflection_replication_pad(upper, padding, mode),
+)
 
 
 def _grid_sampler(
-    grad: Tensor, self: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, bool]
+    grad: Tensor,
+    self: Tensor,
+    grid: Tensor,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+    needs: tuple[bool, bool],
 ) -> tuple[Any, ...]:
     gradients = ops.grid_sampler_backward(grad, self, grid, mode, padding_mode, align_corners, needs)
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))

@@ -31,13 +31,17 @@ def _cumprod(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
 
 
 def _cumprod_with_zeros(grad: Tensor, x: Tensor, dim: int) -> Tensor:
-    """Compute element k: the product of all before k, times the sum over j of grad[j] times the product of those between k and j."""
+    """Compute element k: the product of all before k, times the sum over j of grad[j] times the
+    product of those between k and j.
+    """
     size = x.shape[dim]
     ones = candelabra.ones_like(x.narrow(dim, 0, 1))
     before = ones
     columns = []
     for k in range(size):
-        following = ones if k + 1 == size else candelabra.cat([ones, x.narrow(dim, k + 1, size - k - 1)], dim).cumprod(dim)
+        following = (
+            ones if k + 1 == size else candelabra.cat([ones, x.narrow(dim, k + 1, size - k - 1)], dim).cumprod(dim)
+        )
         total = (grad.narrow(dim, k, size - k) * conj(following)).sum([dim], True)
         columns.append(conj(before) * total)
         before = before * x.narrow(dim, k, 1)

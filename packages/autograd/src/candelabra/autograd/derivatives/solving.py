@@ -1,7 +1,7 @@
 """Gradients of solutions, inverses and determinants.
 
-Sources: Giles, 2008 (solutions and determinants); Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least
-squares problems whose variables separate", 1973.
+Sources: Giles, 2008 (solutions and determinants); Golub and Pereyra, "The differentiation of
+pseudo-inverses and nonlinear least squares problems whose variables separate", 1973.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def _summed(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     return grad if grad.shape == shape else sum_to(grad, shape)
 
 
-def _solve(grad: Tensor, A: Tensor, result: Tensor, needs: tuple[bool, bool], A_shape: Any, B_shape: Any) -> tuple[Any, Any]:
+def _solve(
+    grad: Tensor, A: Tensor, result: Tensor, needs: tuple[bool, bool], A_shape: Any, B_shape: Any
+) -> tuple[Any, Any]:
     of_right = ops.linalg_solve_ex(adjoint(A), grad)[0]
     of_matrix = _summed(-of_right @ adjoint(result), A_shape) if needs[0] else None
     return of_matrix, _summed(of_right, B_shape) if needs[1] else None
@@ -35,7 +37,13 @@ derivative("linalg_inv_ex", A=lambda grad, result: -(adjoint(result) @ grad @ ad
 
 
 def _triangular_matrix(
-    grad: Tensor, self: Tensor, result: Tensor, upper: bool, left: bool, unitriangular: bool, self_shape: tuple[int, ...]
+    grad: Tensor,
+    self: Tensor,
+    result: Tensor,
+    upper: bool,
+    left: bool,
+    unitriangular: bool,
+    self_shape: tuple[int, ...],
 ) -> Tensor:
     of_right = triangular(adjoint(self), grad, not upper, left, unitriangular)
     product = -(of_right @ adjoint(result)) if left else -(adjoint(result) @ of_right)
@@ -52,7 +60,9 @@ derivative(
 )
 
 
-def _lu_solve_factors(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, adjoint_: bool, shape: tuple[int, ...]) -> Tensor:
+def _lu_solve_factors(
+    grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, adjoint_: bool, shape: tuple[int, ...]
+) -> Tensor:
     of_right = ops.linalg_lu_solve(LU, pivots, grad, not adjoint_)
     of_matrix = -(result @ adjoint(of_right)) if adjoint_ else -(of_right @ adjoint(result))
     order = permutation_of(pivots, LU.shape[-1]).expand(*of_matrix.shape[:-1])
@@ -63,12 +73,16 @@ def _lu_solve_factors(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, 
 
 derivative(
     "linalg_lu_solve",
-    LU=lambda grad, LU, pivots, result, adjoint, LU_shape: _lu_solve_factors(grad, LU, pivots, result, adjoint, LU_shape),
+    LU=lambda grad, LU, pivots, result, adjoint, LU_shape: _lu_solve_factors(
+        grad, LU, pivots, result, adjoint, LU_shape
+    ),
     B=lambda grad, LU, pivots, adjoint, B_shape: _summed(ops.linalg_lu_solve(LU, pivots, grad, not adjoint), B_shape),
 )
 
 
-def _cholesky_factor(grad: Tensor, input2: Tensor, result: Tensor, upper: bool, input2_shape: tuple[int, ...]) -> Tensor:
+def _cholesky_factor(
+    grad: Tensor, input2: Tensor, result: Tensor, upper: bool, input2_shape: tuple[int, ...]
+) -> Tensor:
     product = ops.cholesky_solve(grad, input2, upper) @ adjoint(result)
     both = product + adjoint(product)
     return _summed(-(input2 @ both) if upper else -(both @ input2), input2_shape)
@@ -85,7 +99,9 @@ derivative(
 
 
 def _cofactors(A: Tensor) -> Tensor:
-    """Return conj(det(A)) A^-H of any matrices, singular ones too: of A = U S V^H, the products of all singular values but one."""
+    """Return conj(det(A)) A^-H of any matrices, singular ones too: of A = U S V^H, the products of
+    all singular values but one.
+    """
     U, S, Vh = linalg.svd(A)
     others = S.unsqueeze(-2).expand(*S.shape, S.shape[-1])
     eye = candelabra.eye(S.shape[-1], dtype=candelabra.bool, device=S.device)
@@ -95,7 +111,9 @@ def _cofactors(A: Tensor) -> Tensor:
 
 
 def _is_regular(A: Tensor, inverse: Tensor, info: Tensor) -> bool:
-    """Tell whether the inverse of all matrices is good for half of the digits: rounding hides that a matrix is singular."""
+    """Tell whether the inverse of all matrices is good for half of the digits: rounding hides that
+    a matrix is singular.
+    """
     if not bool((all_values(info) == 0).all()):
         return False
     size = all_values(A).detach().abs().amax((-2, -1)) * all_values(inverse).detach().abs().amax((-2, -1))

@@ -1,4 +1,6 @@
-"""Gradients of special functions, from their differential equations and recurrences (Abramowitz and Stegun, 6.4, 6.5.25, 9.6.27)."""
+"""Gradients of special functions, from their differential equations and recurrences (Abramowitz and
+Stegun, 6.4, 6.5.25, 9.6.27).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ derivative(
 
 
 def _log1p(x: Any, y: Any) -> Tensor:
-    """Return log1p(y), and 0 where x is 0 and y not larger than -1, where the product is 0 all along."""
+    """Return log1p(y), and 0 where x is 0 and y not larger than -1, where the product is 0 all
+    along.
+    """
     y = y if isinstance(y, Tensor) else candelabra.full_like(x, y)
     return candelabra.where((x == 0) & (y <= -1), 0.0, y.log1p())
 
@@ -67,16 +71,24 @@ def _gamma_density(self: Tensor, other: Tensor) -> Tensor:
 
 
 derivative(
-    "igamma", broadcast=True, self=_refuse("igamma", "input"), other=lambda grad, self, other: grad * _gamma_density(self, other)
+    "igamma",
+    broadcast=True,
+    self=_refuse("igamma", "input"),
+    other=lambda grad, self, other: grad * _gamma_density(self, other),
 )
 derivative(
-    "igammac", broadcast=True, self=_refuse("igammac", "input"), other=lambda grad, self, other: -grad * _gamma_density(self, other)
+    "igammac",
+    broadcast=True,
+    self=_refuse("igammac", "input"),
+    other=lambda grad, self, other: -grad * _gamma_density(self, other),
 )
 derivative("frexp", self=lambda grad, result1: grad / (2.0**result1).to(grad.dtype))
 
 #: Those that PyTorch does not differentiate either.
 WITHOUT_GRADIENT = tuple(
-    name for name in OPERATORS if name.startswith("special_") and any(part in name for part in ("bessel", "airy", "polynomial"))
+    name
+    for name in OPERATORS
+    if name.startswith("special_") and any(part in name for part in ("bessel", "airy", "polynomial"))
 )
 for _name in WITHOUT_GRADIENT:
     _title = _name.removeprefix("special_")

@@ -1,8 +1,9 @@
 """Gradients of eigenvalues and singular values.
 
-Sources: Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation", 2008;
-Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-valued gradients with application to
-statistically optimum beamforming", 2017; for the phases of complex vectors, Wan and Zhang, "Automatic differentiation for complex
+Sources: Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation", 2008; Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the
+computation of complex-valued gradients with application to statistically optimum beamforming",
+2017; for the phases of complex vectors, Wan and Zhang, "Automatic differentiation for complex
 valued SVD", 2019.
 """
 
@@ -50,7 +51,9 @@ def _eigh(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]
 
 
 def _check_phase(matrix: Tensor, name: str, what: str) -> None:
-    """Refuse a loss that changes when a vector is multiplied by a phase, which is not determined."""
+    """Refuse a loss that changes when a vector is multiplied by a phase, which is not
+    determined.
+    """
     if not matrix.is_complex() or matrix.numel() == 0:
         return
     imaginary = matrix.detach().diagonal(0, -2, -1).imag

@@ -102,7 +102,9 @@ def _as_strided(
     read = (tuple(self_shape), tuple(self_strides), self_offset - first, "")
     if overlaps(read):
         # Elements of the input that are one in memory share its gradient.
-        count = summed_overlapping(candelabra.ones(self_shape, dtype=grad.dtype, device=grad.device), zeros((extent,), grad), read)
+        count = summed_overlapping(
+            candelabra.ones(self_shape, dtype=grad.dtype, device=grad.device), zeros((extent,), grad), read
+        )
         memory = memory / candelabra.where(count == 0, 1, count)
     return look_at(laid_out(memory, (extent,), (1,), copy=False), read)
 

@@ -1,4 +1,5 @@
-"""Transformations of functions: derivatives as functions, and functions of one made functions of many.
+"""Transformations of functions: derivatives as functions, and functions of one made functions of
+many.
 
 They nest in any order. What is transformed should be a function of its arguments alone.
 """

@@ -23,22 +23,30 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def vmap(
-    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Make a function of tensors one of batches of them.
 
     Parameters
     ----------
     func
-        Takes tensors, nested containers of them, and anything else; returns a tensor or nested containers of them.
+        Takes tensors, nested containers of them, and anything else; returns a tensor or nested
+        containers of them.
     in_dims
-        The dimension of each argument that is the batch, in the structure of the arguments, or one number for all; None for an argument
-        that is the same for all entries. Keyword arguments are the same for all.
+        The dimension of each argument that is the batch, in the structure of the arguments, or one
+        number for all; None for an argument that is the same for all entries. Keyword arguments are
+        the same for all.
     out_dims
-        The dimension of each result that is to be the batch, in the structure of the results, or one number for all; None for a result that
-        is the same for all entries.
+        The dimension of each result that is to be the batch, in the structure of the results, or
+        one number for all; None for a result that is the same for all entries.
     randomness
-        ``"error"``: random numbers must not be drawn; ``"same"``: each entry sees the same ones; ``"different"``: each its own.
+        ``"error"``: random numbers must not be drawn; ``"same"``: each entry sees the same ones;
+        ``"different"``: each its own.
     chunk_size
         How many entries are computed at once; all by default.
 
@@ -52,7 +60,8 @@ def vmap(
     ValueError
         By the function: where `in_dims` or `out_dims` do not fit, or the sizes of batches differ.
     RuntimeError
-        By the function: where `func` asks for the value of a tensor with a batch, or draws random numbers in mode ``"error"``.
+        By the function: where `func` asks for the value of a tensor with a batch, or draws random
+        numbers in mode ``"error"``.
 
     Examples
     --------
@@ -74,13 +83,19 @@ def vmap(
         chunks = []
         for start in range(0, size, chunk_size):
             count = min(chunk_size, size - start)
-            part = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)]
+            part = [
+                leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
+            ]
             chunks.append(_mapped(func, count, dims, part, structure, out_dims, randomness, kwargs))
         _, results = flatten(chunks[0])
         places = broadcast_prefix(out_dims, results) or []
         columns = zip(*(flatten(chunk)[0] for chunk in chunks), strict=True)
         return unflatten(
-            [parts[0] if dim is None else candelabra.cat(parts, dim) for parts, dim in zip(columns, places, strict=True)], results
+            [
+                parts[0] if dim is None else candelabra.cat(parts, dim)
+                for parts, dim in zip(columns, places, strict=True)
+            ],
+            results,
         )
 
     return batched
@@ -89,7 +104,9 @@ def vmap(
 def _taken_apart(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
 ) -> tuple[int, list[int | None], list[Any], Structure]:
-    """Check the arguments of a mapped function: size of the batch, dimensions, leaves and structure."""
+    """Check the arguments of a mapped function: size of the batch, dimensions, leaves and
+    structure.
+    """
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
@@ -114,7 +131,9 @@ def _taken_apart(
             dims.append(None)
             continue
         if not isinstance(dim, int):
-            raise ValueError(f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
         if not isinstance(leaf, Tensor):
             raise ValueError(
                 f"{call}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, please "
@@ -162,7 +181,9 @@ def _mapped(
 def _result(func: Callable[..., Any], level: BatchLevel, result: Any, place: Any) -> Any:
     if place is None:
         if level.is_batched(result):
-            raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
         return level.unwrap(result)
     if not isinstance(result, Tensor):
         raise ValueError(

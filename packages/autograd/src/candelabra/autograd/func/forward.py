@@ -1,4 +1,6 @@
-"""Forward-mode transformations: products with Jacobians from the right, Jacobians column by column, and what is made of both modes."""
+"""Forward-mode transformations: products with Jacobians from the right, Jacobians column by column,
+and what is made of both modes.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,15 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything else.
+        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
+        else.
     primals
         Its arguments, a tuple: tensors or nested containers of them.
     tangents
         The vector: of the structure and sizes of `primals`.
     strict
-        Whether a result that does not depend on the arguments is an error; else its derivative is zeros.
+        Whether a result that does not depend on the arguments is an error; else its derivative is
+        zeros.
     has_aux
         Whether `func` returns a pair.
 
@@ -121,7 +125,8 @@ def _converted(direction: Tensor, value: Tensor) -> Tensor:
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """Make a function that computes the Jacobian of `func` in forward mode: all its columns at once, by :func:`vmap`.
+    """Make a function that computes the Jacobian of `func` in forward mode: all its columns at
+    once, by :func:`vmap`.
 
     Parameters
     ----------
@@ -151,7 +156,9 @@ def jacfwd(
         flat, structure = flatten(chosen if isinstance(argnums, tuple) else (chosen,))
         for value in flat:
             if not differentiable(value):
-                raise RuntimeError("jacfwd: Expected all inputs that are differentiated to be floating point or complex tensors")
+                raise RuntimeError(
+                    "jacfwd: Expected all inputs that are differentiated to be floating point or complex tensors"
+                )
 
         def chosen_only(*leaves: Any) -> Any:
             values = unflatten(leaves, structure)
@@ -202,7 +209,8 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Compute the value of a function, and the linear function that multiplies its Jacobian at this place with vectors.
+    """Compute the value of a function, and the linear function that multiplies its Jacobian at this
+    place with vectors.
 
     The function is run once; its tape is transposed each time the linear function is called.
 

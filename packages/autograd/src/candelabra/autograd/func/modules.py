@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _swapped(module: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Within the block, have the module's parameters and buffers of these names be `values`; what it sets itself goes to `values`."""
+    """Within the block, have the module's parameters and buffers of these names be `values`; what
+    it sets itself goes to `values`.
+    """
     places: list[tuple[dict[str, Any], str, Any, str]] = []
     try:
         for full_name, value in values.items():
@@ -47,7 +49,8 @@ def functional_call(
     module
         The module.
     parameter_and_buffer_dicts
-        Tensors by the names of the parameters and buffers they stand for, or a sequence of such dictionaries.
+        Tensors by the names of the parameters and buffers they stand for, or a sequence of such
+        dictionaries.
     args
         The arguments of the call: a tuple, or one argument.
     kwargs
@@ -128,7 +131,8 @@ def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 def stack_module_state(models: Sequence[Any] | Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stack the parameters and buffers of several modules of one kind, so that :func:`vmap` can run them at once.
+    """Stack the parameters and buffers of several modules of one kind, so that :func:`vmap` can run
+    them at once.
 
     Returns
     -------
@@ -172,7 +176,8 @@ def _stacked_leaf(name: str, tensors: list[Tensor]) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Have all batch normalizations in a module keep no running statistics: vmap could not update them for each entry of a batch.
+    """Have all batch normalizations in a module keep no running statistics: vmap could not update
+    them for each entry of a batch.
 
     Parameters
     ----------

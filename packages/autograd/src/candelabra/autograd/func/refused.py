@@ -22,7 +22,8 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> NoR
     >>> candelabra.func.functionalize(candelabra.sin)
     Traceback (most recent call last):
     ...
-    NotImplementedError: functionalize is a step of PyTorch's compiler; the transformations here take functions with in-place operations
+    NotImplementedError: functionalize is a step of PyTorch's compiler; the transformations here
+    take functions with in-place operations
     """
     raise NotImplementedError(
         "functionalize is a step of PyTorch's compiler; the transformations here take functions with in-place operations"

@@ -1,4 +1,6 @@
-"""Reverse-mode transformations: gradients of functions, products with their Jacobians from the left, and Jacobians row by row."""
+"""Reverse-mode transformations: gradients of functions, products with their Jacobians from the
+left, and Jacobians row by row.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,15 @@ def check_tensors(leaves: list[Any], what: str) -> None:
 
 
 def gradients_of(
-    level: TapeLevel, outputs: Sequence[Tensor], inputs: Sequence[Tensor], vectors: Sequence[Tensor | None], retain: bool
+    level: TapeLevel,
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    vectors: Sequence[Tensor | None],
+    retain: bool,
 ) -> list[Tensor]:
-    """Walk back on a level's tape; zeros for what is not used. The results are those of the level further out."""
+    """Walk back on a level's tape; zeros for what is not used. The results are those of the level
+    further out.
+    """
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
     made: Sequence[Tensor | None] = [None] * len(inputs)
     if pairs and inputs:
@@ -92,27 +100,33 @@ def gradients_of(
     return results
 
 
-def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., tuple[Any, Any]]:
+def grad_and_value(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
     """Make a function that computes the gradient of `func` and its value.
 
     Parameters
     ----------
     func
-        Returns a tensor of one element without dimensions; with `has_aux` a pair of it and anything else.
+        Returns a tensor of one element without dimensions; with `has_aux` a pair of it and anything
+        else.
     argnums
-        The number of the argument that is differentiated with respect to (tensors, or nested containers of them), or a tuple of numbers.
+        The number of the argument that is differentiated with respect to (tensors, or nested
+        containers of them), or a tuple of numbers.
     has_aux
         Whether `func` returns a pair.
 
     Returns
     -------
     Callable
-        Takes the arguments of `func`, and returns ``(gradient, value)``, with `has_aux` ``(gradient, (value, aux))``.
+        Takes the arguments of `func`, and returns ``(gradient, value)``, with `has_aux`
+        ``(gradient, (value, aux))``.
 
     Raises
     ------
     RuntimeError
-        By the function: where `func` does not return what it has to, or `argnums` names no argument.
+        By the function: where `func` does not return what it has to, or `argnums` names no
+        argument.
 
     Examples
     --------
@@ -137,7 +151,9 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                     )
                 output, aux = output
             if not isinstance(output, Tensor):
-                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got type {type(output)}")
+                raise RuntimeError(
+                    f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got type {type(output)}"
+                )
             if output.ndim != 0:
                 raise RuntimeError(
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
@@ -182,12 +198,14 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Compute the value of a function, and the function that multiplies vectors with its Jacobian from the left.
+    """Compute the value of a function, and the function that multiplies vectors with its Jacobian
+    from the left.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything else.
+        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
+        else.
     primals
         Its arguments: tensors or nested containers of them.
     has_aux
@@ -196,8 +214,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     Returns
     -------
     tuple
-        The value, and a function that takes a cotangent of the structure of the value and returns a tuple of gradients, one for each
-        of `primals`; with `has_aux` also what else `func` returned.
+        The value, and a function that takes a cotangent of the structure of the value and returns a
+        tuple of gradients, one for each of `primals`; with `has_aux` also what else `func`
+        returned.
 
     Examples
     --------
@@ -215,11 +234,15 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True")
+                raise RuntimeError(
+                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True"
+                )
             output, aux = output
         outputs, output_structure = flatten(output)
         if not outputs:
-            raise RuntimeError(f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {output!r})")
+            raise RuntimeError(
+                f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {output!r})"
+            )
         for part in outputs:
             if not isinstance(part, Tensor):
                 raise RuntimeError(
@@ -229,7 +252,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         aux = map_leaves(level.unwrap, aux)
     outputs = [part if level.owns(part) else level.wrap(part) for part in outputs]
 
-    def pull_back(cotangents: Any, retain_graph: bool | None = None, create_graph: bool | None = None) -> tuple[Any, ...]:
+    def pull_back(
+        cotangents: Any, retain_graph: bool | None = None, create_graph: bool | None = None
+    ) -> tuple[Any, ...]:
         return _pulled_back(level, inputs, structure, outputs, output_structure, cotangents, retain_graph is not False)
 
     return (value, pull_back, aux) if has_aux else (value, pull_back)
@@ -256,7 +281,9 @@ def _pulled_back(
 
 
 def basis_of(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Make, for each tensor, the rows of the identity matrix of all of them together that belong to it: (total, *sizes)."""
+    """Make, for each tensor, the rows of the identity matrix of all of them together that belong to
+    it: (total, *sizes).
+    """
     counts = [tensor.numel() for tensor in tensors]
     total = sum(counts)
     made = []
@@ -271,7 +298,9 @@ def basis_of(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def split_rows(block: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Cut the first dimension of `block`, one row an element of all tensors, into parts of their sizes."""
+    """Cut the first dimension of `block`, one row an element of all tensors, into parts of their
+    sizes.
+    """
     made = []
     start = 0
     for tensor in tensors:
@@ -285,12 +314,14 @@ def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Make a function that computes the Jacobian of `func` in reverse mode: all its rows at once, by :func:`vmap`.
+    """Make a function that computes the Jacobian of `func` in reverse mode: all its rows at once,
+    by :func:`vmap`.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything else.
+        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
+        else.
     argnums
         The number of the argument that is differentiated with respect to, or a tuple of numbers.
     has_aux
@@ -301,8 +332,9 @@ def jacrev(
     Returns
     -------
     Callable
-        Takes the arguments of `func`, and returns, for each tensor of the value, for each tensor of the argument, a tensor of the sizes of
-        the one followed by those of the other, in the structure of both; with `has_aux` a pair of it and the rest.
+        Takes the arguments of `func`, and returns, for each tensor of the value, for each tensor of
+        the argument, a tensor of the sizes of the one followed by those of the other, in the
+        structure of both; with `has_aux` a pair of it and the rest.
 
     Examples
     --------
@@ -333,7 +365,9 @@ def jacrev(
             basis = unflatten(basis_of(outputs), output_structure)
             blocks = flatten(vmap(pull, chunk_size=chunk_size)(basis))[0]
         by_input = [split_rows(block, outputs) for block in blocks]
-        by_output = [unflatten([column[number] for column in by_input], input_structure) for number in range(len(outputs))]
+        by_output = [
+            unflatten([column[number] for column in by_input], input_structure) for number in range(len(outputs))
+        ]
         made = unflatten([entry if isinstance(argnums, tuple) else entry[0] for entry in by_output], output_structure)
         return (made, aux[0]) if has_aux else made
 

@@ -21,7 +21,9 @@ def _fold(value: Tensor, dim: int) -> Tensor:
 
 def _unfold_batch(level: BatchLevel, value: Tensor, dim: int) -> Tensor:
     """Take the batch out of dimension `dim` again, to the front."""
-    made = value.reshape((*value.shape[:dim], level.size, value.shape[dim] // max(level.size, 1), *value.shape[dim + 1 :]))
+    made = value.reshape(
+        (*value.shape[:dim], level.size, value.shape[dim] // max(level.size, 1), *value.shape[dim + 1 :])
+    )
     return made if dim == 0 else made.movedim(dim, 0)
 
 
@@ -31,7 +33,9 @@ def convolution(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) ->
     plain_bias = level.unwrap(bias) if bias is not None and added is None else None
     if not level.is_batched(weight):
         if level.is_batched(data):
-            made = operator.again((_fold(level.front(data), 0), level.unwrap(weight), plain_bias, *options, groups), None, None)
+            made = operator.again(
+                (_fold(level.front(data), 0), level.unwrap(weight), plain_bias, *options, groups), None, None
+            )
             made = _unfold_batch(level, made, 0)
         else:
             made = operator.again((level.unwrap(data), level.unwrap(weight), None, *options, groups), None, None)
@@ -52,11 +56,15 @@ def convolution_backward_input(level: BatchLevel, operator: Any, arguments: tupl
     grad, weight, size, *options, groups = arguments
     if not level.is_batched(weight):
         folded = _fold(level.front(grad), 0)
-        made = operator.again((folded, level.unwrap(weight), (folded.shape[0], *size[1:]), *options, groups), None, None)
+        made = operator.again(
+            (folded, level.unwrap(weight), (folded.shape[0], *size[1:]), *options, groups), None, None
+        )
         return _unfold_batch(level, made, 0)
     folded_size = (size[0], size[1] * level.size, *size[2:])
     made = operator.again(
-        (_fold(level.front(grad), 1), _fold(level.front(weight), 0), folded_size, *options, groups * level.size), None, None
+        (_fold(level.front(grad), 1), _fold(level.front(weight), 0), folded_size, *options, groups * level.size),
+        None,
+        None,
     )
     return _unfold_batch(level, made, 1)
 
@@ -65,13 +73,17 @@ def convolution_backward_weight(level: BatchLevel, operator: Any, arguments: tup
     grad, data, size, *options, groups = arguments
     folded_size = (size[0] * level.size, *size[1:])
     made = operator.again(
-        (_fold(level.front(grad), 1), _fold(level.front(data), 1), folded_size, *options, groups * level.size), None, None
+        (_fold(level.front(grad), 1), _fold(level.front(data), 1), folded_size, *options, groups * level.size),
+        None,
+        None,
     )
     return _unfold_batch(level, made, 0)
 
 
 def folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator all of whose tensors have entries along their first dimension that nothing mixes."""
+    """Do an operator all of whose tensors have entries along their first dimension that nothing
+    mixes.
+    """
     names = [parameter.name for parameter in cached_signature(operator).parameters]
     made: list[Any] = []
     for name, argument in zip(names, arguments, strict=True):
@@ -137,7 +149,9 @@ def nll_loss_backward(level: BatchLevel, operator: Any, arguments: tuple[Any, ..
     empty = candelabra.zeros((), dtype=values.dtype, device=values.device)
     if scores.ndim == 1:
         return operator.again((gradient, values, classes, plain, 0, ignored, empty), None, None)
-    made = operator.again((_fold(gradient, 0), _fold(values, 0), _fold(classes, 0), plain, 0, ignored, empty), None, None)
+    made = operator.again(
+        (_fold(gradient, 0), _fold(values, 0), _fold(classes, 0), plain, 0, ignored, empty), None, None
+    )
     return _unfold_batch(level, made, 0)
 
 

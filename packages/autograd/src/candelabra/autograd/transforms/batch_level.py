@@ -1,12 +1,14 @@
 """The level of vmap: tensors with a dimension that the function does not see.
 
-A tensor of the level stands for a tensor with one more dimension, the batch; its own sizes are those of one entry, and its memory is that of
-the first entry, so that sizes, strides and offsets are right for whoever asks. Its values are nobody's: reading one is an error.
+A tensor of the level stands for a tensor with one more dimension, the batch; its own sizes are
+those of one entry, and its memory is that of the first entry, so that sizes, strides and offsets
+are right for whoever asks. Its values are nobody's: reading one is an error.
 
-Each operator is done by its rule for batches (:mod:`.batch_rules`), by the rules of what it is made of, or one entry after the other.
+Each operator is done by its rule for batches (:mod:`.batch_rules`), by the rules of what it is made
+of, or one entry after the other.
 
-What the function makes itself, such as ``zeros(3)``, is a tensor of the level without a batch. Where something with a batch is written to
-it, it gets one: it, and all views of it.
+What the function makes itself, such as ``zeros(3)``, is a tensor of the level without a batch.
+Where something with a batch is written to it, it gets one: it, and all views of it.
 """
 
 from __future__ import annotations
@@ -31,11 +33,15 @@ from .levels import (
 
 
 class BatchedValueError(RuntimeError):
-    """Raised where the value of a tensor with a batch is asked for, or where a shape depends on one."""
+    """Raised where the value of a tensor with a batch is asked for, or where a shape depends on
+    one.
+    """
 
 
 class BatchedTensor(Wrapper):
-    """A tensor of a :class:`BatchLevel`; ``_bdim`` is the dimension of ``_value`` that is the batch, or None."""
+    """A tensor of a :class:`BatchLevel`; ``_bdim`` is the dimension of ``_value`` that is the
+    batch, or None.
+    """
 
     _bdim: int | None
 
@@ -65,7 +71,9 @@ def _refuse_value(what: str) -> NoReturn:
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that: what is done "
             "would differ between the entries of the batch. candelabra.where() chooses between values."
         )
-    raise BatchedValueError(f"Cannot access data pointer of Tensor that doesn't have storage: {what}() of a tensor inside of vmap")
+    raise BatchedValueError(
+        f"Cannot access data pointer of Tensor that doesn't have storage: {what}() of a tensor inside of vmap"
+    )
 
 
 class Batched(NamedTuple):
@@ -126,22 +134,31 @@ class BatchLevel(Level):
         return tensor if bdim == 0 else tensor.movedim(bdim, 0)
 
     def front_or_plain(self, value: Any) -> tuple[Any, bool]:
-        """Give a tensor with its batch as the first dimension, or one without as it is; and whether it has one."""
+        """Give a tensor with its batch as the first dimension, or one without as it is; and whether
+        it has one.
+        """
         tensor, bdim = self.value_of(value)
         if bdim is None:
             return tensor, False
         return (tensor if bdim == 0 else tensor.movedim(bdim, 0)), True
 
     def give_batch(self, tensor: Any) -> None:
-        """Give a tensor that has none a batch, of copies of its value; and its base, and by that all other views."""
+        """Give a tensor that has none a batch, of copies of its value; and its base, and by that
+        all other views.
+        """
         self.refresh(tensor)
         if tensor._bdim is not None:
             return
         root = tensor._base if tensor._base is not None and self.owns(tensor._base) else tensor
         with outside():
             value = root._value
-            dense = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True) if size)
-            if any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True)) or not value.numel():
+            dense = 1 + sum(
+                (size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True) if size
+            )
+            if (
+                any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True))
+                or not value.numel()
+            ):
                 made = value.unsqueeze(0).expand((self.size, *value.shape)).contiguous()
             else:
                 made = ops.empty_strided(
@@ -218,8 +235,14 @@ class BatchLevel(Level):
         self.give_batch(target)
 
     def _made_inside(self, operator: Any, arguments: tuple[Any, ...], inner: tuple[Any, ...], result: Any) -> Any:
-        """Make what was computed without a batch a tensor of this level, so that one may be written to it."""
-        given = {id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)}
+        """Make what was computed without a batch a tensor of this level, so that one may be written
+        to it.
+        """
+        given = {
+            id(value): argument
+            for value, argument in zip(inner, arguments, strict=True)
+            if isinstance(argument, Tensor)
+        }
 
         def wrapped(part: Any) -> Any:
             if not isinstance(part, Tensor):
@@ -267,7 +290,8 @@ class BatchLevel(Level):
             return value
 
         rows = [
-            operator.again(tuple(entry(argument, number) for argument in arguments), None, generator) for number in range(self.size)
+            operator.again(tuple(entry(argument, number) for argument in arguments), None, generator)
+            for number in range(self.size)
         ]
         if not isinstance(rows[0], tuple):
             return candelabra.stack(rows) if isinstance(rows[0], Tensor) else rows[0]
@@ -276,7 +300,9 @@ class BatchLevel(Level):
         return tuple(columns) if kind is tuple else kind(columns)
 
     def _random(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
-        """Draw random numbers as the mode says: one for all entries of the batch, or others for each."""
+        """Draw random numbers as the mode says: one for all entries of the batch, or others for
+        each.
+        """
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "

@@ -1,4 +1,6 @@
-"""Rules for batches of operators that read and write at positions: each entry's positions are put behind those before it."""
+"""Rules for batches of operators that read and write at positions: each entry's positions are put
+behind those before it.
+"""
 
 from __future__ import annotations
 
@@ -55,15 +57,23 @@ def index_select(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
 
 def index_write(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     tensor, dim, index, *rest = arguments
-    if tensor.ndim == 0 or level.is_batched(index) or any(isinstance(entry, Tensor) and entry.ndim == 0 for entry in rest):
+    if (
+        tensor.ndim == 0
+        or level.is_batched(index)
+        or any(isinstance(entry, Tensor) and entry.ndim == 0 for entry in rest)
+    ):
         return NotImplemented
     made = [level.front(entry) if isinstance(entry, Tensor) else entry for entry in rest]
-    return operator.again((level.front(tensor), wrapped_dim(dim, tensor.ndim) + 1, level.unwrap(index), *made), None, None)
+    return operator.again(
+        (level.front(tensor), wrapped_dim(dim, tensor.ndim) + 1, level.unwrap(index), *made), None, None
+    )
 
 
 def _positions(level: BatchLevel, indices: Any) -> tuple[list[Any], int, int, bool] | None:
-    """Prepare the indices of index(): with the batch's own in front. Also the number of their dimensions, where the first stands, and whether
-    they stand side by side; None where a mask is among them whose entries differ in number."""
+    """Prepare the indices of index(): with the batch's own in front. Also the number of their
+    dimensions, where the first stands, and whether they stand side by side; None where a mask is
+    among them whose entries differ in number.
+    """
     given = [index for index in indices if index is not None]
     if any(index.dtype in (candelabra.bool, candelabra.uint8) for index in given):
         if any(level.is_batched(index) for index in given):
@@ -83,7 +93,9 @@ def _positions(level: BatchLevel, indices: Any) -> tuple[list[Any], int, int, bo
             made.append(None)
             continue
         value, batched = level.front_or_plain(index)
-        made.append(value.reshape((value.shape[0], *(1,) * (ndim - index.ndim), *value.shape[1:])) if batched else value)
+        made.append(
+            value.reshape((value.shape[0], *(1,) * (ndim - index.ndim), *value.shape[1:])) if batched else value
+        )
     adjacent = places == list(range(places[0], places[-1] + 1))
     return made, ndim, places[0], adjacent
 
@@ -103,7 +115,8 @@ def index_rule(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> 
     made, ndim, first, adjacent = prepared
     if not level.is_batched(tensor):
         result = operator.again((level.unwrap(tensor), made), None, None)
-        # The indices' dimensions stand where the first of them stood, with the batch first among them.
+        # The indices' dimensions stand where the first of them stood, with the batch first among
+        # them.
         return Batched(result, first if adjacent else 0)
     value = level.front(tensor)
     if not any(level.is_batched(index) for index in indices if index is not None):
@@ -112,7 +125,8 @@ def index_rule(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> 
     result = operator.again((value, [_batch_index(level, ndim, value.device), *made]), None, None)
     if not adjacent or first == 0:
         return result
-    # With the batch's index in front they do not stand side by side any more, and their dimensions come first.
+    # With the batch's index in front they do not stand side by side any more, and their dimensions
+    # come first.
     return result.movedim(list(range(1, ndim + 1)), list(range(first + 1, first + 1 + ndim)))
 
 
@@ -120,7 +134,8 @@ def index_put(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> A
     tensor, indices, values, accumulate = arguments
     prepared = _positions(level, indices)
     if prepared is None:
-        # A mask with a batch: its entries are as many numbers only where there is one value for all.
+        # A mask with a batch: its entries are as many numbers only where there is one value for
+        # all.
         given = [index for index in indices if index is not None]
         if len(given) == 1 and values.numel() == 1 and indices[0] is not None and not accumulate:
             return _masked_write(level, operator, tensor, given[0], values)
@@ -133,7 +148,8 @@ def index_put(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> A
     between = [value.shape[at] for at, index in enumerate(made) if index is None]
     trailing = [*between, *rest]
     source, batched = level.front_or_plain(values)
-    # The sizes of one entry as the caller sees them: the indices' dimensions at the place of the first, or in front.
+    # The sizes of one entry as the caller sees them: the indices' dimensions at the place of the
+    # first, or in front.
     before = between[:first] if adjacent else []
     after = trailing[len(before) :]
     entry = (*before, *shape[1:], *after)

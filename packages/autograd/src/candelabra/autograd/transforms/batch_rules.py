@@ -1,7 +1,8 @@
 """Rules for batches: how an operator is done for all entries of a batch at once.
 
-A rule is called as ``rule(level, operator, arguments)``, below the level, with the arguments of the call, tensors of the level among them.
-It returns the results with the batch as their first dimension, or NotImplemented where it does not know what to do.
+A rule is called as ``rule(level, operator, arguments)``, below the level, with the arguments of the
+call, tensors of the level among them. It returns the results with the batch as their first
+dimension, or NotImplemented where it does not know what to do.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
         and operator.name != "copy_"
         and not (operator.functional or operator).name.startswith(("where", "masked_fill"))
     ):
-        # A tensor without dimensions counts for less in promotion than one with; with its batch it would not.
+        # A tensor without dimensions counts for less in promotion than one with; with its batch it
+        # would not.
         common = candelabra.result_type(tensors[0], tensors[1])
         for tensor in tensors[2:]:
             common = candelabra.promote_types(common, candelabra.result_type(tensor, tensor))
@@ -74,7 +76,11 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
                 value = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
         elif operator.functional is not None and argument is arguments[0]:
             return NotImplemented
-        if common is not None and value.dtype is not common and not (operator.functional is not None and argument is arguments[0]):
+        if (
+            common is not None
+            and value.dtype is not common
+            and not (operator.functional is not None and argument is arguments[0])
+        ):
             value = value.to(common)
         made.append(value)
     return operator.again(tuple(made), None, None)
@@ -102,7 +108,9 @@ def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
 
 
 def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator with arguments ``dim`` or ``dims``, all of whose tensors have the same dimensions, with them counted one further."""
+    """Do an operator with arguments ``dim`` or ``dims``, all of whose tensors have the same
+    dimensions, with them counted one further.
+    """
     names = [parameter.name for parameter in cached_signature(operator).parameters]
     ndim = arguments[0].ndim
     made: list[Any] = []
@@ -157,7 +165,8 @@ def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     """Do an operator that takes batches in front by itself; all tensors get as many dimensions."""
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     ndim = max(tensor.ndim for tensor in tensors)
-    # Where one of them has a dimension less: the pivots of a factorization, the factors of reflections.
+    # Where one of them has a dimension less: the pivots of a factorization, the factors of
+    # reflections.
     fewer = {"linalg_lu_solve": 1, "linalg_householder_product": 1}.get(operator.name)
     if any(tensor.ndim < 2 for at, tensor in enumerate(tensors) if at != fewer) and len(tensors) > 1:
         return NotImplemented
@@ -215,7 +224,9 @@ def _view(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     if name == "transpose":
         if ndim == 0:
             return ops.alias(value)
-        return operator.again((value, wrapped_dim(arguments[1], ndim) + 1, wrapped_dim(arguments[2], ndim) + 1), None, None)
+        return operator.again(
+            (value, wrapped_dim(arguments[1], ndim) + 1, wrapped_dim(arguments[2], ndim) + 1), None, None
+        )
     if name == "diagonal":
         offset, dim1, dim2 = arguments[1:]
         return operator.again((value, offset, wrapped_dim(dim1, ndim) + 1, wrapped_dim(dim2, ndim) + 1), None, None)
@@ -245,7 +256,8 @@ def _copied(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     made[0] = value
     at = names.index("memory_format")
     if made[at] is not None and made[at] is not candelabra.preserve_format:
-        # In order: that of the entries, whatever the memory format of a tensor with one more dimension would be.
+        # In order: that of the entries, whatever the memory format of a tensor with one more
+        # dimension would be.
         made[0] = value if bdim == 0 else value.movedim(bdim, 0)
         bdim = 0
         if made[at] is candelabra.channels_last:
@@ -268,7 +280,9 @@ def _join(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
         ndim = max(tensor.ndim for tensor in tensors)
         tensors = [tensor for tensor in tensors if ndim == 1 or tensor.shape != (0,)]
         return operator.again(([level.front(tensor) for tensor in tensors], wrapped_dim(dim, ndim) + 1), None, None)
-    return operator.again(([level.front(tensor) for tensor in tensors], wrapped_dim(dim, tensors[0].ndim + 1) + 1), None, None)
+    return operator.again(
+        ([level.front(tensor) for tensor in tensors], wrapped_dim(dim, tensors[0].ndim + 1) + 1), None, None
+    )
 
 
 # ---- products

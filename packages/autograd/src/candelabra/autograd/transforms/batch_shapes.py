@@ -1,4 +1,6 @@
-"""What the rules for batches look up: signatures of operators, dimensions counted from the front."""
+"""What the rules for batches look up: signatures of operators, dimensions counted from the
+front.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Custom functions inside of transformations: each level sees the function as a whole, with the gradient, tangent or batch rule it defines."""
+"""Custom functions inside of transformations: each level sees the function as a whole, with the
+gradient, tangent or batch rule it defines.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +84,13 @@ def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
     finally:
         _C.set_grad_enabled(before)
     results, several = _several(output)
-    given = {id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)}
-    results = [given[id(part)] if id(part) in given else level.wrap(part) if isinstance(part, Tensor) else part for part in results]
+    given = {
+        id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)
+    }
+    results = [
+        given[id(part)] if id(part) in given else level.wrap(part) if isinstance(part, Tensor) else part
+        for part in results
+    ]
     made = record_application(function, tuple(map(level.lift, arguments)), results, several)
     return tuple(made) if several else made[0]
 
@@ -148,7 +155,10 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
         if places is None:
             raise RuntimeError(f"{function.__name__}.vmap: the out_dims {out_dims} do not fit what it returned")
         return unflatten(
-            [level.wrap(part, place) if isinstance(part, Tensor) else part for part, place in zip(results, places, strict=True)],
+            [
+                level.wrap(part, place) if isinstance(part, Tensor) else part
+                for part, place in zip(results, places, strict=True)
+            ],
             result_structure,
         )
     _require_setup_context(function)
@@ -163,7 +173,9 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
 def _generated(
     function: type[Function], size: int, randomness: str, dims: Sequence[int | None]
 ) -> tuple[type[Function], dict[str, Any]]:
-    """Make the function of batches that does `function` for each entry: its methods are those of `function`, each within vmap."""
+    """Make the function of batches that does `function` for each entry: its methods are those of
+    `function`, each within vmap.
+    """
     from ..function import Function
 
     shape: dict[str, Any] = {"several": False}
@@ -182,7 +194,9 @@ def _generated(
         def forward(*inputs: Any) -> Any:
             level = BatchLevel(size, randomness)
             with entered(level):
-                output = function.forward(*(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True)))
+                output = function.forward(
+                    *(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                )
                 results, shape["several"] = _several(output)
                 return tuple(in_front(level, part) for part in results)
 
@@ -235,7 +249,9 @@ def _generated(
                     [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
                 moved, _ = _several(
-                    function.jvp(ctx.inner, *(wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True)))
+                    function.jvp(
+                        ctx.inner, *(wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True))
+                    )
                 )
                 return tuple(in_front(level, part) for part in moved)
 

@@ -1,8 +1,9 @@
 """The level of forward-mode differentiation: tensors with tangents.
 
-A tensor of the level stands for a primal and a tangent, both tensors of what lies further out. A call is done on the primals below, and
-the tangents of the results follow from those of the arguments (see :mod:`.dual_rules`), computed below as well, so that outer tapes record
-them and outer levels see them.
+A tensor of the level stands for a primal and a tangent, both tensors of what lies further out. A
+call is done on the primals below, and the tangents of the results follow from those of the
+arguments (see :mod:`.dual_rules`), computed below as well, so that outer tapes record them and
+outer levels see them.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class DualTensor(Wrapper):
 
 
 class DualNode(SingleNode):
-    """The history of a dual tensor made of a tensor that requires grad: its gradient is the primal's."""
+    """The history of a dual tensor made of a tensor that requires grad: its gradient is the
+    primal's.
+    """
 
     __slots__ = ()
 
@@ -92,8 +95,9 @@ class DualLevel(Level):
     transformation = "jvp or jacfwd"
 
     def __init__(self, lifting: bool = True) -> None:
-        #: Whether what the function makes itself becomes a tensor of this level, so that tensors with tangents may be written to it.
-        #: Otherwise it stays as it is, and what tangent it gets is noted in `adopted`, by its id.
+        #: Whether what the function makes itself becomes a tensor of this level, so that tensors
+        #: with tangents may be written to it. Otherwise it stays as it is, and what tangent it gets
+        #: is noted in `adopted`, by its id.
         self.lifting = lifting
         self.adopted: dict[int, tuple[Any, Tensor]] = {}
 
@@ -126,7 +130,13 @@ class DualLevel(Level):
         if not self.owns(value):
             return self._adopted_tangent(value) if self.adopted and differentiable(value) else None
         root = value._base
-        if value._tangent is None and root is not None and self.owns(root) and root._tangent is not None and differentiable(value):
+        if (
+            value._tangent is None
+            and root is not None
+            and self.owns(root)
+            and root._tangent is not None
+            and differentiable(value)
+        ):
             # The base got a tangent after the view was made: by writing to it, or to another view.
             with outside():
                 value._tangent = look_like(root._tangent, root._value, value._value)
@@ -155,7 +165,8 @@ class DualLevel(Level):
         return value
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-        # Tensors of this level have histories only where make_dual gave them some: gradients of dual tensors are dual.
+        # Tensors of this level have histories only where make_dual gave them some: gradients of
+        # dual tensors are dual.
         recording = (
             record
             and candelabra.is_grad_enabled()
@@ -171,14 +182,25 @@ class DualLevel(Level):
             result = self._done(operator, own, out, generator)
             if operator.autograd_function is None:
                 return result
-            return operator.autograd_function(result, *own) if generator is None else operator.autograd_function(result, *own, generator=generator)
+            return (
+                operator.autograd_function(result, *own)
+                if generator is None
+                else operator.autograd_function(result, *own, generator=generator)
+            )
         return self._done(operator, arguments, out, generator)
 
     def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
-        tangents: list[Any] = [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
+        tangents: list[Any] = (
+            [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
+        )
         if operator.name == "native_batch_norm" and any(tangent is not None for tangent in tangents[3:5]):
-            # Running statistics are no function of anything: neither are derivatives taken with respect to them.
-            arguments = (*arguments[:3], *(self._without_tangent(argument) for argument in arguments[3:5]), *arguments[5:])
+            # Running statistics are no function of anything: neither are derivatives taken with
+            # respect to them.
+            arguments = (
+                *arguments[:3],
+                *(self._without_tangent(argument) for argument in arguments[3:5]),
+                *arguments[5:],
+            )
             tangents[3:5] = [None, None]
         if changes_first(operator):
             return self._done_in_place(operator, arguments, tangents, generator)
@@ -235,7 +257,10 @@ class DualLevel(Level):
         with outside():
             if operator.functional is not None:
                 # The value as it was, apart from what is about to be changed.
-                before = (primals[0].clone(), *(primals[0].clone() if one is primals[0] else one for one in primals[1:]))
+                before = (
+                    primals[0].clone(),
+                    *(primals[0].clone() if one is primals[0] else one for one in primals[1:]),
+                )
                 if dual_rules.goes_by_decomposition(operator.functional):
                     inner = DualLevel()
                     tangent = _tangent_by_decomposition(inner, operator.functional, before, tangents, generator)
@@ -248,7 +273,9 @@ class DualLevel(Level):
         return target
 
     def set_tangent(self, target: Any, tangent: Tensor | None) -> None:
-        """Write the tangent of a tensor that was changed in place; views and their base share it."""
+        """Write the tangent of a tensor that was changed in place; views and their base share
+        it.
+        """
         if not differentiable(target):
             return
         root = target._base if target._base is not None and self.owns(target._base) == self.owns(target) else target
@@ -270,7 +297,9 @@ class DualLevel(Level):
             self.adopted[id(root)] = (weakref.ref(root), whole)
 
     def _own_tangent(self, root: Any, wanted: bool) -> Tensor | None:
-        """Give the tangent of a tensor that is to be written to, in memory of its own and laid out as the tensor is."""
+        """Give the tangent of a tensor that is to be written to, in memory of its own and laid out
+        as the tensor is.
+        """
         value = self.unwrap(root)
         if self.owns(root):
             tangent, own = root._tangent, getattr(root, "_owns_tangent", False)

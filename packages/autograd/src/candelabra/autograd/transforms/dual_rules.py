@@ -1,9 +1,11 @@
 """Tangents of results from those of arguments.
 
-Operators that are linear in their first argument are applied to its tangent. For elementwise operators the Jacobian is diagonal, so that
-the formula of the gradient, applied to a tangent, gives the tangent of the result. Products of two take the product rule, and operators that
-are made of others are taken apart. All that is left goes by the transpose of a transpose: the gradient is linear in the gradient that it
-is computed from, and its own gradient is the product with the Jacobian itself.
+Operators that are linear in their first argument are applied to its tangent. For elementwise
+operators the Jacobian is diagonal, so that the formula of the gradient, applied to a tangent, gives
+the tangent of the result. Products of two take the product rule, and operators that are made of
+others are taken apart. All that is left goes by the transpose of a transpose: the gradient is
+linear in the gradient that it is computed from, and its own gradient is the product with the
+Jacobian itself.
 """
 
 from __future__ import annotations
@@ -32,16 +34,23 @@ def _positions(operator: Any, names: tuple[str, ...]) -> tuple[int, ...]:
 
 #: Linear in the first argument, whatever the others are.
 LINEAR = frozenset(
-    name for name, facts in FACTS.items() if len(facts.linear) == 1 and _positions(OPERATORS[name], facts.linear) == (0,)
+    name
+    for name, facts in FACTS.items()
+    if len(facts.linear) == 1 and _positions(OPERATORS[name], facts.linear) == (0,)
 )
 #: Linear in two arguments, whose positions are given.
 BILINEAR = {name: _positions(OPERATORS[name], facts.bilinear) for name, facts in FACTS.items() if facts.bilinear}
-#: Linear in several arguments together, whose positions are given: a sum, a choice, a row of tensors.
+#: Linear in several arguments together, whose positions are given: a sum, a choice, a row of
+#: tensors.
 JOINTLY_LINEAR = {
-    name: _positions(OPERATORS[name], facts.linear) for name, facts in FACTS.items() if facts.linear and name not in LINEAR
+    name: _positions(OPERATORS[name], facts.linear)
+    for name, facts in FACTS.items()
+    if facts.linear and name not in LINEAR
 }
 #: Elementwise operators whose derivative with respect to a complex argument is no complex number.
-NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"})
+NOT_HOLOMORPHIC = frozenset(
+    {"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"}
+)
 #: Elementwise, though their shape rule is another.
 ALSO_ELEMENTWISE = frozenset({"threshold_backward", "sigmoid_backward", "tanh_backward"})
 
@@ -55,7 +64,9 @@ def goes_by_decomposition(operator: Any) -> bool:
 
 
 #: Composites with a formula of their own, that are as well taken apart.
-_TAKEN_APART = frozenset({"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm", "native_batch_norm"})
+_TAKEN_APART = frozenset(
+    {"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm", "native_batch_norm"}
+)
 
 
 def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
@@ -91,14 +102,18 @@ def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], g
 
 
 def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) -> Tensor | None:
-    """Look at a tangent as as_strided() looks at its tensor, in memory of the same layout; None where it looks beyond the tensor."""
+    """Look at a tangent as as_strided() looks at its tensor, in memory of the same layout; None
+    where it looks beyond the tensor.
+    """
     value = primals[0]
     start, end = _extent(value)
     first, last = _extent(result)
     if first < start or last > end:
         return None
     if tangent.stride() != value.stride():
-        tangent = ops.empty_strided(value.shape, value.stride(), dtype=tangent.dtype, device=tangent.device).copy_(tangent)
+        tangent = ops.empty_strided(value.shape, value.stride(), dtype=tangent.dtype, device=tangent.device).copy_(
+            tangent
+        )
     offset = result.storage_offset() - value.storage_offset() + tangent.storage_offset()
     return tangent.as_strided(primals[1], primals[2], offset)
 
@@ -106,7 +121,9 @@ def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) 
 def _extent(tensor: Tensor) -> tuple[int, int]:
     """Give the first and the last place in memory that a tensor looks at."""
     first = tensor.storage_offset()
-    return first, first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size)
+    return first, first + sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size
+    )
 
 
 def _total(parts: list[Tensor]) -> Tensor | None:
@@ -118,7 +135,9 @@ def _total(parts: list[Tensor]) -> Tensor | None:
     return total
 
 
-def _product_rule(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]) -> Tensor | None:
+def _product_rule(
+    operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]
+) -> Tensor | None:
     parts = []
     for position in positions:
         tangent = tangents[position]
@@ -127,7 +146,9 @@ def _product_rule(operator: Any, primals: tuple[Any, ...], tangents: Sequence[An
     return _total(parts)
 
 
-def _jointly(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]) -> Tensor | None:
+def _jointly(
+    operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]
+) -> Tensor | None:
     arguments = list(primals)
     for position in positions:
         primal, tangent = primals[position], tangents[position]
@@ -140,8 +161,12 @@ def _jointly(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], p
     return operator.again(tuple(arguments), None, None)
 
 
-def _by_formulas(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any] | None:
-    """Apply the formulas of the gradient to tangents, where the Jacobian is diagonal and the function holomorphic."""
+def _by_formulas(
+    operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any
+) -> tuple[Any, Any] | None:
+    """Apply the formulas of the gradient to tangents, where the Jacobian is diagonal and the
+    function holomorphic.
+    """
     row = ROWS.get(operator.name)
     if row is None or row.joint is not None or isinstance(operator.result_type, type):
         return None
@@ -188,7 +213,9 @@ def _named_values(formula: Callable[..., Any], values: dict[str, Any], result: T
 
 
 def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
-    """Compute tangents by differentiating the gradient with respect to the gradient that it is computed from."""
+    """Compute tangents by differentiating the gradient with respect to the gradient that it is
+    computed from.
+    """
     level = TapeLevel()
     with entered(level), candelabra.enable_grad():
         inputs: list[Tensor] = []
@@ -208,7 +235,8 @@ def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[A
         result = operator.again(own, None, generator)
         several = result if isinstance(result, tuple) else (result,)
         tangents_of_results = [
-            _transposed(part, inputs, directions) if isinstance(part, Tensor) and part.requires_grad else None for part in several
+            _transposed(part, inputs, directions) if isinstance(part, Tensor) and part.requires_grad else None
+            for part in several
         ]
         values = [level.unwrap(part) for part in several]
         moved = [level.unwrap(part) for part in tangents_of_results]
@@ -224,7 +252,9 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
     shadow.requires_grad = True
     first = walk_back(output, inputs, shadow, retain_graph=True, create_graph=True, allow_unused=True)
     pairs = [
-        (part, direction) for part, direction in zip(first, directions, strict=True) if part is not None and part.requires_grad
+        (part, direction)
+        for part, direction in zip(first, directions, strict=True)
+        if part is not None and part.requires_grad
     ]
     if not pairs:
         return candelabra.zeros_like(output._detached())
@@ -340,7 +370,9 @@ RULES: dict[str, Callable[..., tuple[Any, Any]]] = {
 
 
 def written(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> Tensor | None:
-    """Give the tangent after an operator that writes its first argument and has no functional form."""
+    """Give the tangent after an operator that writes its first argument and has no functional
+    form.
+    """
     if operator.name == "copy_" and tangents[1] is not None:
         return tangents[1].to(primals[0].dtype).expand(primals[0].shape)
     return None

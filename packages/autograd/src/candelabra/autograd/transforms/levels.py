@@ -1,10 +1,12 @@
 """The levels of function transformations, and the tensors that belong to them.
 
-Within ``grad``, ``jvp`` or ``vmap`` each tensor is wrapped into one of a subclass: a :class:`Wrapper` on the same memory, of the sizes
-that the function is to see, which knows its level and the tensor it stands for. While there is a level on a thread, the core hands every
-call of an operator to :func:`interpose` before it does anything, and that to the innermost level. The level unwraps its tensors, has
-the call done below (by the next level further out, and at last by the core), and adds what it is there for: a place on its own tape, a
-tangent, a dimension that the function does not see. So transformations nest in any order, each knowing only its own.
+Within ``grad``, ``jvp`` or ``vmap`` each tensor is wrapped into one of a subclass: a
+:class:`Wrapper` on the same memory, of the sizes that the function is to see, which knows its level
+and the tensor it stands for. While there is a level on a thread, the core hands every call of an
+operator to :func:`interpose` before it does anything, and that to the innermost level. The level
+unwraps its tensors, has the call done below (by the next level further out, and at last by the
+core), and adds what it is there for: a place on its own tape, a tangent, a dimension that the
+function does not see. So transformations nest in any order, each knowing only its own.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 25
 
 class _State(threading.local):
     def __init__(self) -> None:
-        #: The levels, outermost first; those from `depth` on are hidden while what lies below them is computed.
+        #: The levels, outermost first; those from `depth` on are hidden while what lies below them
+        #: is computed.
         self.stack: list[Level] = []
         self.depth = 0
         #: Called around everything, where set: the profiler.
@@ -45,7 +48,9 @@ def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: An
 
 
 def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-    """Hand a call to the innermost level; NotImplemented where there is none, and the core is to do it."""
+    """Hand a call to the innermost level; NotImplemented where there is none, and the core is to do
+    it.
+    """
     depth = _state.depth
     if depth == 0:
         return NotImplemented
@@ -65,7 +70,9 @@ def set_observer(observer: Callable[..., Any] | None) -> None:
 
 @contextlib.contextmanager
 def entered(level: Level) -> Iterator[Any]:
-    """Make `level` the innermost one within the block; after it, its tensors count as what they stand for."""
+    """Make `level` the innermost one within the block; after it, its tensors count as what they
+    stand for.
+    """
     stack, depth = _state.stack, _state.depth
     _state.stack = [*stack[:depth], level]
     _state.depth = depth + 1
@@ -119,7 +126,9 @@ class Level:
         return isinstance(value, Wrapper) and value._level is self
 
     def unwrap(self, value: Any) -> Any:
-        """Give what a tensor of this level stands for; other values as they are. Tensors of levels that are over count as their values."""
+        """Give what a tensor of this level stands for; other values as they are. Tensors of levels
+        that are over count as their values.
+        """
         while isinstance(value, Wrapper) and (value._level is self or not value._level.alive):
             value = value._value
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Wrapper) for entry in value):
@@ -205,7 +214,9 @@ class Wrapper(Tensor):
         return f"{type(self).__name__}(level={self._level.number}, value={self._value!r})"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise RuntimeError(f"cannot pickle a tensor inside of a function being transformed by {self._level.transformation}")
+        raise RuntimeError(
+            f"cannot pickle a tensor inside of a function being transformed by {self._level.transformation}"
+        )
 
     def __deepcopy__(self, memo: Any) -> Tensor:
         return self.clone()

@@ -1,8 +1,9 @@
 """The level of a reverse-mode transformation: a tape of its own.
 
-Tensors of the level have histories of their own; what they stand for has whatever history it has further out. A call is done below first
-(and recorded there, where outer tapes want it), and then recorded on this level. What is done below sees the grad mode that was set when
-the level was entered: the level's own walk back, and ``no_grad`` inside of the function, are its own business.
+Tensors of the level have histories of their own; what they stand for has whatever history it has
+further out. A call is done below first (and recorded there, where outer tapes want it), and then
+recorded on this level. What is done below sees the grad mode that was set when the level was
+entered: the level's own walk back, and ``no_grad`` inside of the function, are its own business.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ class TapeLevel(Level):
         result = self._wrapped(operator, own, out, self._done_below(operator, arguments, out, generator))
         if operator.composite is not None and any(result is argument for argument in own):
             return call_composite(operator, own, generator)
-        return operator.autograd_function(result, *own) if generator is None else operator.autograd_function(result, *own, generator=generator)
+        return (
+            operator.autograd_function(result, *own)
+            if generator is None
+            else operator.autograd_function(result, *own, generator=generator)
+        )
 
     def _done_below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
         return self.below(operator, tuple(map(self.unwrap, arguments)), self.unwrap(out), generator)

@@ -16,13 +16,14 @@ from ..utils import sum_rightmost
 class Transform:
     """A map that can be inverted, with the logarithm of how it changes volumes.
 
-    A subclass defines `_call`, `_inverse` where it has one, `log_abs_det_jacobian`, and says its `domain` and `codomain`. A transform is
-    called as a function; ``transform.inv`` is its inverse.
+    A subclass defines `_call`, `_inverse` where it has one, `log_abs_det_jacobian`, and says its
+    `domain` and `codomain`. A transform is called as a function; ``transform.inv`` is its inverse.
 
     Parameters
     ----------
     cache_size
-        1 remembers the last value and its image, so that its inverse is exact and costs nothing; 0 remembers nothing.
+        1 remembers the last value and its image, so that its inverse is exact and costs nothing; 0
+        remembers nothing.
 
     Attributes
     ----------
@@ -53,7 +54,9 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions on the right are mapped together, where those of domain and codomain agree."""
+        """How many dimensions on the right are mapped together, where those of domain and codomain
+        agree.
+        """
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -228,7 +231,11 @@ class ComposeTransform(Transform):
             event_dim = max(event_dim, part.codomain.event_dim)
         if event_dim < codomain.event_dim:
             raise AssertionError(f"event_dim ({event_dim}) must be >= codomain.event_dim ({codomain.event_dim})")
-        return constraints.independent(codomain, event_dim - codomain.event_dim) if event_dim > codomain.event_dim else codomain
+        return (
+            constraints.independent(codomain, event_dim - codomain.event_dim)
+            if event_dim > codomain.event_dim
+            else codomain
+        )
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
@@ -291,7 +298,8 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform that treats more dimensions on the right as one event: their changes of volume are added up.
+    """A transform that treats more dimensions on the right as one event: their changes of volume
+    are added up.
 
     Examples
     --------
@@ -382,10 +390,17 @@ class ReshapeTransform(Transform):
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
+        return (
+            self
+            if self._cache_size == cache_size
+            else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
+        )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReshapeTransform) and (self.in_shape, self.out_shape) == (other.in_shape, other.out_shape)
+        return isinstance(other, ReshapeTransform) and (self.in_shape, self.out_shape) == (
+            other.in_shape,
+            other.out_shape,
+        )
 
     __hash__ = object.__hash__
 

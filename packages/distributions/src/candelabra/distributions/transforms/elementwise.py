@@ -155,7 +155,8 @@ class TanhTransform(_Plain):
         return x.tanh()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        # Not clamped: where y is rounded to 1, x is infinite, and who needs it exactly uses the cache.
+        # Not clamped: where y is rounded to 1, x is infinite, and who needs it exactly uses the
+        # cache.
         return candelabra.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -260,7 +261,8 @@ def _same(one: Any, two: Any) -> bool:
 
 
 class CumulativeDistributionTransform(Transform):
-    """``y = F(x)``, the cumulative distribution function of a distribution: its draws become uniform ones.
+    """``y = F(x)``, the cumulative distribution function of a distribution: its draws become
+    uniform ones.
 
     Examples
     --------
@@ -283,7 +285,11 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.support
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+        return (
+            self
+            if self._cache_size == cache_size
+            else CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+        )
 
     def _call(self, x: Tensor) -> Tensor:
         image: Tensor = self.distribution.cdf(x)

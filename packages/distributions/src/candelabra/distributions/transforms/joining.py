@@ -14,7 +14,8 @@ from .base import Transform
 
 
 class CatTransform(Transform):
-    """Several transforms, each of a part along a dimension; the parts have `lengths` (1 each by default).
+    """Several transforms, each of a part along a dimension; the parts have `lengths` (1 each by
+    default).
 
     Examples
     --------
@@ -24,14 +25,18 @@ class CatTransform(Transform):
     tensor([1., 0., 0.])
     """
 
-    def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0) -> None:
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
         super().__init__(cache_size=cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
-            raise AssertionError(f"lengths ({len(self.lengths)}) must match number of transforms ({len(self.transforms)})")
+            raise AssertionError(
+                f"lengths ({len(self.lengths)}) must match number of transforms ({len(self.transforms)})"
+            )
         self.dim = dim
 
     @property
@@ -114,14 +119,18 @@ class StackTransform(Transform):
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for tensor with {value.dim()} dimensions")
         if value.shape[self.dim] != len(self.transforms):
-            raise AssertionError(f"size({self.dim}) = {value.shape[self.dim]} must equal len(transforms) {len(self.transforms)}")
+            raise AssertionError(
+                f"size({self.dim}) = {value.shape[self.dim]} must equal len(transforms) {len(self.transforms)}"
+            )
         return list(value.unbind(self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
         return candelabra.stack([t(part) for t, part in zip(self.transforms, self._slices(x), strict=True)], self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return candelabra.stack([t.inv(part) for t, part in zip(self.transforms, self._slices(y), strict=True)], self.dim)
+        return candelabra.stack(
+            [t.inv(part) for t, part in zip(self.transforms, self._slices(y), strict=True)], self.dim
+        )
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         slices = zip(self.transforms, self._slices(x), self._slices(y), strict=True)

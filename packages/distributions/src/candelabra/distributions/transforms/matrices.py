@@ -14,7 +14,8 @@ from .base import Transform
 
 
 class LowerCholeskyTransform(Transform):
-    """From square matrices to lower triangular ones whose diagonal is positive: the exponential of the diagonal, zeros above it.
+    """From square matrices to lower triangular ones whose diagonal is positive: the exponential of
+    the diagonal, zeros above it.
 
     Examples
     --------
@@ -70,11 +71,13 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """From D(D-1)/2 numbers to the Cholesky factor of a correlation matrix: lower triangular, with rows of length 1.
+    """From D(D-1)/2 numbers to the Cholesky factor of a correlation matrix: lower triangular, with
+    rows of length 1.
 
-    The numbers become ``r = tanh(x)`` below the diagonal, and element (i, j) of the factor is r_ij times the length that the elements
-    before it in the row have left; the diagonal takes what is left in the end. Source: Lewandowski, Kurowicka and Joe, 2009 (canonical
-    partial correlations), as in the Stan Reference Manual.
+    The numbers become ``r = tanh(x)`` below the diagonal, and element (i, j) of the factor is r_ij
+    times the length that the elements before it in the row have left; the diagonal takes what is
+    left in the end. Source: Lewandowski, Kurowicka and Joe, 2009 (canonical partial correlations),
+    as in the Stan Reference Manual.
 
     Examples
     --------
@@ -103,7 +106,8 @@ class CorrCholeskyTransform(Transform):
         return candelabra.atanh(r)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # Of the part below the diagonal: each element is r times the root of what the elements before it have left.
+        # Of the part below the diagonal: each element is r times the root of what the elements
+        # before it have left.
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), diag=-2)
         slopes = 2 * (math.log(2.0) - x - softplus(-2 * x))
         return 0.5 * left.log().sum(-1) + slopes.sum(-1)

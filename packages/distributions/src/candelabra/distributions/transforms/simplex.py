@@ -13,7 +13,8 @@ from .base import Transform
 
 
 class SoftmaxTransform(Transform):
-    """``y = exp(x)`` divided by its sum: reaches all of the simplex, but many x have the same image.
+    """``y = exp(x)`` divided by its sum: reaches all of the simplex, but many x have the same
+    image.
 
     Examples
     --------
@@ -47,10 +48,12 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """From K numbers to K + 1 that sum up to 1: each breaks a share off what the ones before have left.
+    """From K numbers to K + 1 that sum up to 1: each breaks a share off what the ones before have
+    left.
 
-    ``z_k = sigmoid(x_k - log(K + 1 - k))`` for k from 1, ``y_k = z_k * (1 - z_1) ... (1 - z_{k-1})``: zeros become equal parts.
-    Source: Stan Development Team, Stan Reference Manual, "Unit simplex".
+    ``z_k = sigmoid(x_k - log(K + 1 - k))`` for k from 1, ``y_k = z_k * (1 - z_1) ... (1 -
+    z_{k-1})``: zeros become equal parts. Source: Stan Development Team, Stan Reference Manual,
+    "Unit simplex".
 
     Examples
     --------

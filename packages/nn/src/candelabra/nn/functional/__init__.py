@@ -1,4 +1,6 @@
-"""Layers and losses as functions: everything the modules compute, with their parameters as arguments."""
+"""Layers and losses as functions: everything the modules compute, with their parameters as
+arguments.
+"""
 
 from candelabra.composite.registration import with_checked_tensors
 
@@ -74,7 +76,9 @@ from .interpolation import grid_sampler_2d as grid_sampler_2d
 from .interpolation import grid_sampler_3d as grid_sampler_3d
 
 #: Functions that hand their input to an operator as it is: it says itself what is no tensor.
-_CHECKED_BY_OPERATORS = frozenset(("dropout", "embedding", "gelu", "linear", "log_softmax", "relu", "sigmoid", "softmax", "tanh"))
+_CHECKED_BY_OPERATORS = frozenset(
+    ("dropout", "embedding", "gelu", "linear", "log_softmax", "relu", "sigmoid", "softmax", "tanh")
+)
 for _name in __all__:
     if _name not in _CHECKED_BY_OPERATORS and type(globals()[_name]).__name__ == "function":
         globals()[_name] = _checked = with_checked_tensors(_name, globals()[_name])

@@ -26,7 +26,9 @@ def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def _read(input: Tensor, inplace: bool) -> Tensor:
-    """What the result is made of: the input, or a copy where the tape may need its numbers after they are overwritten."""
+    """What the result is made of: the input, or a copy where the tape may need its numbers after
+    they are overwritten.
+    """
     return as_it_was(input) if inplace else input
 
 
@@ -108,7 +110,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and Hochreiter, 2015.
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and
+    Hochreiter, 2015.
 
     Examples
     --------
@@ -121,8 +124,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale * elu(x, alpha)`` with constants that keep mean 0 and variance 1. Source: Klambauer et al., 2017."""
-    return _into(input, _elu(_read(input, inplace), 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
+    """``scale * elu(x, alpha)`` with constants that keep mean 0 and variance 1. Source: Klambauer
+    et al., 2017.
+    """
+    return _into(
+        input,
+        _elu(_read(input, inplace), 1.6732632423543772848170429916717, 1.0507009873554804934193349852946),
+        inplace,
+    )
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -137,8 +146,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _into(input, _leaky_relu(_read(input, inplace), negative_slope), inplace)
 
 
-def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """`leaky_relu` with a slope drawn from [lower, upper] for each element in training, their mean otherwise. Source: Xu et al., 2015."""
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`leaky_relu` with a slope drawn from [lower, upper] for each element in training, their mean
+    otherwise. Source: Xu et al., 2015.
+    """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
@@ -149,7 +162,8 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 
 
 def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
-    """``x`` times the normal distribution function of x; ``approximate="tanh"`` uses the hyperbolic tangent for it.
+    """``x`` times the normal distribution function of x; ``approximate="tanh"`` uses the hyperbolic
+    tangent for it.
 
     Source: Hendrycks and Gimpel, 2016.
 
@@ -240,7 +254,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})"
+        )
     size = input.shape[dim]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.ndim} is size {size}")
@@ -249,7 +265,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """``x`` where it is positive, else ``weight * x``, with one weight for all or one for each channel (dimension 1).
+    """``x`` where it is positive, else ``weight * x``, with one weight for all or one for each
+    channel (dimension 1).
 
     Examples
     --------
@@ -283,7 +300,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution: softmax of (logits + Gumbel noise) / tau.
 
-    With `hard` the sample is a vector of zeros and a one, with the gradient of the soft one. Source: Jang, Gu and Poole, 2017.
+    With `hard` the sample is a vector of zeros and a one, with the gradient of the soft one.
+    Source: Jang, Gu and Poole, 2017.
     """
     noise = -candelabra.empty_like(logits.detach()).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)

@@ -13,12 +13,15 @@ from .dropout import dropout
 
 _attention = ops._scaled_dot_product_attention
 
-#: What nn.attention.sdpa_kernel allows in each thread: the matrix of scores, the fused way, and whether the first is preferred.
+#: What nn.attention.sdpa_kernel allows in each thread: the matrix of scores, the fused way, and
+#: whether the first is preferred.
 _ways = threading.local()
 
 
 def allowed() -> tuple[bool, bool, bool]:
-    """What is allowed in this thread: (the whole matrix of scores, the fused way, the first one before the other)."""
+    """What is allowed in this thread: (the whole matrix of scores, the fused way, the first one
+    before the other).
+    """
     return getattr(_ways, "allowed", (True, True, False))
 
 
@@ -40,14 +43,16 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """``softmax(query @ key^T * scale + mask) @ value``.
 
-    Without dropout and without a gradient of the mask it is done block by block, and the matrix of scores is never in memory.
+    Without dropout and without a gradient of the mask it is done block by block, and the matrix of
+    scores is never in memory.
 
     Parameters
     ----------
     query, key, value
         (..., L, E), (..., S, E) and (..., S, V).
     attn_mask
-        Broadcastable to (..., L, S). Booleans: true where a key may be seen; numbers: added to the scores.
+        Broadcastable to (..., L, S). Booleans: true where a key may be seen; numbers: added to the
+        scores.
     dropout_p
         Probability of dropping a weight.
     is_causal
@@ -55,7 +60,8 @@ def scaled_dot_product_attention(
     scale
         ``1 / sqrt(E)`` when not given.
     enable_gqa
-        Whether key and value may have fewer heads (dimension -3) than query, each then shared by several.
+        Whether key and value may have fewer heads (dimension -3) than query, each then shared by
+        several.
 
     Returns
     -------
@@ -95,19 +101,30 @@ def scaled_dot_product_attention(
         fused = fused and by_fusion and not scores_first
     if enable_gqa:
         _check_heads(query, key, value)
-        if fused and query.ndim == 4 and query.shape[:1] == key.shape[:1] == value.shape[:1] and key.shape[-3] == value.shape[-3]:
+        if (
+            fused
+            and query.ndim == 4
+            and query.shape[:1] == key.shape[:1] == value.shape[:1]
+            and key.shape[-3] == value.shape[-3]
+        ):
             return _attention(query, key, value, attn_mask, is_causal, factor)[0]
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not fused:
         return _with_all_scores(query, key, value, attn_mask, dropout_p, is_causal, factor)
     # A fused call sees batches and heads as two dimensions.
-    if query.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and (attn_mask is None or attn_mask.ndim == 2):
+    if (
+        query.ndim == 4
+        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and (attn_mask is None or attn_mask.ndim == 2)
+    ):
         return _attention(query, key, value, attn_mask, is_causal, factor)[0]
     leading = tuple(candelabra.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2]))
     if attn_mask is not None:
         leading = tuple(candelabra.broadcast_shapes(leading, attn_mask.shape[:-2]))
     if len(leading) == 2:
-        q, k, v = (x if tuple(x.shape[:-2]) == leading else x.expand(*leading, *x.shape[-2:]) for x in (query, key, value))
+        q, k, v = (
+            x if tuple(x.shape[:-2]) == leading else x.expand(*leading, *x.shape[-2:]) for x in (query, key, value)
+        )
         return _attention(q, k, v, attn_mask, is_causal, factor)[0]
     q, k, v = (_as_batches(x, leading) for x in (query, key, value))
     if attn_mask is not None and attn_mask.ndim > 2:
@@ -153,9 +170,17 @@ def _check_heads(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 
 def _with_all_scores(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool, factor: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    factor: float,
 ) -> Tensor:
-    """Attention with the whole matrix of scores: where dropout or a gradient of the mask needs it."""
+    """Attention with the whole matrix of scores: where dropout or a gradient of the mask needs
+    it.
+    """
     half = query.dtype in (candelabra.float16, candelabra.bfloat16)
     dtype = query.dtype
     if half:

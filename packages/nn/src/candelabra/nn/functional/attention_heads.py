@@ -19,7 +19,9 @@ def _check_shapes(
 ) -> bool:
     """Whether the inputs have a dimension for the batch."""
     if query.ndim not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
+        )
     kind = "batched (3-D)" if query.ndim == 3 else "unbatched (2-D)"
     if key.ndim != query.ndim or value.ndim != query.ndim:
         raise AssertionError(
@@ -51,7 +53,9 @@ def _as_numbers(mask: Tensor | None, name: str, other: Tensor | None, dtype: can
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype != mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and attn_mask is deprecated. Use same type for both instead.", UserWarning, stacklevel=4
+            f"Support for mismatched {name} and attn_mask is deprecated. Use same type for both instead.",
+            UserWarning,
+            stacklevel=4,
         )
     if mask.dtype == candelabra.bool:
         return candelabra.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
@@ -117,7 +121,8 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads: project query, key and value, attend in each head, and project what the heads give.
+    """Attention of several heads: project query, key and value, attend in each head, and project
+    what the heads give.
 
     Parameters
     ----------
@@ -138,13 +143,16 @@ def multi_head_attention_forward(
     key_padding_mask
         (N, S): true where a key is hidden, or numbers to add to the scores.
     need_weights, average_attn_weights
-        Whether the weights are returned, too, and whether as the mean over the heads. Without them memory does not grow with L * S.
+        Whether the weights are returned, too, and whether as the mean over the heads. Without them
+        memory does not grow with L * S.
     attn_mask
-        (L, S) or (N * num_heads, L, S): true where a key is hidden, or numbers to add to the scores.
+        (L, S) or (N * num_heads, L, S): true where a key is hidden, or numbers to add to the
+        scores.
     use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight
         Projections of their own, where key and value have other sizes than E.
     static_k, static_v
-        (N * num_heads, S, E / num_heads): heads of keys and values that are taken in the place of the projected ones.
+        (N * num_heads, S, E / num_heads): heads of keys and values that are taken in the place of
+        the projected ones.
     is_causal
         Says that `attn_mask` is the causal one; it must be given, too.
 
@@ -195,7 +203,9 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     if mask is not None:
@@ -236,7 +246,9 @@ def multi_head_attention_forward(
         mask = mask.reshape(-1, 1, length, source) if mask.ndim == 2 else mask.reshape(batch, num_heads, length, source)
     if padding is not None:
         if tuple(padding.shape) != (batch, source):
-            raise AssertionError(f"Expected key_padded_mask.shape equal to ({batch}, {source}), but got {tuple(padding.shape)}")
+            raise AssertionError(
+                f"Expected key_padded_mask.shape equal to ({batch}, {source}), but got {tuple(padding.shape)}"
+            )
         hidden = padding.reshape(batch, 1, 1, source)
         mask = hidden if mask is None else mask + hidden
 

@@ -37,10 +37,21 @@ def _batched(input: Tensor, dims: int, name: str) -> tuple[Tensor, bool]:
 
 
 def _convolve(
-    dims: int, name: str, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
+    dims: int,
+    name: str,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Tensor:
     # What modules pass.
-    plain = type(stride) is type(padding) is type(dilation) is tuple and len(stride) == len(padding) == len(dilation) == dims
+    plain = (
+        type(stride) is type(padding) is type(dilation) is tuple
+        and len(stride) == len(padding) == len(dilation) == dims
+    )
     if plain and input.ndim == weight.ndim == dims + 2:
         return _convolution(input, weight, bias, stride, padding, dilation, groups)
     input, batched = _batched(input, dims, name)
@@ -85,7 +96,8 @@ def conv1d(
 ) -> Tensor:
     """Cross-correlation over one spatial dimension.
 
-    Shapes: input (N, C_in, L) or (C_in, L), weight (C_out, C_in / groups, K), bias (C_out). `padding` may be ``"same"`` or ``"valid"``.
+    Shapes: input (N, C_in, L) or (C_in, L), weight (C_out, C_in / groups, K), bias (C_out).
+    `padding` may be ``"same"`` or ``"valid"``.
 
     Examples
     --------
@@ -109,8 +121,8 @@ def conv2d(
 ) -> Tensor:
     """Cross-correlation over two spatial dimensions.
 
-    Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_out, C_in / groups, KH, KW), bias (C_out), result (N, C_out, H_out, W_out).
-    `padding` may be ``"same"`` or ``"valid"``.
+    Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_out, C_in / groups, KH, KW), bias
+    (C_out), result (N, C_out, H_out, W_out). `padding` may be ``"same"`` or ``"valid"``.
 
     Raises
     ------
@@ -142,8 +154,8 @@ def conv3d(
 ) -> Tensor:
     """Cross-correlation over three spatial dimensions.
 
-    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_out, C_in / groups, KD, KH, KW), bias (C_out). `padding` may be
-    ``"same"`` or ``"valid"``.
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_out, C_in / groups, KD, KH, KW),
+    bias (C_out). `padding` may be ``"same"`` or ``"valid"``.
 
     Examples
     --------
@@ -169,7 +181,9 @@ def _transposed(
 ) -> Tensor:
     input, batched = _batched(input, dims, name)
     if weight.ndim != dims + 2:
-        raise RuntimeError(f"{name}: expected a weight of {dims + 2} dimensions, but got a weight of size {list(weight.shape)}")
+        raise RuntimeError(
+            f"{name}: expected a weight of {dims + 2} dimensions, but got a weight of size {list(weight.shape)}"
+        )
     stride = _numbers(stride, dims, "stride")
     padding = _numbers(padding, dims, "padding")
     output_padding = _numbers(output_padding, dims, "output_padding")
@@ -194,7 +208,11 @@ def _transposed(
             f"bias of size {list(bias.shape)} instead"
         )
     size = [
-        (input.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + output_padding[i] + 1
+        (input.shape[2 + i] - 1) * stride[i]
+        - 2 * padding[i]
+        + dilation[i] * (weight.shape[2 + i] - 1)
+        + output_padding[i]
+        + 1
         for i in range(dims)
     ]
     if any(length <= 0 for length in size):
@@ -220,7 +238,9 @@ def _cut(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Tensor:
-    """The result of this size, where more positions are added than a stride: all that there is, cut out and filled up with zeros."""
+    """The result of this size, where more positions are added than a stride: all that there is, cut
+    out and filled up with zeros.
+    """
     from .padding import pad
 
     dims = len(size)
@@ -268,7 +288,8 @@ def conv_transpose2d(
 ) -> Tensor:
     """Transposed convolution over two spatial dimensions.
 
-    Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_in, C_out / groups, KH, KW), bias (C_out).
+    Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_in, C_out / groups, KH, KW), bias
+    (C_out).
 
     Examples
     --------
@@ -292,7 +313,8 @@ def conv_transpose3d(
 ) -> Tensor:
     """Transposed convolution over three spatial dimensions.
 
-    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_in, C_out / groups, KD, KH, KW), bias (C_out).
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_in, C_out / groups, KD, KH, KW),
+    bias (C_out).
 
     Examples
     --------

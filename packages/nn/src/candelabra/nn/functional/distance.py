@@ -10,7 +10,8 @@ _vector_norm = ops.linalg_vector_norm
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between `x1` and `x2` along `dim`; norms smaller than `eps` count as eps. The shapes are broadcast.
+    """The cosine of the angle between `x1` and `x2` along `dim`; norms smaller than `eps` count as
+    eps. The shapes are broadcast.
 
     Examples
     --------

@@ -96,7 +96,9 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 * beta``. Source: Girshick, 2015."""
+    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 *
+    beta``. Source: Girshick, 2015.
+    """
     if target.shape != input.shape:
         _same_size(input, target)
     if size_average is not None or reduce is not None:
@@ -110,8 +112,12 @@ def smooth_l1_loss(
 
 
 @full_precision
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
-    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)``. Source: Huber, 1964."""
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 *
+    delta)``. Source: Huber, 1964.
+    """
     if not isinstance(delta, float | int):
         raise TypeError(f"delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
@@ -154,7 +160,9 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, -target * (input1 - input2) + margin)``: target 1 asks for the first to be larger, -1 for the second."""
+    """``max(0, -target * (input1 - input2) + margin)``: target 1 asks for the first to be larger,
+    -1 for the second.
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
@@ -175,7 +183,9 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``1 - cos(input1, input2)`` where the target is 1, ``max(0, cos - margin)`` where it is -1. Shapes: (N, D) and (N), or (D) and ()."""
+    """``1 - cos(input1, input2)`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+    Shapes: (N, D) and (N), or (D) and ().
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     if target.ndim not in (0, 1):
@@ -191,7 +201,9 @@ def cosine_embedding_loss(
     tiny = 1e-12  # as in PyTorch: keeps the square root away from 0
     product = (input1 * input2).sum(axis)
     cosine = product / (((input1 * input1).sum(axis) + tiny) * ((input2 * input2).sum(axis) + tiny)).sqrt()
-    losses = candelabra.where(target == 1, 1 - cosine, 0.0) + candelabra.where(target == -1, (cosine - margin).clamp(min=0), 0.0)
+    losses = candelabra.where(target == 1, 1 - cosine, 0.0) + candelabra.where(
+        target == -1, (cosine - margin).clamp(min=0), 0.0
+    )
     return reduced(losses, reduction)
 
 
@@ -206,7 +218,9 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with any distance d; see `triplet_margin_loss`."""
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with any distance d; see
+    `triplet_margin_loss`.
+    """
     reduction_number(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -237,7 +251,8 @@ def triplet_margin_loss(
 ) -> Tensor:
     """``max(0, |anchor - positive|_p - |anchor - negative|_p + margin)``. Shapes: (N, D) or (D).
 
-    With `swap`, the distance from positive to negative is taken where it is smaller. Source: Balntas et al., 2016.
+    With `swap`, the distance from positive to negative is taken where it is smaller. Source:
+    Balntas et al., 2016.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
@@ -273,7 +288,9 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes (the last dimension) of the binary cross entropy of scores `input` and targets 0 and 1."""
+    """The mean over classes (the last dimension) of the binary cross entropy of scores `input` and
+    targets 0 and 1.
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     losses = -(target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input))
@@ -293,7 +310,9 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``. Shapes: (N, C) and (N), or (C) and ()."""
+    """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``. Shapes: (N,
+    C) and (N), or (C) and ().
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     reduction_number(reduction)

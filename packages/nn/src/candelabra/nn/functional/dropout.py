@@ -15,7 +15,8 @@ def _check(p: float) -> None:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set elements to zero with probability `p` and multiply the others by 1 / (1 - p); unless `training`, return the input.
+    """Set elements to zero with probability `p` and multiply the others by 1 / (1 - p); unless
+    `training`, return the input.
 
     Raises
     ------
@@ -76,7 +77,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, H, W); (N, C, L) is taken as it stands, with a warning."""
+    """Dropout of whole channels. Shapes: (N, C, H, W); (N, C, L) is taken as it stands, with a
+    warning.
+    """
     _check(p)
     if input.ndim not in (3, 4):
         warnings.warn(
@@ -129,7 +132,9 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, shape
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean 0 and variance 1, for SELU networks. Source: Klambauer et al., 2017."""
+    """Dropout that keeps mean 0 and variance 1, for SELU networks. Source: Klambauer et al.,
+    2017.
+    """
     _check(p)
     return _alpha_dropout(input, p, training, inplace, tuple(input.shape))
 

@@ -14,11 +14,14 @@ _vector_norm = ops.linalg_vector_norm
 def embedding_options(scale_grad_by_freq: bool, sparse: bool) -> None:
     """Raise for the option of PyTorch's embedding that Candelabra does not have."""
     if sparse:
-        raise NotImplementedError("embedding: sparse=True is not supported, as there are no sparse tensors; use sparse=False")
+        raise NotImplementedError(
+            "embedding: sparse=True is not supported, as there are no sparse tensors; use sparse=False"
+        )
 
 
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale rows of `self` with the numbers `indices` down, in place, to have at most the norm `max_norm`.
+    """Scale rows of `self` with the numbers `indices` down, in place, to have at most the norm
+    `max_norm`.
 
     Raises
     ------
@@ -132,8 +135,10 @@ def bags(
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums, means or largest values of rows of a table: the results, the bag of each index, the sizes of the bags, and which
-    row each largest value is of; the last two as PyTorch has them where the mode does not need them."""
+    """Sums, means or largest values of rows of a table: the results, the bag of each index, the
+    sizes of the bags, and which row each largest value is of; the last two as PyTorch has them
+    where the mode does not need them.
+    """
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
@@ -250,11 +255,14 @@ def embedding_bag(
         )
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    return bags(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx)[0]
+    return bags(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx)[
+        0
+    ]
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Vectors of zeros with a one at the number of the class; `num_classes` is one more than the largest when not given.
+    """Vectors of zeros with a one at the number of the class; `num_classes` is one more than the
+    largest when not given.
 
     Shapes: input (...), result (..., num_classes); both int64.
 

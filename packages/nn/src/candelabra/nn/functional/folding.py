@@ -19,10 +19,17 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
     kernel, spread = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
     amounts, step = _pair(padding, "padding"), _pair(stride, "stride")
-    for name, numbers, least in (("kernel", kernel, 1), ("dilation", spread, 1), ("padding", amounts, 0), ("stride", step, 1)):
+    for name, numbers, least in (
+        ("kernel", kernel, 1),
+        ("dilation", spread, 1),
+        ("padding", amounts, 0),
+        ("stride", step, 1),
+    ):
         if min(numbers) < least:
             word = "greater than zero" if least else "non-negative"
-            raise RuntimeError(f"{name} should be {word}, but got {name}_height: {numbers[0]} {name}_width: {numbers[1]}")
+            raise RuntimeError(
+                f"{name} should be {word}, but got {name}_height: {numbers[0]} {name}_width: {numbers[1]}"
+            )
     return kernel, spread, amounts, step
 
 
@@ -65,10 +72,13 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return columns if input.ndim == 4 else columns.squeeze(0)
 
 
-def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """Add patches, given as columns, to an image (col2im): the adjoint of :func:`unfold`.
 
-    Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, H, W) with H and W the `output_size`.
+    Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, H, W) with H and W the
+    `output_size`.
 
     Raises
     ------

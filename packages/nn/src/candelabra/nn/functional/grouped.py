@@ -1,4 +1,6 @@
-"""Products of groups of matrices, and those of scaled matrices, which need dtypes that Candelabra does not have."""
+"""Products of groups of matrices, and those of scaled matrices, which need dtypes that Candelabra
+does not have.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,13 @@ def grouped_mm(
     tensor([2., 2., 2.])
     """
     if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3):
-        raise RuntimeError(f"mat_a and mat_b have to be 2 or 3 dimensional, but got {list(mat_a.shape)} and {list(mat_b.shape)}")
+        raise RuntimeError(
+            f"mat_a and mat_b have to be 2 or 3 dimensional, but got {list(mat_a.shape)} and {list(mat_b.shape)}"
+        )
     if mat_a.dtype != mat_b.dtype or not mat_a.is_floating_point():
-        raise RuntimeError(f"grouped_mm: expected matrices of one floating dtype, but got {mat_a.dtype} and {mat_b.dtype}")
+        raise RuntimeError(
+            f"grouped_mm: expected matrices of one floating dtype, but got {mat_a.dtype} and {mat_b.dtype}"
+        )
     if mat_a.shape[-1] != mat_b.shape[-2]:
         raise RuntimeError(
             f"contraction dimension of mat_a and mat_b must match, but got {list(mat_a.shape)} and {list(mat_b.shape)}"
@@ -66,7 +72,9 @@ def grouped_mm(
     if offs is None:
         raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
     if offs.ndim != 1 or offs.dtype != candelabra.int32:
-        raise RuntimeError(f"Offsets tensor must be a 1D int32 tensor, but got shape {list(offs.shape)} of {offs.dtype}")
+        raise RuntimeError(
+            f"Offsets tensor must be a 1D int32 tensor, but got shape {list(offs.shape)} of {offs.dtype}"
+        )
     ends = [int(end) for end in offs.tolist()]
     cut = mat_a.shape[0] if mat_b.ndim == 3 else mat_b.shape[1] if mat_a.ndim == 3 else mat_a.shape[1]
     if any(a > b for a, b in zip([0, *ends], ends, strict=False)) or (ends and ends[-1] > cut):
@@ -109,7 +117,8 @@ def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
     >>> from candelabra.nn import functional as F
     >>> F.scaled_mm()
     Traceback (most recent call last):
-    NotImplementedError: scaled_mm: matrices scaled in float8 and float4 are not supported, as there are no such dtypes; ...
+    NotImplementedError: scaled_mm: matrices scaled in float8 and float4 are not supported, as there
+    are no such dtypes; ...
     """
     _no_scaled_dtypes("scaled_mm")
 

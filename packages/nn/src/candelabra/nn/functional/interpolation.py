@@ -1,8 +1,9 @@
 """Other sizes of images and volumes, and samples at any places of them.
 
-Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside, or, with `align_corners`, points of which the
-outermost stay where they are. The cubic weights are those of Keys, "Cubic convolution interpolation for digital image processing",
-1981, with a = -0.75; with antialiasing a = -0.5 as in other libraries.
+Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside, or, with
+`align_corners`, points of which the outermost stay where they are. The cubic weights are those of
+Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -0.75; with
+antialiasing a = -0.5 as in other libraries.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from candelabra import Tensor, ops
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
-def _output_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool | None) -> tuple[list[int], list[float | None]]:
-    """The new sizes, and the scales that positions are computed with, None where they follow from the sizes."""
+def _output_size(
+    input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float | None]]:
+    """The new sizes, and the scales that positions are computed with, None where they follow from
+    the sizes.
+    """
     dims = input.ndim - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -35,7 +40,9 @@ def _output_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool | 
         return [int(n) for n in sizes], [None] * dims
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
-    factors = [float(scale_factor)] * dims if isinstance(scale_factor, (int, float)) else [float(f) for f in scale_factor]
+    factors = (
+        [float(scale_factor)] * dims if isinstance(scale_factor, (int, float)) else [float(f) for f in scale_factor]
+    )
     if len(factors) != dims:
         raise ValueError(
             "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of "
@@ -69,19 +76,21 @@ def interpolate(
     scale_factor
         how many times larger they are.
     mode
-        ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-D), ``"bilinear"``, ``"bicubic"`` (4-D), ``"trilinear"`` (5-D), ``"area"``.
+        ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-D), ``"bilinear"``, ``"bicubic"`` (4-D),
+        ``"trilinear"`` (5-D), ``"area"``.
     align_corners
         Whether the outermost pixels stay in place; for the linear and cubic modes.
     recompute_scale_factor
         Whether positions follow from the sizes instead of the scale factor.
     antialias
-        Whether the filter is widened where the image gets smaller; ``"bilinear"`` and ``"bicubic"``.
+        Whether the filter is widened where the image gets smaller; ``"bilinear"`` and
+        ``"bicubic"``.
 
     Raises
     ------
     ValueError, NotImplementedError, RuntimeError
-        As PyTorch: where size and scale factor do not go together, the mode does not go with the number of dimensions, or a size is
-        not positive.
+        As PyTorch: where size and scale factor do not go together, the mode does not go with the
+        number of dimensions, or a size is not positive.
 
     Examples
     --------
@@ -99,7 +108,9 @@ def interpolate(
         align_corners = False
     sizes, scales = _output_size(input, size, scale_factor, recompute_scale_factor)
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     known = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
     if mode not in known or input.ndim not in (3, 4, 5):
         raise NotImplementedError(
@@ -147,13 +158,17 @@ def upsample(
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The older name of :func:`interpolate` with ``mode="nearest"``."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The older name of :func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -169,7 +184,9 @@ def _warn_of_corners() -> None:
 
 
 def _sum_of_axes(theta: Tensor, axes: list[Tensor]) -> Tensor:
-    """The grid as a sum of what each axis brings, of which only the last addition is of all places."""
+    """The grid as a sum of what each axis brings, of which only the last addition is of all
+    places.
+    """
     dims = len(axes)
     *columns, places = theta.reshape((*theta.shape, *[1] * dims)).unbind(2)
     for column, axis in reversed(list(zip(columns, axes, strict=True))):
@@ -216,7 +233,11 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     axes = []
     for i, length in enumerate(reversed(size[2:])):
-        line = candelabra.linspace(-1, 1, length, dtype=theta.dtype, device=theta.device) if length > 1 else theta.new_zeros(1)
+        line = (
+            candelabra.linspace(-1, 1, length, dtype=theta.dtype, device=theta.device)
+            if length > 1
+            else theta.new_zeros(1)
+        )
         if not align_corners:
             line = line * ((length - 1) / length)
         elif length == 1:
@@ -246,7 +267,8 @@ def grid_sample(
     mode
         ``"bilinear"`` (of volumes trilinear), ``"nearest"`` or, for images, ``"bicubic"``.
     padding_mode
-        What is outside: ``"zeros"``, the nearest pixel of the ``"border"``, or the image's ``"reflection"``.
+        What is outside: ``"zeros"``, the nearest pixel of the ``"border"``, or the image's
+        ``"reflection"``.
     align_corners
         Whether -1 and 1 are the centres of the outermost pixels, or their outer edges.
 
@@ -259,7 +281,9 @@ def grid_sample(
     1.5
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
@@ -273,7 +297,9 @@ def grid_sample(
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 
-def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
     """:func:`grid_sample` with modes as numbers, in the order that they are listed there."""
     return grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 

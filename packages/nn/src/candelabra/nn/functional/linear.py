@@ -5,7 +5,8 @@ from __future__ import annotations
 from candelabra import Tensor, ops
 from candelabra.dispatch_hooks import computed
 
-#: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. The operator itself, with nothing around it.
+#: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. The
+#: operator itself, with nothing around it.
 linear = ops.linear
 
 
@@ -13,7 +14,8 @@ linear = ops.linear
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1^T weight[k] input2 + bias[k]`` for each k.
 
-    Shapes: inputs (..., I) and (..., J) with equal leading dimensions, weight (K, I, J), bias (K), result (..., K).
+    Shapes: inputs (..., I) and (..., J) with equal leading dimensions, weight (K, I, J), bias (K),
+    result (..., K).
 
     Raises
     ------
@@ -37,9 +39,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     outputs, in1, in2 = weight.shape
     for number, (given, wanted) in enumerate(((input1.shape[-1], in1), (input2.shape[-1], in2)), 1):
         if given != wanted:
-            raise RuntimeError(f"bilinear(): input{number} size does not match weight size: got {given} but expected {wanted}")
+            raise RuntimeError(
+                f"bilinear(): input{number} size does not match weight size: got {given} but expected {wanted}"
+            )
     if bias is not None and tuple(bias.shape) != (outputs,):
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected [{outputs}]")
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected [{outputs}]"
+        )
     leading = tuple(input1.shape[:-1])
     first = input1.reshape(-1, in1)
     # (n, i) x (i, k * j) -> (n, k, j), then the product with input2 along j.

@@ -96,7 +96,8 @@ def cross_entropy(
     input
         Scores before softmax, (N, C), (N, C, ...) or (C).
     target
-        Numbers of classes, (N), (N, ...) or (); or probabilities, of the shape of input and a floating dtype.
+        Numbers of classes, (N), (N, ...) or (); or probabilities, of the shape of input and a
+        floating dtype.
     weight
         A weight a class, (C).
     ignore_index
@@ -156,7 +157,13 @@ def _along_classes(weight: Tensor, ndim: int, axis: int) -> Tensor:
 
 
 def _soft_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float, axis: int
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    axis: int,
 ) -> Tensor:
     """Cross entropy with a target of probabilities."""
     if not target.is_floating_point():
@@ -192,8 +199,8 @@ def binary_cross_entropy(
     Raises
     ------
     RuntimeError
-        When `input` is not within [0, 1], or calls are autocast on its device, which is none of the host: probabilities of half
-        precision are too coarse.
+        When `input` is not within [0, 1], or calls are autocast on its device, which is none of the
+        host: probabilities of half precision are too coarse.
     ValueError
         When the shapes differ.
 
@@ -237,7 +244,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs what is positive, by class.
+    """`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs
+    what is positive, by class.
 
     Examples
     --------
@@ -267,9 +275,11 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """The Kullback-Leibler divergence ``target * (log(target) - input)``, of log-probabilities `input`.
+    """The Kullback-Leibler divergence ``target * (log(target) - input)``, of log-probabilities
+    `input`.
 
-    With `log_target`, target holds log-probabilities, too. ``reduction="batchmean"`` is the sum divided by the size of dimension 0.
+    With `log_target`, target holds log-probabilities, too. ``reduction="batchmean"`` is the sum
+    divided by the size of dimension 0.
 
     Examples
     --------
@@ -316,9 +326,11 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of counts `target` under Poisson distributions with the rates ``exp(input)``, or `input`.
+    """The negative log-likelihood of counts `target` under Poisson distributions with the rates
+    ``exp(input)``, or `input`.
 
-    Without `full` the term of the target alone is left out; with it, it is Stirling's approximation.
+    Without `full` the term of the target alone is left out; with it, it is Stirling's
+    approximation.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
@@ -334,9 +346,11 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
+    """The negative log-likelihood of `target` under normal distributions with means `input` and
+    variances `var`.
 
-    Shapes: `var` is that of input, or without its last dimension, or with size 1 in one dimension. Variances below `eps` count as eps.
+    Shapes: `var` is that of input, or without its last dimension, or with size 1 in one dimension.
+    Variances below `eps` count as eps.
 
     Raises
     ------
@@ -362,7 +376,8 @@ def gaussian_nll_loss(
         elif input.ndim != var.ndim or sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1:
             raise ValueError("var is of incorrect size")
     reduction_number(reduction)
-    # The bound changes the value only: the gradient of a variance below it goes on as if there were none.
+    # The bound changes the value only: the gradient of a variance below it goes on as if there were
+    # none.
     bounded = var.clone()
     with no_grad():
         bounded.clamp_(min=eps)

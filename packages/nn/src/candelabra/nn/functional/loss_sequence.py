@@ -1,4 +1,6 @@
-"""Losses of label sequences, of sets of labels, and of scores that are a product with a large weight."""
+"""Losses of label sequences, of sets of labels, and of scores that are a product with a large
+weight.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,14 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The connectionist temporal classification loss: minus the log-probability of a label sequence over all its alignments.
+    """The connectionist temporal classification loss: minus the log-probability of a label sequence
+    over all its alignments.
 
     Parameters
     ----------
     log_probs
-        Logarithms of probabilities, as of `log_softmax`: (T, N, C), or (T, C) for one sample. float32 or float64.
+        Logarithms of probabilities, as of `log_softmax`: (T, N, C), or (T, C) for one sample.
+        float32 or float64.
     targets
         Labels, without blanks: (N, S), or those of all samples in a row.
     input_lengths, target_lengths
@@ -52,7 +56,8 @@ def ctc_loss(
     reduction
         ``"none"``; ``"mean"``, of the losses divided by the target lengths; or ``"sum"``.
     zero_infinity
-        Whether infinite losses, of targets that are too long for their input, count as zero, as their gradients then do.
+        Whether infinite losses, of targets that are too long for their input, count as zero, as
+        their gradients then do.
 
     Returns
     -------
@@ -83,7 +88,9 @@ def ctc_loss(
     sizes = _lengths(target_lengths, "target_lengths")
     losses = _ctc(log_probs, targets, _lengths(input_lengths, "input_lengths"), sizes, blank, zero_infinity)[0]
     if zero_infinity:
-        losses = candelabra.where(losses == math.inf, candelabra.zeros((), dtype=losses.dtype, device=losses.device), losses)
+        losses = candelabra.where(
+            losses == math.inf, candelabra.zeros((), dtype=losses.dtype, device=losses.device), losses
+        )
     if mode == 1:
         divisors = candelabra.tensor(sizes, dtype=losses.dtype, device=losses.device).clamp(min=1)
         return (losses / divisors).mean()
@@ -99,7 +106,8 @@ def _sums_of_pairs(a: Tensor, b: Tensor) -> Tensor:
     # Some rows at a time, whose pairs stay in the second cache.
     most = max(1, 65536 // (a.shape[1] * b.shape[1]))
     parts = [
-        (a[i : i + most].unsqueeze(2) + b[i : i + most].unsqueeze(1)).clamp_(min=0).sum((1, 2)) for i in range(0, a.shape[0], most)
+        (a[i : i + most].unsqueeze(2) + b[i : i + most].unsqueeze(1)).clamp_(min=0).sum((1, 2))
+        for i in range(0, a.shape[0], most)
     ]
     return candelabra.cat(parts)
 
@@ -112,7 +120,8 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for each label y and each class i that is no label.
+    """The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for each label y and each class i
+    that is no label.
 
     Shapes: input and target (N, C) or (C); a target is a list of classes that ends at the first -1.
 
@@ -132,7 +141,9 @@ def multilabel_margin_loss(
         reduction = legacy(size_average, reduce)
     reduction_number(reduction)
     if input.ndim > 2 or (input.ndim > 0 and input.shape[-1] == 0):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
     if target.shape != input.shape and not (input.ndim <= 1 and target.ndim <= 1 and target.numel() == input.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
     if target.dtype != candelabra.int64:
@@ -148,7 +159,8 @@ def multilabel_margin_loss(
     marks = candelabra.zeros((rows.shape[0], classes + 1), dtype=candelabra.bool, device=input.device)
     is_label = marks.scatter(1, places, True).narrow(1, 0, classes)
     if rows.numel() and bool(candelabra.isfinite(rows).all()):
-        # A member at minus infinity takes a pair out: of the labels what is not listed, of the classes the labels.
+        # A member at minus infinity takes a pair out: of the labels what is not listed, of the
+        # classes the labels.
         of_labels = (1 - rows.gather(1, labels.masked_fill(~listed, 0))).masked_fill(~listed, -math.inf)
         of_labels = of_labels.narrow(1, 0, max(1, int(listed.sum(1).amax())))
         losses = _sums_of_pairs(of_labels, rows.masked_fill(is_label, -math.inf)) / classes
@@ -161,17 +173,20 @@ def multilabel_margin_loss(
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How `linear_cross_entropy` goes over the batch in pieces, so that the scores of all samples are never in memory together.
+    """How `linear_cross_entropy` goes over the batch in pieces, so that the scores of all samples
+    are never in memory together.
 
     Parameters
     ----------
     allow_retain_graph
-        Taken for PyTorch's sake: the pieces are computed again in the backward pass, which can always be repeated.
+        Taken for PyTorch's sake: the pieces are computed again in the backward pass, which can
+        always be repeated.
     batch_chunk_size
         How many samples a piece has; all when not given.
     chunking_method
-        What finds the size: ``"aspect_ratio"`` takes so many samples that their scores are as large as the input, and
-        ``"aspect_ratio:N"`` an N-th of it; ``"auto"`` is ``"aspect_ratio:2"``; None leaves it to `batch_chunk_size`.
+        What finds the size: ``"aspect_ratio"`` takes so many samples that their scores are as large
+        as the input, and ``"aspect_ratio:N"`` an N-th of it; ``"auto"`` is ``"aspect_ratio:2"``;
+        None leaves it to `batch_chunk_size`.
     acc_policy, acc_dtype
         Taken for PyTorch's sake: sums are those of the operators.
 
@@ -228,7 +243,8 @@ def linear_cross_entropy(
     input
         (N, features) or (features).
     linear_weight, linear_bias
-        (C, ..., features) and (C, ...): with dimensions between them, each position has its own scores, and the input a batch.
+        (C, ..., features) and (C, ...): with dimensions between them, each position has its own
+        scores, and the input a batch.
     target
         Classes, (N, ...) or (); or probabilities, of the shape of the scores.
     weight, reduction, label_smoothing
@@ -236,7 +252,8 @@ def linear_cross_entropy(
     ignore_index
         A class that does not count, -100 when not given; not for probabilities.
     options
-        With them the batch is gone over in pieces, whose scores are made again in the backward pass: for many classes.
+        With them the batch is gone over in pieces, whose scores are made again in the backward
+        pass: for many classes.
 
     Returns
     -------
@@ -278,11 +295,23 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     ignored = -100 if ignore_index is None else ignore_index
     if options is not None:
-        if len(outputs) == 1 and label_smoothing == 0.0 and target.dtype == candelabra.int64 and tuple(target.shape) != shape:
+        if (
+            len(outputs) == 1
+            and label_smoothing == 0.0
+            and target.dtype == candelabra.int64
+            and tuple(target.shape) != shape
+        ):
             reduction_number(reduction)
             if input.ndim == 1:
                 return _in_pieces(
-                    input.unsqueeze(0), linear_weight, target.reshape(1), linear_bias, weight, reduction, ignored, options
+                    input.unsqueeze(0),
+                    linear_weight,
+                    target.reshape(1),
+                    linear_bias,
+                    weight,
+                    reduction,
+                    ignored,
+                    options,
                 ).reshape(())
             return _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignored, options)
         warnings.warn(
@@ -293,7 +322,9 @@ def linear_cross_entropy(
         )
     flat_bias = None if linear_bias is None else linear_bias.reshape(-1)
     scores = _linear(input, linear_weight.reshape(-1, features), flat_bias).reshape(shape)
-    return cross_entropy(scores, target, weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing)
+    return cross_entropy(
+        scores, target, weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing
+    )
 
 
 def _at_once(function: Any, *arguments: Any, use_reentrant: bool) -> Any:
@@ -310,7 +341,9 @@ def _in_pieces(
     ignored: int,
     options: Any,
 ) -> Tensor:
-    """The cross entropy piece by piece of the batch; only the inputs of a piece are kept for the backward pass."""
+    """The cross entropy piece by piece of the batch; only the inputs of a piece are kept for the
+    backward pass.
+    """
     run: Any = _at_once
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in (input, linear_weight, linear_bias)):
         try:

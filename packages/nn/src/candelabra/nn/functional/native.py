@@ -1,5 +1,7 @@
-"""Functions of the package ``candelabra`` in PyTorch's own spelling there, which is not that of ``torch.nn.functional``: the reduction
-a number, the options in another order, in-place variants. The computations are those of `candelabra.nn.functional`."""
+"""Functions of the package ``candelabra`` in PyTorch's own spelling there, which is not that of
+``torch.nn.functional``: the reduction a number, the options in another order, in-place variants.
+The computations are those of `candelabra.nn.functional`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool = False,
 ) -> Tensor:
-    """Normalize each channel; see :func:`candelabra.nn.functional.batch_norm`. `cudnn_enabled` has no meaning here.
+    """Normalize each channel; see :func:`candelabra.nn.functional.batch_norm`. `cudnn_enabled` has
+    no meaning here.
 
     Examples
     --------
@@ -62,7 +65,9 @@ def _given(name: str, results: tuple[Tensor, Tensor, Tensor], out: Any) -> tuple
         return results
     if len(out) != 3:
         raise TypeError(f"{name}(): out must be three tensors, but got {len(out)}")
-    first, second, third = (candelabra._C.give_to_out(name, given, made) for given, made in zip(out, results, strict=True))
+    first, second, third = (
+        candelabra._C.give_to_out(name, given, made) for given, made in zip(out, results, strict=True)
+    )
     return first, second, third
 
 
@@ -78,7 +83,8 @@ def native_batch_norm(
     *,
     out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel, and return the means and one over the standard deviations as well, which are empty without `training`.
+    """Normalize each channel, and return the means and one over the standard deviations as well,
+    which are empty without `training`.
 
     Examples
     --------
@@ -108,7 +114,8 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool = False,
 ) -> Tensor:
-    """Normalize each channel of each sample; see :func:`candelabra.nn.functional.instance_norm`. `cudnn_enabled` has no meaning here.
+    """Normalize each channel of each sample; see :func:`candelabra.nn.functional.instance_norm`.
+    `cudnn_enabled` has no meaning here.
 
     Examples
     --------
@@ -127,7 +134,8 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """Normalize over the last dimensions; see :func:`candelabra.nn.functional.layer_norm`. `cudnn_enable` has no meaning here.
+    """Normalize over the last dimensions; see :func:`candelabra.nn.functional.layer_norm`.
+    `cudnn_enable` has no meaning here.
 
     Examples
     --------
@@ -141,7 +149,8 @@ def layer_norm(
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize over the last dimensions, and return the means and one over the standard deviations as well.
+    """Normalize over the last dimensions, and return the means and one over the standard deviations
+    as well.
 
     Examples
     --------
@@ -162,7 +171,8 @@ def group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """Normalize groups of channels; see :func:`candelabra.nn.functional.group_norm`. `cudnn_enabled` has no meaning here.
+    """Normalize groups of channels; see :func:`candelabra.nn.functional.group_norm`.
+    `cudnn_enabled` has no meaning here.
 
     Examples
     --------
@@ -176,7 +186,8 @@ def group_norm(
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize groups of channels of (N, C, HxW), and return the means and one over the standard deviations as well.
+    """Normalize groups of channels of (N, C, HxW), and return the means and one over the standard
+    deviations as well.
 
     Examples
     --------
@@ -185,12 +196,15 @@ def native_group_norm(
     tensor([[2.]])
     """
     if input.numel() != N * C * HxW:
-        raise RuntimeError(f"native_group_norm: an input of shape {list(input.shape)} does not have {N} * {C} * {HxW} elements")
+        raise RuntimeError(
+            f"native_group_norm: an input of shape {list(input.shape)} does not have {N} * {C} * {HxW} elements"
+        )
     samples = input.reshape(N, C, HxW)
     output, mean, rstd = ops.native_group_norm(samples, weight, bias, group, eps)
     dtype = _statistics_dtype(input, weight if weight is not None else bias)
     if input.requires_grad and candelabra.is_grad_enabled():
-        # Here, other than in native_layer_norm, PyTorch passes gradients of the statistics on as well.
+        # Here, other than in native_layer_norm, PyTorch passes gradients of the statistics on as
+        # well.
         wide = samples.float() if input.dtype in (candelabra.float16, candelabra.bfloat16) else samples
         groups = wide.reshape(N, group, -1) if wide.numel() else wide.reshape(N, group, 0)
         mean = groups.mean(-1)
@@ -199,7 +213,8 @@ def native_group_norm(
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norms over all dimensions but one, which keep their dimensions; with `dim` -1, the norm of everything.
+    """The norms over all dimensions but one, which keep their dimensions; with `dim` -1, the norm
+    of everything.
 
     Examples
     --------
@@ -211,9 +226,15 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     if dim == -1:
         return ops.linalg_vector_norm(v, pow)
     if not 0 <= dim < v.ndim:
-        raise RuntimeError(f"norm_except_dim: dim must be -1 or a dimension of the tensor of shape {list(v.shape)}, but got {dim}")
+        raise RuntimeError(
+            f"norm_except_dim: dim must be -1 or a dimension of the tensor of shape {list(v.shape)}, but got {dim}"
+        )
     others = [d for d in range(v.ndim) if d != dim]
-    return ops.linalg_vector_norm(v, pow, others, True) if others else ops.linalg_vector_norm(v.unsqueeze(-1), pow, [-1], False)
+    return (
+        ops.linalg_vector_norm(v, pow, others, True)
+        if others
+        else ops.linalg_vector_norm(v.unsqueeze(-1), pow, [-1], False)
+    )
 
 
 # ---- dropout
@@ -277,12 +298,15 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels that keeps mean and variance, in place; see :func:`candelabra.feature_alpha_dropout`."""
+    """Dropout of whole channels that keeps mean and variance, in place; see
+    :func:`candelabra.feature_alpha_dropout`.
+    """
     return _dropouts.feature_alpha_dropout(input, _checked(p), train, True)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Set elements to zero with probability `p`, and return which were kept as well; a `train` of None counts as true.
+    """Set elements to zero with probability `p`, and return which were kept as well; a `train` of
+    None counts as true.
 
     Examples
     --------
@@ -326,13 +350,14 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums (mode 0), means (1) or largest values (2) of bags of rows; see :func:`candelabra.nn.functional.embedding_bag`.
+    """Sums (mode 0), means (1) or largest values (2) of bags of rows; see
+    :func:`candelabra.nn.functional.embedding_bag`.
 
     Returns
     -------
     output, offset2bag, bag_size, max_indices
-        The results, the bag of each index, how many indices each bag has (zeros for mode 0), and for mode 2 the row each largest
-        value is of.
+        The results, the bag of each index, how many indices each bag has (zeros for mode 0), and
+        for mode 2 the row each largest value is of.
 
     Examples
     --------
@@ -368,7 +393,8 @@ bilinear = linear.bilinear
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
-    """The binary cross entropy of scores; see :func:`candelabra.nn.functional.binary_cross_entropy_with_logits`.
+    """The binary cross entropy of scores; see
+    :func:`candelabra.nn.functional.binary_cross_entropy_with_logits`.
 
     Examples
     --------
@@ -376,10 +402,14 @@ def binary_cross_entropy_with_logits(
     >>> candelabra.binary_cross_entropy_with_logits(candelabra.zeros(1), candelabra.ones(1))
     tensor(0.6931)
     """
-    return loss.binary_cross_entropy_with_logits(input, target, weight, reduction=_named(reduction), pos_weight=pos_weight)
+    return loss.binary_cross_entropy_with_logits(
+        input, target, weight, reduction=_named(reduction), pos_weight=pos_weight
+    )
 
 
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
     """A loss of angles between vectors; see :func:`candelabra.nn.functional.cosine_embedding_loss`.
 
     Examples
@@ -400,7 +430,8 @@ def ctc_loss(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The loss of label sequences over all alignments; see :func:`candelabra.nn.functional.ctc_loss`.
+    """The loss of label sequences over all alignments; see
+    :func:`candelabra.nn.functional.ctc_loss`.
 
     Examples
     --------
@@ -409,11 +440,14 @@ def ctc_loss(
     >>> candelabra.ctc_loss(log_probs, candelabra.tensor([[1]]), [2], [1])
     tensor(0.2877)
     """
-    return loss_sequence.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity)
+    return loss_sequence.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity
+    )
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
-    """A loss of distances with targets 1 and -1; see :func:`candelabra.nn.functional.hinge_embedding_loss`.
+    """A loss of distances with targets 1 and -1; see
+    :func:`candelabra.nn.functional.hinge_embedding_loss`.
 
     Examples
     --------
@@ -425,7 +459,8 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities; see :func:`candelabra.nn.functional.kl_div`.
+    """The Kullback-Leibler divergence of log-probabilities; see
+    :func:`candelabra.nn.functional.kl_div`.
 
     Examples
     --------
@@ -436,7 +471,9 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: boo
     return loss.divergence(input, target, _named(reduction), log_target)
 
 
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
     """A loss of which of two is larger; see :func:`candelabra.nn.functional.margin_ranking_loss`.
 
     Examples
@@ -479,7 +516,9 @@ def triplet_margin_loss(
     >>> candelabra.triplet_margin_loss(zero, zero, zero)
     tensor(1.)
     """
-    return distance_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
+    return distance_loss.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction)
+    )
 
 
 __all__ = [

@@ -30,9 +30,11 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel: over the batch in training, by the running statistics otherwise. Shapes: (N, C, ...).
+    """Normalize each channel: over the batch in training, by the running statistics otherwise.
+    Shapes: (N, C, ...).
 
-    In training, running statistics that are given move towards those of the batch by the share `momentum`.
+    In training, running statistics that are given move towards those of the batch by the share
+    `momentum`.
 
     Raises
     ------
@@ -79,7 +81,8 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel of each sample by itself, or by running statistics. Shapes: (N, C, ...).
+    """Normalize each channel of each sample by itself, or by running statistics. Shapes: (N, C,
+    ...).
 
     Examples
     --------
@@ -95,7 +98,9 @@ def instance_norm(
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     if input.ndim < 3:
-        raise ValueError(f"instance_norm: expected an input of at least 3 dimensions (N, C, ...), got input size {input.shape}")
+        raise ValueError(
+            f"instance_norm: expected an input of at least 3 dimensions (N, C, ...), got input size {input.shape}"
+        )
     positions = 1
     for length in input.shape[2:]:
         positions *= length
@@ -143,7 +148,8 @@ def layer_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalize over groups of channels of each sample. Shapes: (N, C, ...), C divisible by `num_groups`.
+    """Normalize over groups of channels of each sample. Shapes: (N, C, ...), C divisible by
+    `num_groups`.
 
     Examples
     --------
@@ -163,7 +169,8 @@ def group_norm(
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """Divide by the root of the mean of squares over the last dimensions, those of `normalized_shape`.
+    """Divide by the root of the mean of squares over the last dimensions, those of
+    `normalized_shape`.
 
     Half precisions are computed in float32.
 
@@ -201,7 +208,9 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``x / (k + alpha * mean of squares over size neighbouring channels) ^ beta``. Shapes: (N, C, ...)."""
+    """``x / (k + alpha * mean of squares over size neighbouring channels) ^ beta``. Shapes: (N, C,
+    ...).
+    """
     if input.ndim < 3:
         raise ValueError(f"local_response_norm: expected a 3D or higher input (got {input.ndim} dimensions)")
     if input.numel() == 0:

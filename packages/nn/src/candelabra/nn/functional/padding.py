@@ -15,11 +15,12 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     input
         Any shape.
     pad
-        Numbers of positions: before and after the last dimension, before and after the one before it, and so on. Negative ones
-        take away.
+        Numbers of positions: before and after the last dimension, before and after the one before
+        it, and so on. Negative ones take away.
     mode
-        ``"constant"``, ``"reflect"`` (mirrored, the edge not repeated), ``"replicate"`` (the edge repeated) or ``"circular"``
-        (the other end). All but constant pad the last one, two or three dimensions of an input that has one or two more.
+        ``"constant"``, ``"reflect"`` (mirrored, the edge not repeated), ``"replicate"`` (the edge
+        repeated) or ``"circular"`` (the other end). All but constant pad the last one, two or three
+        dimensions of an input that has one or two more.
     value
         What constant padding puts in; 0 when not given.
 

@@ -21,7 +21,9 @@ def _numbers(value: Any, dims: int, name: str, function: str) -> tuple[int, ...]
     if len(numbers) == 1:
         return numbers * dims
     if len(numbers) != dims:
-        raise RuntimeError(f"{function}: {name} must either be a single int, or a tuple of {dims} ints, but got {list(numbers)}")
+        raise RuntimeError(
+            f"{function}: {name} must either be a single int, or a tuple of {dims} ints, but got {list(numbers)}"
+        )
     return numbers
 
 
@@ -80,7 +82,8 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window. Shapes: (N, C, L) or (C, L). With `return_indices`, also where each was.
+    """The maximum of each window. Shapes: (N, C, L) or (C, L). With `return_indices`, also where
+    each was.
 
     Examples
     --------
@@ -101,7 +104,8 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window. Shapes: (N, C, H, W) or (C, H, W). With `return_indices`, also where each was in its plane.
+    """The maximum of each window. Shapes: (N, C, H, W) or (C, H, W). With `return_indices`, also
+    where each was in its plane.
 
     Examples
     --------
@@ -152,7 +156,12 @@ def _mean(
 
 
 def avg_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window. Shapes: (N, C, L) or (C, L).
 
@@ -220,7 +229,8 @@ def _target(output_size: Any, input: Tensor, dims: int, function: str) -> tuple[
 
 
 def _check_dimensions(input: Tensor, dims: int, output_size: Any) -> None:
-    # As PyTorch has it: a list of sizes is looked at first, a number goes on to the check of the input.
+    # As PyTorch has it: a list of sizes is looked at first, a number goes on to the check of the
+    # input.
     count = 0 if dims == 1 or output_size is None or isinstance(output_size, int) else len(output_size)
     if count and input.ndim <= count:
         raise ValueError(f"Input dimension should be at least {count + 1}, but got an input of {input.ndim} dimensions")
@@ -240,7 +250,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W); None keeps a size.
+    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
+    None keeps a size.
 
     Window i covers the positions from ``floor(i * L / n)`` to ``ceil((i + 1) * L / n)``.
 
@@ -272,16 +283,22 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W); None keeps a size."""
+    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
+    None keeps a size.
+    """
     return _adaptive_maximum(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
     """`adaptive_max_pool1d` with the positions of the maxima."""
     return adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
     """`adaptive_max_pool2d` with the positions of the maxima."""
     return adaptive_max_pool2d(input, output_size, return_indices=True)
 

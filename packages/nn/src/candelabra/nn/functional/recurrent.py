@@ -1,7 +1,8 @@
 """Recurrent layers and their cells as functions, over padded and over packed sequences.
 
-The products of all inputs with their weights are one matrix product a layer; only what depends on the step before is done step by
-step. Gates lie in the weights in PyTorch's order: input, forget, cell, output (LSTM); reset, update, new (GRU).
+The products of all inputs with their weights are one matrix product a layer; only what depends on
+the step before is done step by step. Gates lie in the weights in PyTorch's order: input, forget,
+cell, output (LSTM); reset, update, new (GRU).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .dropout import dropout as _dropout
 _linear = ops.linear
 _has_stacks = ops.recurrent_stack.has_kernel
 
-#: A step: the input's share of the gates, the states before, and the weights of the recurrence; gives the states after. The first
-#: state is the output.
+#: A step: the input's share of the gates, the states before, and the weights of the recurrence;
+#: gives the states after. The first state is the output.
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, "_Weights"], State]
 
@@ -38,7 +39,9 @@ class _Weights:
         self.w_hr: Tensor | None = params[-1] if projected else None
 
     def input_bias(self, name: str) -> Tensor | None:
-        """The bias of the inputs' share; it takes in that of the states' share where the same gates get it: not of a GRU's new state."""
+        """The bias of the inputs' share; it takes in that of the states' share where the same gates
+        get it: not of a GRU's new state.
+        """
         if name != "gru" and self.b_ih is not None and self.b_hh is not None:
             self.b_ih, self.b_hh = self.b_ih + self.b_hh, None
         return self.b_ih
@@ -83,7 +86,9 @@ _KINDS: dict[str, tuple[Step, int]] = {
 # ---- cells
 
 
-def _cell(name: str, input: Tensor, states: State, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None) -> State:
+def _cell(
+    name: str, input: Tensor, states: State, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> State:
     step, gates = _KINDS[name]
     hidden = states[0].shape[-1]
     if input.ndim not in (1, 2) or any(state.ndim != input.ndim for state in states):
@@ -150,11 +155,18 @@ def gru_cell(
 
 
 def lstm_cell(
-    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
+    """One step of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate
+    of Gers et al. 2000).
 
-    Shapes: input (N, I), hx a pair of (N, H), w_ih (4H, I), w_hh (4H, H), biases (4H), results two of (N, H).
+    Shapes: input (N, I), hx a pair of (N, H), w_ih (4H, I), w_hh (4H, H), biases (4H), results two
+    of (N, H).
 
     Examples
     --------
@@ -184,7 +196,8 @@ def _run_fused(
     else:
         gates = _linear(input, weights.w_ih, bias_ih)
         if gates.dtype != h0.dtype:
-            # Products are computed in the fast dtype, and the new state of a GRU, a mean with the old one, in that of the state.
+            # Products are computed in the fast dtype, and the new state of a GRU, a mean with the
+            # old one, in that of the state.
             if name == "gru":
                 gates = gates.to(h0.dtype)
             else:
@@ -196,7 +209,13 @@ def _run_fused(
 
 
 def _run_whole(
-    name: str, input: Tensor, states: State, params: Sequence[Tensor], has_biases: bool, bidirectional: bool, batch_sizes: list[int]
+    name: str,
+    input: Tensor,
+    states: State,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    bidirectional: bool,
+    batch_sizes: list[int],
 ) -> tuple[Tensor, State]:
     """All layers that the states and parameters are of, in one call."""
     each, count = 4 if has_biases else 2, states[0].shape[0]
@@ -236,7 +255,9 @@ def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, bac
 def _run_packed(
     gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool, batch_sizes: list[int]
 ) -> tuple[Tensor, State]:
-    """One direction over gates (sum of batch sizes, G), step by step: the longest sequences come first, so what ends is at the end."""
+    """One direction over gates (sum of batch sizes, G), step by step: the longest sequences come
+    first, so what ends is at the end.
+    """
     times = gates.split(batch_sizes, 0)
     if backwards:
         first, outputs = states, []
@@ -244,7 +265,9 @@ def _run_packed(
         for at, batch in zip(reversed(times), reversed(batch_sizes), strict=True):
             have = states[0].shape[0]
             if batch > have:
-                states = tuple(candelabra.cat([state, start[have:batch]]) for state, start in zip(states, first, strict=True))
+                states = tuple(
+                    candelabra.cat([state, start[have:batch]]) for state, start in zip(states, first, strict=True)
+                )
             states = step(at, states, weights)
             outputs.append(states[0])
         return candelabra.cat(outputs[::-1]), states
@@ -256,7 +279,9 @@ def _run_packed(
         states = step(at, states, weights)
         outputs.append(states[0])
     final = (
-        tuple(candelabra.cat(parts) for parts in zip(states, *((*e,) for e in reversed(ended)), strict=True)) if ended else states
+        tuple(candelabra.cat(parts) for parts in zip(states, *((*e,) for e in reversed(ended)), strict=True))
+        if ended
+        else states
     )
     return candelabra.cat(outputs), final
 
@@ -286,13 +311,23 @@ def _layers(
                 f"{name}: expected hidden states of {directions * num_layers} layers and directions, but got {list(state.shape)}"
             )
         if state.dtype != input.dtype:
-            raise RuntimeError(f"{name}: input and hidden states must have the same dtype, but got {input.dtype} and {state.dtype}")
+            raise RuntimeError(
+                f"{name}: input and hidden states must have the same dtype, but got {input.dtype} and {state.dtype}"
+            )
     batch = batch_sizes[0] if batch_sizes is not None else input.shape[1]
     if initial[0].shape[1] != batch:
         raise RuntimeError(f"{name}: expected hidden states of a batch of {batch}, but got {list(initial[0].shape)}")
     if not projected and _has_stacks(input.device):
         return _stacks(
-            name, input, initial, params, has_biases, num_layers, dropout if train else 0.0, bidirectional, batch_sizes or []
+            name,
+            input,
+            initial,
+            params,
+            has_biases,
+            num_layers,
+            dropout if train else 0.0,
+            bidirectional,
+            batch_sizes or [],
         )
     finals: list[State] = []
     for layer in range(num_layers):
@@ -329,7 +364,9 @@ def _stacks(
     bidirectional: bool,
     batch_sizes: list[int],
 ) -> tuple[Tensor, State]:
-    """All layers, for a device that takes many at once: as many a call as there are without a dropout between them."""
+    """All layers, for a device that takes many at once: as many a call as there are without a
+    dropout between them.
+    """
     directions, each = 2 if bidirectional else 1, 4 if has_biases else 2
     for at in range(num_layers * directions):
         w_ih, w_hh = params[at * each : at * each + 2]
@@ -357,7 +394,8 @@ def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> 
     """Sort the arguments of either form and run the layers."""
     packed = "batch_sizes" in names or "data" in names
     if not packed and len(arguments) > 2:
-        # The third argument of the packed form is the hidden state, of the other the list of parameters.
+        # The third argument of the packed form is the hidden state, of the other the list of
+        # parameters.
         packed = isinstance(arguments[1], Tensor) and (isinstance(arguments[2], Tensor) or name == "lstm")
     order = _PACKED if packed else _PADDED
     given = dict(zip(order, arguments, strict=False))
@@ -374,11 +412,23 @@ def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> 
     for state in initial:
         if state.ndim != 3:
             raise RuntimeError(f"{name}: expected hidden states of three dimensions, but got {list(state.shape)}")
-    rest = (given["params"], given["has_biases"], given["num_layers"], given["dropout"], given["train"], given["bidirectional"])
+    rest = (
+        given["params"],
+        given["has_biases"],
+        given["num_layers"],
+        given["dropout"],
+        given["train"],
+        given["bidirectional"],
+    )
     if packed:
         data = given["data"]
         sizes = [int(size) for size in given["batch_sizes"].tolist()]
-        if not sizes or sizes[-1] < 1 or any(a < b for a, b in itertools.pairwise(sizes)) or sum(sizes) != data.shape[0]:
+        if (
+            not sizes
+            or sizes[-1] < 1
+            or any(a < b for a, b in itertools.pairwise(sizes))
+            or sum(sizes) != data.shape[0]
+        ):
             raise RuntimeError(
                 f"{name}: batch_sizes must be positive, must not grow, and must add up to the {data.shape[0]} rows of data, but got {sizes}"
             )
@@ -395,8 +445,9 @@ def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> 
 def rnn_tanh(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
     """Layers of an Elman network with tanh.
 
-    Called as ``rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or over packed
-    sequences as ``rnn_tanh(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``.
+    Called as ``rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+    batch_first)``, or over packed sequences as ``rnn_tanh(data, batch_sizes, hx, params,
+    has_biases, num_layers, dropout, train, bidirectional)``.
 
     Parameters
     ----------
@@ -459,10 +510,11 @@ def gru(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
 
 
 def lstm(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Layers of long short-term memories; called as :func:`candelabra.rnn_tanh` is, with `hx` a pair of states.
+    """Layers of long short-term memories; called as :func:`candelabra.rnn_tanh` is, with `hx` a
+    pair of states.
 
-    Where the two states differ in size, `params` has after those of each layer and direction the matrix that the output is
-    projected with (Sak et al. 2014).
+    Where the two states differ in size, `params` has after those of each layer and direction the
+    matrix that the output is projected with (Sak et al. 2014).
 
     Returns
     -------

@@ -13,7 +13,10 @@ def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = 
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
     return reduction
 
 

@@ -28,8 +28,8 @@ def segment_reduce(
     reduce
         ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
     lengths, offsets
-        How long each segment is, or where each begins and the last ends: (..., S) or (..., S + 1), with the sizes of data in front of
-        `axis`. One of the two is needed.
+        How long each segment is, or where each begins and the last ends: (..., S) or (..., S + 1),
+        with the sizes of data in front of `axis`. One of the two is needed.
     indices
         Not supported, as in PyTorch.
     unsafe
@@ -95,7 +95,8 @@ def segment_reduce(
         positions = positions.diff(dim=-1)
         count = positions.shape[-1]
     start = ends - positions
-    # The segment of each element: behind how many ends it lies. What is behind the last or before the first is in none.
+    # The segment of each element: behind how many ends it lies. What is behind the last or before
+    # the first is in none.
     at = candelabra.arange(size, device=data.device).expand(*data.shape[: axis + 1]).contiguous()
     segment = candelabra.searchsorted(ends, at, right=True) if count else candelabra.zeros_like(at)
     outside = segment >= count
@@ -108,7 +109,9 @@ def segment_reduce(
     neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     begin = neutral if initial is None else float(initial)
     # One segment more takes what is in none.
-    base = candelabra.full((*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device)
+    base = candelabra.full(
+        (*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device
+    )
     where = segment.masked_fill(outside, count).reshape(*segment.shape, *inner).expand(data.shape)
     method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
     result = base.scatter_reduce(axis, where, wide, method) if data.numel() else base

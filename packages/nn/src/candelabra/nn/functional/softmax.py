@@ -38,7 +38,8 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @fast_path(_log_softmax)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of the softmax along `dim`, computed without overflow; with `dtype`, in that dtype.
+    """The logarithm of the softmax along `dim`, computed without overflow; with `dtype`, in that
+    dtype.
 
     Examples
     --------

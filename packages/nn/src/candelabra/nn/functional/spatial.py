@@ -1,4 +1,6 @@
-"""Convolution and pooling over three spatial dimensions; a convolution is made of those over two, the depth walked over slice by slice."""
+"""Convolution and pooling over three spatial dimensions; a convolution is made of those over two,
+the depth walked over slice by slice.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The largest values of windows, and their positions in the volume. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """The largest values of windows, and their positions in the volume. Shapes: (N, C, D, H, W) or
+    (C, D, H, W).
 
     Examples
     --------
@@ -108,7 +111,9 @@ def avg_pool3d(
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """The norms of windows over three dimensions: ``(sum x^p)^(1/p)``. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """The norms of windows over three dimensions: ``(sum x^p)^(1/p)``. Shapes: (N, C, D, H, W) or
+    (C, D, H, W).
+    """
     kernel = _numbers(kernel_size, 3, "kernel_size")
     means = avg_pool3d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     return (means.sign() * means.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
@@ -122,7 +127,9 @@ def _sizes(output_size: Any, input: Tensor, function: str) -> tuple[int, ...]:
         raise RuntimeError(f"{function}: output_size must be 3")
     chosen = tuple(input.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
     if any(size < 0 for size in chosen):
-        raise RuntimeError(f"{function}: elements of output_size must be greater than or equal to 0, but got {list(chosen)}")
+        raise RuntimeError(
+            f"{function}: elements of output_size must be greater than or equal to 0, but got {list(chosen)}"
+        )
     if any(n == 0 for n in input.shape[1:]):
         raise RuntimeError(
             f"{function}: Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(input.shape)}"
@@ -131,7 +138,8 @@ def _sizes(output_size: Any, input: Tensor, function: str) -> tuple[int, ...]:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W); None keeps a size.
+    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
+    H, W); None keeps a size.
 
     Examples
     --------
@@ -148,8 +156,12 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return output if batched else output.squeeze(0)
 
 
-def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-    """The largest values of as many windows as the output has positions, and their positions in the volume."""
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The largest values of as many windows as the output has positions, and their positions in the
+    volume.
+    """
     if input.ndim < 4:
         raise ValueError(f"Input dimension should be at least 4, but got an input of {input.ndim} dimensions")
     input, batched = _batched(input, 3, "adaptive_max_pool3d")
@@ -159,7 +171,8 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_ind
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """The largest values of as many windows as the output has positions. Shapes: (N, C, D, H, W) or
+    (C, D, H, W).
 
     Examples
     --------

@@ -13,7 +13,9 @@ from .convolution import _numbers
 from .memory_order import in_format_of
 
 
-def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
+def _unpooled(
+    dims: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Tensor:
     name = f"max_unpool{dims}d"
     if indices.dtype is not candelabra.int64:
         raise RuntimeError(f"{name}(): elements in indices should be type int64 but got: {indices.dtype}")
@@ -54,7 +56,9 @@ def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, strid
         low, high = (int(end) for end in candelabra.aminmax(flat))
         if low < 0 or high >= length:
             wrong = high if high >= length else low
-            raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})")
+            raise RuntimeError(
+                f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"
+            )
     # One zero for all places: they are written once, and not copied from others.
     zeros = input.new_zeros(()).expand((*outer, length))
     made = zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
@@ -100,7 +104,9 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The same over three dimensions; see :func:`max_unpool1d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """The same over three dimensions; see :func:`max_unpool1d`. Shapes: (N, C, D, H, W) or (C, D,
+    H, W).
+    """
     return _unpooled(3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -108,7 +114,9 @@ def max_unpool3d(
 
 
 def _starts(sample: Tensor, size: int, output: int, kernel: int) -> Tensor:
-    """Where windows begin: the pseudo-random sequences of Graham, "Fractional max-pooling", 2014. `sample` is in [0, 1)."""
+    """Where windows begin: the pseudo-random sequences of Graham, "Fractional max-pooling", 2014.
+    `sample` is in [0, 1).
+    """
     index = candelabra.arange(output, dtype=sample.dtype, device=sample.device)
     if output == 1:
         return candelabra.full((*sample.shape, 1), size - kernel, dtype=candelabra.int64, device=sample.device)
@@ -144,7 +152,9 @@ def _fractional(
                 f"{name}(): pool size {kernel[i]} is too large for an input of size {spatial[i]} and an output of size {size[i]}"
             )
     if 0 in input.shape[-dims - 1 :]:
-        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}")
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}"
+        )
     x = input if input.ndim == dims + 2 else input.unsqueeze(0)
     batch, channels = x.shape[:2]
     if samples is None:
@@ -158,9 +168,14 @@ def _fractional(
     samples = samples[:batch, :channels].to(candelabra.float64 if x.dtype is candelabra.float64 else candelabra.float32)
     first: Any = None
     for i in range(dims):
-        # PyTorch's samples count from the innermost dimension where there are two, and from the outermost of three.
+        # PyTorch's samples count from the innermost dimension where there are two, and from the
+        # outermost of three.
         begin = _starts(samples[..., 1 - i if dims == 2 else i], spatial[i], size[i], kernel[i])
-        first = begin if first is None else (first * spatial[i]).unsqueeze(-1) + begin.reshape((batch, channels, *[1] * i, size[i]))
+        first = (
+            begin
+            if first is None
+            else (first * spatial[i]).unsqueeze(-1) + begin.reshape((batch, channels, *[1] * i, size[i]))
+        )
     first = first.flatten(2)
     values = x.reshape(batch, channels, math.prod(spatial))
     seen = values.detach()
@@ -191,7 +206,9 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The maxima of windows at random places (Graham, 2014), and their positions. Shapes: (N, C, H, W) or (C, H, W)."""
+    """The maxima of windows at random places (Graham, 2014), and their positions. Shapes: (N, C, H,
+    W) or (C, H, W).
+    """
     return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -215,7 +232,8 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The maxima of windows at random places, about evenly spread. Shapes: (N, C, H, W) or (C, H, W).
+    """The maxima of windows at random places, about evenly spread. Shapes: (N, C, H, W) or (C, H,
+    W).
 
     Parameters
     ----------
@@ -251,7 +269,9 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The same over three dimensions; see :func:`fractional_max_pool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """The same over three dimensions; see :func:`fractional_max_pool2d`. Shapes: (N, C, D, H, W) or
+    (C, D, H, W).
+    """
     made = _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return made if return_indices else made[0]
 

@@ -57,7 +57,8 @@ class ReLU(Module):
 
 
 class RReLU(Module):
-    """`LeakyReLU` with a slope drawn anew from [lower, upper] for every element in training, their mean in evaluation.
+    """`LeakyReLU` with a slope drawn anew from [lower, upper] for every element in training, their
+    mean in evaluation.
 
     Source: Xu et al., 2015.
     """
@@ -184,7 +185,9 @@ class Hardswish(Module):
 
 
 class ELU(Module):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and Hochreiter, 2015."""
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and
+    Hochreiter, 2015.
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -214,7 +217,9 @@ class CELU(Module):
 
 
 class SELU(Module):
-    """`ELU` with a scale that keeps mean 0 and variance 1 from layer to layer. Source: Klambauer et al., 2017."""
+    """`ELU` with a scale that keeps mean 0 and variance 1 from layer to layer. Source: Klambauer et
+    al., 2017.
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -242,7 +247,8 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """``x`` times the normal distribution function of x; with ``approximate="tanh"`` the formula with the hyperbolic tangent.
+    """``x`` times the normal distribution function of x; with ``approximate="tanh"`` the formula
+    with the hyperbolic tangent.
 
     Source: Hendrycks and Gimpel, 2016.
 
@@ -331,7 +337,8 @@ class Softshrink(Module):
 
 
 class PReLU(Module):
-    """`LeakyReLU` with a trained slope: one for all channels or, with `num_parameters` the number of channels, one for each.
+    """`LeakyReLU` with a trained slope: one for all channels or, with `num_parameters` the number
+    of channels, one for each.
 
     Source: He et al., 2015.
 

@@ -18,7 +18,8 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log-softmax over classes sorted by frequency: a head of frequent classes, and clusters of rare ones with smaller layers.
+    """The log-softmax over classes sorted by frequency: a head of frequent classes, and clusters of
+    rare ones with smaller layers.
 
     Parameters
     ----------
@@ -33,8 +34,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Notes
     -----
-    Shapes: input (N, in_features) or (in_features), target (N) or (); the result is a named tuple of ``output``, the log-probabilities of
-    the targets, and ``loss``, minus their mean. Source: Grave et al., Efficient softmax approximation for GPUs, 2017.
+    Shapes: input (N, in_features) or (in_features), target (N) or (); the result is a named tuple
+    of ``output``, the log-probabilities of the targets, and ``loss``, minus their mean. Source:
+    Grave et al., Efficient softmax approximation for GPUs, 2017.
 
     Examples
     --------
@@ -79,7 +81,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for number, (begin, end) in enumerate(itertools.pairwise(self.cutoffs)):
             width = int(in_features // (div_value ** (number + 1)))
             self.tail.append(
-                Sequential(Linear(in_features, width, bias=False, **options), Linear(width, end - begin, bias=False, **options))
+                Sequential(
+                    Linear(in_features, width, bias=False, **options), Linear(width, end - begin, bias=False, **options)
+                )
             )
 
     def reset_parameters(self) -> None:
@@ -136,7 +140,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return candelabra.cat(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class (N) of each row of an input (N, in_features): clusters are only computed where the head chooses one."""
+        """The most probable class (N) of each row of an input (N, in_features): clusters are only
+        computed where the head chooses one.
+        """
         scores = self.head(input)
         best = scores.argmax(1)
         elsewhere = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -326,7 +326,9 @@ def _pairs(owner: str, entries: Any) -> list[tuple[str, Any]]:
     if isinstance(entries, Mapping | ModuleDict | ParameterDict):
         return list(entries.items())
     if not isinstance(entries, Iterable):
-        raise TypeError(f"{owner}.update should be called with an iterable of key/value pairs, but got {type(entries).__name__}")
+        raise TypeError(
+            f"{owner}.update should be called with an iterable of key/value pairs, but got {type(entries).__name__}"
+        )
     pairs = []
     for number, pair in enumerate(entries):
         if not isinstance(pair, Iterable):
@@ -339,7 +341,9 @@ def _pairs(owner: str, entries: Any) -> list[tuple[str, Any]]:
 
 
 class MissingParameter(KeyError, AttributeError):
-    """There is nothing of this name in a `ParameterDict`: in PyTorch an AttributeError, in a mapping a KeyError."""
+    """There is nothing of this name in a `ParameterDict`: in PyTorch an AttributeError, in a
+    mapping a KeyError.
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -434,13 +438,15 @@ def _repr_of_parameters(owner: Module, entries: list[tuple[str, Any]]) -> str:
     if not entries:
         return f"{owner._get_name()}()"
     lines = [
-        f"    ({name}): {indent(repr(value) if isinstance(value, Module) else _describe(value), 4)}" for name, value in entries
+        f"    ({name}): {indent(repr(value) if isinstance(value, Module) else _describe(value), 4)}"
+        for name, value in entries
     ]
     return f"{owner._get_name()}(\n" + "\n".join(lines) + "\n)"
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters (tensors become parameters) and of whatever else is put in, by name.
+    """A dictionary of parameters (tensors become parameters) and of whatever else is put in, by
+    name.
 
     Examples
     --------

@@ -78,8 +78,12 @@ class _Convolution(Module):
                 before: Any = 0 if padding == "valid" else self.padding[axis]
                 self._reversed_padding_repeated_twice += [before, before]
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        self.weight = Parameter(candelabra.empty((first, second // groups, *self.kernel_size), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(candelabra.empty(out_channels, device=device, dtype=dtype)) if bias else None)
+        self.weight = Parameter(
+            candelabra.empty((first, second // groups, *self.kernel_size), device=device, dtype=dtype)
+        )
+        self.register_parameter(
+            "bias", Parameter(candelabra.empty(out_channels, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -137,7 +141,10 @@ class _Conv(_Convolution):
         """Convolve with another weight and bias: what a subclass that computes them calls."""
         padding = self.padding
         if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,) * self._dims
+            input, padding = (
+                F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode),
+                (0,) * self._dims,
+            )
         return type(self)._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -145,7 +152,9 @@ class _Conv(_Convolution):
 
 
 class _Transposed(_Convolution):
-    """Transposed convolution over `_dims` dimensions, with the output size as an argument of the call."""
+    """Transposed convolution over `_dims` dimensions, with the output size as an argument of the
+    call.
+    """
 
     _dims: int
     _function: Callable[..., Tensor]
@@ -175,7 +184,9 @@ class _Transposed(_Convolution):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride - 1."""
+        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride
+        - 1.
+        """
         if output_size is None:
             return self.output_padding
         dims = len(self.kernel_size)
@@ -188,7 +199,10 @@ class _Transposed(_Convolution):
                 f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {extra + dims} elements (got {len(output_size)})"
             )
         smallest = [
-            (input.shape[extra + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            (input.shape[extra + i] - 1) * self.stride[i]
+            - 2 * self.padding[i]
+            + self.dilation[i] * (self.kernel_size[i] - 1)
+            + 1
             for i in range(dims)
         ]
         largest = [size + self.stride[i] - 1 for i, size in enumerate(smallest)]
@@ -201,7 +215,9 @@ class _Transposed(_Convolution):
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
-        return type(self)._function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+        return type(self)._function(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
 
 
 class Conv1d(_Conv):
@@ -279,7 +295,8 @@ class Conv3d(_Conv):
 
 
 class ConvTranspose1d(_Transposed):
-    """Transposed convolution over one spatial dimension: the gradient of `Conv1d` with respect to its input.
+    """Transposed convolution over one spatial dimension: the gradient of `Conv1d` with respect to
+    its input.
 
     The weight is of shape (in_channels, out_channels / groups, kernel_size).
 
@@ -299,13 +316,15 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """Transposed convolution over two spatial dimensions: the gradient of `Conv2d` with respect to its input.
+    """Transposed convolution over two spatial dimensions: the gradient of `Conv2d` with respect to
+    its input.
 
-    The weight is of shape (in_channels, out_channels / groups, kernel height, kernel width). ``forward(input, output_size)`` chooses
-    among the sizes that the stride leaves open.
+    The weight is of shape (in_channels, out_channels / groups, kernel height, kernel width).
+    ``forward(input, output_size)`` chooses among the sizes that the stride leaves open.
 
     Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
-    ``H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``, W_out the same.
+    ``H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``,
+    W_out the same.
 
     Examples
     --------
@@ -320,7 +339,8 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """Transposed convolution over three spatial dimensions: the gradient of `Conv3d` with respect to its input; see `ConvTranspose2d`.
+    """Transposed convolution over three spatial dimensions: the gradient of `Conv3d` with respect
+    to its input; see `ConvTranspose2d`.
 
     Examples
     --------

@@ -21,7 +21,8 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Each element becomes zero with probability `p`; the others are multiplied by 1 / (1 - p). In evaluation nothing happens.
+    """Each element becomes zero with probability `p`; the others are multiplied by 1 / (1 - p). In
+    evaluation nothing happens.
 
     Source: Srivastava et al., 2014.
 
@@ -45,7 +46,9 @@ class Dropout1d(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels. Shapes: (N, C, H, W) or (N, C, L). Source: Tompson et al., 2015."""
+    """Dropout of whole channels. Shapes: (N, C, H, W) or (N, C, L). Source: Tompson et al.,
+    2015.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
@@ -59,7 +62,9 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean 0 and variance 1: for networks of `SELU`. Source: Klambauer et al., 2017."""
+    """Dropout that keeps mean 0 and variance 1: for networks of `SELU`. Source: Klambauer et al.,
+    2017.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)

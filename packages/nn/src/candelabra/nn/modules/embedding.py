@@ -134,7 +134,8 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of bags of vectors that are looked up in a table, without making the vectors first.
+    """Sums, means or maxima of bags of vectors that are looked up in a table, without making the
+    vectors first.
 
     Parameters
     ----------
@@ -153,7 +154,8 @@ class EmbeddingBag(Module):
 
     Notes
     -----
-    Shapes: input (B, N), or (N) with offsets (B) that say where each bag begins; output (B, embedding_dim).
+    Shapes: input (B, N), or (N) with offsets (B) that say where each bag begins; output (B,
+    embedding_dim).
 
     Examples
     --------

@@ -50,7 +50,9 @@ class Unflatten(Module):
                 f"unflatten dim must be an int, as named dimensions are not supported, but found type {type(dim).__name__}"
             )
         if not isinstance(unflattened_size, tuple | list):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
         for position, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(

@@ -11,7 +11,8 @@ from .module import Module
 
 
 class Fold(Module):
-    """Sums of columns (N, C * kernel, L) at the places of their windows in an image (N, C, H, W) of `output_size`; see `functional.fold`.
+    """Sums of columns (N, C * kernel, L) at the places of their windows in an image (N, C, H, W) of
+    `output_size`; see `functional.fold`.
 
     Examples
     --------
@@ -21,7 +22,9 @@ class Fold(Module):
     candelabra.Size([1, 3, 4, 5])
     """
 
-    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size

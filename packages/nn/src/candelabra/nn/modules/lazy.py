@@ -14,9 +14,10 @@ from .module import Module
 class LazyModuleMixin(Module):
     """Base of modules that find the shapes of their parameters with the first input.
 
-    A subclass stands before the module it becomes, ``class LazyLinear(LazyModuleMixin, Linear)``, registers `UninitializedParameter` and
-    `UninitializedBuffer` objects in `__init__`, and gives them shapes in ``initialize_parameters(*args, **kwargs)``, which is called with
-    the arguments of the first call. After that the object is of the class `cls_to_become`, when there is one.
+    A subclass stands before the module it becomes, ``class LazyLinear(LazyModuleMixin, Linear)``,
+    registers `UninitializedParameter` and `UninitializedBuffer` objects in `__init__`, and gives
+    them shapes in ``initialize_parameters(*args, **kwargs)``, which is called with the arguments of
+    the first call. After that the object is of the class `cls_to_become`, when there is one.
 
     State dicts go both ways: one of an initialized module gives a lazy one its shapes.
 

@@ -1,4 +1,6 @@
-"""Lazy linear layers, convolutions and normalizations: the number of input channels is that of the first input."""
+"""Lazy linear layers, convolutions and normalizations: the number of input channels is that of the
+first input.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ class _LazyConvolution(LazyModuleMixin):
     kernel_size: tuple[int, ...]
 
     def _forget_shapes(self, bias: bool, device: Any, dtype: Any) -> None:
-        """Put parameters without shapes in the place of those that were made for no input channels."""
+        """Put parameters without shapes in the place of those that were made for no input
+        channels.
+        """
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
@@ -114,7 +118,9 @@ class _LazyConv(_LazyConvolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(0, out_channels, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        super().__init__(
+            0, out_channels, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
+        )
         self._forget_shapes(bias, device, dtype)
 
 
@@ -134,7 +140,18 @@ class _LazyTransposed(_LazyConvolution):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            0, out_channels, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+            0,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            False,
+            dilation,
+            padding_mode,
+            device,
+            dtype,
         )
         self._forget_shapes(bias, device, dtype)
 

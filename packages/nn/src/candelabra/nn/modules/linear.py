@@ -50,12 +50,16 @@ class Linear(Module):
     weight: Parameter
     bias: Parameter | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(candelabra.empty((out_features, in_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(candelabra.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.register_parameter(
+            "bias", Parameter(candelabra.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -95,7 +99,13 @@ class Bilinear(Module):
     bias: Parameter | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -103,8 +113,12 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(candelabra.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(candelabra.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.weight = Parameter(
+            candelabra.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
+        )
+        self.register_parameter(
+            "bias", Parameter(candelabra.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -18,7 +18,9 @@ from .module import Module
 
 
 class _Loss(Module):
-    """A loss with a reduction: ``"mean"``, ``"sum"`` or ``"none"``. `size_average` and `reduce` are the older way to say it."""
+    """A loss with a reduction: ``"mean"``, ``"sum"`` or ``"none"``. `size_average` and `reduce` are
+    the older way to say it.
+    """
 
     reduction: str
 
@@ -64,7 +66,9 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 * beta``."""
+    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 *
+    beta``.
+    """
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
@@ -77,7 +81,9 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)``."""
+    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 *
+    delta)``.
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, float | int):
@@ -90,7 +96,9 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the entry of `input` (log-probabilities) at the class `target`; see `functional.nll_loss`."""
+    """Minus the entry of `input` (log-probabilities) at the class `target`; see
+    `functional.nll_loss`.
+    """
 
     def __init__(
         self,
@@ -108,7 +116,8 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The cross entropy between scores (N, C, ...) and classes (N, ...), or probabilities (N, C, ...).
+    """The cross entropy between scores (N, C, ...) and classes (N, ...), or probabilities (N, C,
+    ...).
 
     Parameters
     ----------
@@ -156,14 +165,17 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy of probabilities `input` and targets between 0 and 1, with logarithms of at least -100."""
+    """The cross entropy of probabilities `input` and targets between 0 and 1, with logarithms of at
+    least -100.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs what is positive, by class.
+    """`BCELoss` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs what is
+    positive, by class.
 
     Examples
     --------
@@ -195,10 +207,16 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of log-probabilities `input` from probabilities `target`; see `functional.kl_div`."""
+    """The Kullback-Leibler divergence of log-probabilities `input` from probabilities `target`; see
+    `functional.kl_div`.
+    """
 
     def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
@@ -231,7 +249,9 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under normal distributions; see `functional.gaussian_nll_loss`."""
+    """The negative log-likelihood under normal distributions; see
+    `functional.gaussian_nll_loss`.
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -316,11 +336,15 @@ class MultiMarginLoss(_WeightedLoss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction)
+        return F.multi_margin_loss(
+            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
+        )
 
 
 class TripletMarginLoss(_Loss):
-    """``max(0, |anchor - positive| - |anchor - negative| + margin)``; see `functional.triplet_margin_loss`."""
+    """``max(0, |anchor - positive| - |anchor - negative| + margin)``; see
+    `functional.triplet_margin_loss`.
+    """
 
     def __init__(
         self,
@@ -359,7 +383,9 @@ class TripletMarginWithDistanceLoss(_Loss):
     ) -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+            raise ValueError(
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
+            )
         self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
         self.margin = margin
         self.swap = swap
@@ -377,7 +403,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The hinge loss of several classes a sample: ``max(0, 1 - (x[target] - x[class]))`` over targets and all other classes.
+    """The hinge loss of several classes a sample: ``max(0, 1 - (x[target] - x[class]))`` over
+    targets and all other classes.
 
     `target` lists the classes of each sample, ended by -1; see `functional.multilabel_margin_loss`.
     """
@@ -387,7 +414,8 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: minus the logarithm of the probability of a labelling, over all its alignments.
+    """Connectionist temporal classification: minus the logarithm of the probability of a labelling,
+    over all its alignments.
 
     Parameters
     ----------
@@ -400,7 +428,8 @@ class CTCLoss(_Loss):
 
     Notes
     -----
-    Shapes: log_probs (T, N, C) or (T, C), targets (N, S) or all in a row, lengths (N). Source: Graves et al., 2006.
+    Shapes: log_probs (T, N, C) or (T, C), targets (N, S) or all in a row, lengths (N). Source:
+    Graves et al., 2006.
 
     Examples
     --------
@@ -417,7 +446,9 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
 
 
 class NLLLoss2d(NLLLoss):
@@ -432,13 +463,16 @@ class NLLLoss2d(NLLLoss):
         reduction: str = "mean",
     ) -> None:
         warnings.warn(
-            "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement.", FutureWarning, stacklevel=2
+            "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement.",
+            FutureWarning,
+            stacklevel=2,
         )
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of what it gives, which need not be kept whole; see `functional.linear_cross_entropy`.
+    """A linear layer and the cross entropy of what it gives, which need not be kept whole; see
+    `functional.linear_cross_entropy`.
 
     Parameters
     ----------
@@ -486,7 +520,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.out_features = out_features
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
-        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
+        self.linear = Linear(
+            in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype
+        )
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

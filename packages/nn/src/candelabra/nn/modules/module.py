@@ -35,15 +35,18 @@ def typename(value: Any) -> str:
 
 
 def _missing_attribute(module: Module, name: str) -> Any:
-    """Raise AttributeError: `Module.__getattr__`, for classes that ask their base after they looked themselves."""
+    """Raise AttributeError: `Module.__getattr__`, for classes that ask their base after they looked
+    themselves.
+    """
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
 
 class Module(Tree, StateDict, Conversion):
     """Base of all layers and models.
 
-    A subclass sets its parts in `__init__`, after ``super().__init__()``, and computes in `forward`. Parameters, buffers and modules
-    that are assigned to attributes are registered: they are found by `parameters`, `state_dict`, `to` and the rest.
+    A subclass sets its parts in `__init__`, after ``super().__init__()``, and computes in
+    `forward`. Parameters, buffers and modules that are assigned to attributes are registered: they
+    are found by `parameters`, `state_dict`, `to` and the rest.
 
     Examples
     --------
@@ -69,7 +72,8 @@ class Module(Tree, StateDict, Conversion):
     training: bool
     forward: Callable[..., Any]
 
-    #: Set in a subclass of a module and another class, `Module.__init__` passes its arguments on to the next class in the order.
+    #: Set in a subclass of a module and another class, `Module.__init__` passes its arguments on to
+    #: the next class in the order.
     call_super_init: bool = False
 
     #: Here for programs that set it; modules know their own version.
@@ -121,7 +125,9 @@ class Module(Tree, StateDict, Conversion):
                 return self.forward(*args, **kwargs)
         return hooks.call_with_hooks(self, args, kwargs)
 
-    def _add_hook(self, table: OrderedDict[int, Any], hook: Any, prepend: bool, *flags: OrderedDict[int, bool]) -> RemovableHandle:
+    def _add_hook(
+        self, table: OrderedDict[int, Any], hook: Any, prepend: bool, *flags: OrderedDict[int, bool]
+    ) -> RemovableHandle:
         handle = RemovableHandle(table, extra=flags)
         table[handle.id] = hook
         for flag in flags:
@@ -134,9 +140,11 @@ class Module(Tree, StateDict, Conversion):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before `forward`; what it returns, unless None, replaces args.
+        """Call ``hook(module, args)`` before `forward`; what it returns, unless None, replaces
+        args.
 
-        With `with_kwargs` it is ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
+        With `with_kwargs` it is ``hook(module, args, kwargs)`` and returns None or ``(args,
+        kwargs)``.
         """
         flags = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
         return self._add_hook(self._forward_pre_hooks, hook, prepend, *flags)
@@ -144,9 +152,11 @@ class Module(Tree, StateDict, Conversion):
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; what it returns, unless None, replaces output.
+        """Call ``hook(module, args, output)`` after `forward`; what it returns, unless None,
+        replaces output.
 
-        With `with_kwargs` it is ``hook(module, args, kwargs, output)``; with `always_call` it is called after an exception, too.
+        With `with_kwargs` it is ``hook(module, args, kwargs, output)``; with `always_call` it is
+        called after an exception, too.
 
         Examples
         --------
@@ -166,14 +176,18 @@ class Module(Tree, StateDict, Conversion):
         return self._add_hook(self._forward_hooks, hook, prepend, *flags)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the gradients of this module are computed; what it returns replaces grad_output."""
+        """Call ``hook(module, grad_output)`` before the gradients of this module are computed; what
+        it returns replaces grad_output.
+        """
         hooks.require_autograd("register_full_backward_pre_hook")
         return self._add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs are there.
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs
+        are there.
 
-        Both are tuples, with None where there is no gradient; what the hook returns, unless None, replaces grad_input.
+        Both are tuples, with None where there is no gradient; what the hook returns, unless None,
+        replaces grad_input.
 
         Raises
         ------
@@ -185,7 +199,9 @@ class Module(Tree, StateDict, Conversion):
         return self._add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Do the same as `register_full_backward_hook`, which is the better name; a module has hooks of one name only."""
+        """Do the same as `register_full_backward_hook`, which is the better name; a module has
+        hooks of one name only.
+        """
         hooks.require_autograd("register_backward_hook")
         self._set_kind_of_backward_hooks(False)
         return self._add_hook(self._backward_hooks, hook, False)
@@ -206,7 +222,9 @@ class Module(Tree, StateDict, Conversion):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
             raise KeyError(
-                f'{kind} name can\'t contain "."' if kind != "module" else f'module name can\'t contain ".", got: {name}'
+                f'{kind} name can\'t contain "."'
+                if kind != "module"
+                else f'module name can\'t contain ".", got: {name}'
             )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
@@ -242,7 +260,8 @@ class Module(Tree, StateDict, Conversion):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a buffer under a name: a tensor that is moved and (when `persistent`) saved with the module, but not trained.
+        """Add a buffer under a name: a tensor that is moved and (when `persistent`) saved with the
+        module, but not trained.
 
         Examples
         --------
@@ -255,7 +274,9 @@ class Module(Tree, StateDict, Conversion):
         """
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (candelabra.Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (candelabra.Tensor or None required)"
+            )
         for hook in hooks.global_registration["buffer"].values():
             new = hook(self, name, tensor)
             tensor = tensor if new is None else new
@@ -287,8 +308,9 @@ class Module(Tree, StateDict, Conversion):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        # What is registered is in the instance dictionary, and a class with __getattr__ has all its attributes looked up the slow way:
-        # modules have one from when a class is there that may call that of its base.
+        # What is registered is in the instance dictionary, and a class with __getattr__ has all its
+        # attributes looked up the slow way: modules have one from when a class is there that may
+        # call that of its base.
         if hasattr(cls, "__getattr__") and "__getattr__" not in Module.__dict__:
             Module.__getattr__ = _missing_attribute  # type: ignore[method-assign]
 
@@ -369,7 +391,9 @@ class Module(Tree, StateDict, Conversion):
             self.__dict__.setdefault(name, OrderedDict())
 
     def _replicate_for_data_parallel(self) -> Self:
-        """A copy that shares everything with this module, for another device; its parameters are set by `nn.parallel.replicate`."""
+        """A copy that shares everything with this module, for another device; its parameters are
+        set by `nn.parallel.replicate`.
+        """
         replica = type(self).__new__(type(self))
         replica.__dict__.update(self.__dict__)
         for name in ("_parameters", "_buffers", "_modules"):
@@ -380,7 +404,8 @@ class Module(Tree, StateDict, Conversion):
     # ---- modes
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (dropout drops, batch norm uses the batch) for this module and all below it.
+        """Set training mode (dropout drops, batch norm uses the batch) for this module and all
+        below it.
 
         Examples
         --------
@@ -449,7 +474,9 @@ class Module(Tree, StateDict, Conversion):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what stands between the parentheses when the module is printed; a subclass may define it."""
+        """Return what stands between the parentheses when the module is printed; a subclass may
+        define it.
+        """
         return ""
 
     def __repr__(self) -> str:

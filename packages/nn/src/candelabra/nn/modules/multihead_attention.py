@@ -19,7 +19,8 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads: query, key and value are projected, each head attends, and what they give is projected.
+    """Attention of several heads: query, key and value are projected, each head attends, and what
+    they give is projected.
 
     Parameters
     ----------
@@ -34,15 +35,17 @@ class MultiheadAttention(Module):
     add_bias_kv, add_zero_attn
         Whether there is a further key and value, trained or zero.
     kdim, vdim
-        Sizes of key and value, those of the query when not given. Other sizes give each projection a parameter of its own.
+        Sizes of key and value, those of the query when not given. Other sizes give each projection
+        a parameter of its own.
     batch_first
         Whether inputs and output are (N, L, E) rather than (L, N, E).
 
     Notes
     -----
-    Shapes: query (L, N, E) or (L, E), key and value (S, N, ...); the result is the output (L, N, E) and the weights (N, L, S), None without
-    `need_weights` — then the fused attention is used, whose memory does not grow with L * S. Masks are true where a key is hidden, or
-    numbers to add to the scores. Source: Vaswani et al., 2017.
+    Shapes: query (L, N, E) or (L, E), key and value (S, N, ...); the result is the output (L, N, E)
+    and the weights (N, L, S), None without `need_weights` — then the fused attention is used, whose
+    memory does not grow with L * S. Masks are true where a key is hidden, or numbers to add to the
+    scores. Source: Vaswani et al., 2017.
 
     Examples
     --------
@@ -160,7 +163,8 @@ class MultiheadAttention(Module):
         Returns
         -------
         mask, kind
-            The padding mask alone as it is (kind 1), or with the other one (kind 2), or None (None).
+            The padding mask alone as it is (kind 1), or with the other one (kind 2), or None
+            (None).
         """
         if attn_mask is None:
             return (None, None) if key_padding_mask is None else (key_padding_mask, 1)

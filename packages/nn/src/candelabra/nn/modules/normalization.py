@@ -1,4 +1,6 @@
-"""Normalization over a batch, over the last dimensions, over groups of channels, and over each sample."""
+"""Normalization over a batch, over the last dimensions, over groups of channels, and over each
+sample.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from .module import Module
 
 
 class _RunningNorm(Module):
-    """Scale, shift and running statistics of one number a channel: what batch and instance normalization share."""
+    """Scale, shift and running statistics of one number a channel: what batch and instance
+    normalization share.
+    """
 
     _version = 2
     weight: Parameter | None
@@ -44,7 +48,9 @@ class _RunningNorm(Module):
         self.track_running_stats = track_running_stats
         options = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(candelabra.empty(num_features, **options)) if affine else None)
-        self.register_parameter("bias", Parameter(candelabra.empty(num_features, **options)) if affine and bias else None)
+        self.register_parameter(
+            "bias", Parameter(candelabra.empty(num_features, **options)) if affine and bias else None
+        )
         tracked = track_running_stats
         self.register_buffer("running_mean", candelabra.zeros(num_features, **options) if tracked else None)
         self.register_buffer("running_var", candelabra.ones(num_features, **options) if tracked else None)
@@ -93,7 +99,9 @@ class _RunningNorm(Module):
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class _BatchNorm(_RunningNorm):
@@ -178,16 +186,19 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization of inputs of two or more dimensions, with statistics over the batches of all processes.
+    """Batch normalization of inputs of two or more dimensions, with statistics over the batches of
+    all processes.
 
-    There is one process in Candelabra, so the statistics are those of the batch at hand, as PyTorch's are outside of a process group.
+    There is one process in Candelabra, so the statistics are those of the batch at hand, as
+    PyTorch's are outside of a process group.
 
     Examples
     --------
     >>> from candelabra import nn
     >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(3)))
     Sequential(
-      (0): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+      (0): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True,
+      track_running_stats=True)
     )
     """
 
@@ -215,7 +226,9 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return `module` with every batch normalization in it replaced by one of this class, which has the same tensors."""
+        """Return `module` with every batch normalization in it replaced by one of this class, which
+        has the same tensors.
+        """
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(
@@ -302,13 +315,16 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalization of each channel of each sample by itself. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Normalization of each channel of each sample by itself. Shapes: (N, C, D, H, W) or (C, D, H,
+    W).
+    """
 
     _dims = 3
 
 
 class LayerNorm(Module):
-    """Normalization over the last dimensions, those of `normalized_shape`, then a scale and a shift for each position in them.
+    """Normalization over the last dimensions, those of `normalized_shape`, then a scale and a shift
+    for each position in them.
 
     Source: Ba, Kiros and Hinton, 2016.
 
@@ -341,7 +357,8 @@ class LayerNorm(Module):
             "weight", Parameter(candelabra.empty(shape, device=device, dtype=dtype)) if elementwise_affine else None
         )
         self.register_parameter(
-            "bias", Parameter(candelabra.empty(shape, device=device, dtype=dtype)) if elementwise_affine and bias else None
+            "bias",
+            Parameter(candelabra.empty(shape, device=device, dtype=dtype)) if elementwise_affine and bias else None,
         )
         self.reset_parameters()
 
@@ -356,9 +373,7 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
-        )
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -389,7 +404,10 @@ class RMSNorm(Module):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self.register_parameter(
-            "weight", Parameter(candelabra.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+            "weight",
+            Parameter(candelabra.empty(self.normalized_shape, device=device, dtype=dtype))
+            if elementwise_affine
+            else None,
         )
         self.reset_parameters()
 
@@ -406,7 +424,8 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalization over groups of channels of each sample, then a scale and a shift for each channel.
+    """Normalization over groups of channels of each sample, then a scale and a shift for each
+    channel.
 
     Shapes: (N, C, ...), with C divisible by `num_groups`. Source: Wu and He, 2018.
 
@@ -439,7 +458,9 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self.register_parameter("weight", Parameter(candelabra.empty(num_channels, device=device, dtype=dtype)) if affine else None)
+        self.register_parameter(
+            "weight", Parameter(candelabra.empty(num_channels, device=device, dtype=dtype)) if affine else None
+        )
         self.register_parameter(
             "bias", Parameter(candelabra.empty(num_channels, device=device, dtype=dtype)) if affine and bias else None
         )
@@ -460,7 +481,8 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Division by a power of the mean square over `size` neighbouring channels. Shapes: (N, C, ...).
+    """Division by a power of the mean square over `size` neighbouring channels. Shapes: (N, C,
+    ...).
 
     Source: Krizhevsky, Sutskever and Hinton, 2012.
     """
@@ -480,10 +502,12 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` of (N, C, H, W) inputs, with the windows at the edge divided by `size` as well.
+    """`LocalResponseNorm` of (N, C, H, W) inputs, with the windows at the edge divided by `size` as
+    well.
 
-    An older spelling; the window reaches ``(size - 1) // 2`` channels to both sides. (PyTorch's forgets to take the first channel out of
-    its running sum, so that later windows hold it as well.)
+    An older spelling; the window reaches ``(size - 1) // 2`` channels to both sides. (PyTorch's
+    forgets to take the first channel out of its running sum, so that later windows hold it as
+    well.)
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
@@ -496,7 +520,8 @@ class CrossMapLRN2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
-        # The window of size s has (s - 1) // 2 + 1 channels at both sides of the middle in all, the middle counted twice.
+        # The window of size s has (s - 1) // 2 + 1 channels at both sides of the middle in all, the
+        # middle counted twice.
         reach = (self.size - 1) // 2
         squares = F.pad(input.square().unsqueeze(1), (0, 0, 0, 0, reach, reach))
         sums = F.avg_pool3d(squares, (2 * reach + 1, 1, 1), stride=1).squeeze(1) * ((2 * reach + 1) / self.size)

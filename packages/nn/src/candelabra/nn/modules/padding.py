@@ -45,7 +45,8 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """Pad the last two dimensions with one value: (left, right, top, bottom) positions, or one number for all.
+    """Pad the last two dimensions with one value: (left, right, top, bottom) positions, or one
+    number for all.
 
     Examples
     --------
@@ -131,7 +132,9 @@ class CircularPad2d(_CircularPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """Pad the last three dimensions with one value: six numbers of positions, the last dimension first, or one for all."""
+    """Pad the last three dimensions with one value: six numbers of positions, the last dimension
+    first, or one for all.
+    """
 
     _dims = 3
 

@@ -9,7 +9,8 @@ from .module import Module
 
 
 class PixelShuffle(Module):
-    """Channels become space: (..., C * r^2, H, W) becomes (..., C, H * r, W * r), r = `upscale_factor`. Source: Shi et al., 2016.
+    """Channels become space: (..., C * r^2, H, W) becomes (..., C, H * r, W * r), r =
+    `upscale_factor`. Source: Shi et al., 2016.
 
     Examples
     --------
@@ -46,7 +47,8 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of all groups in turn: one of the first group, one of the second, and so on. Source: Zhang et al., 2017.
+    """The channels of all groups in turn: one of the first group, one of the second, and so on.
+    Source: Zhang et al., 2017.
 
     Examples
     --------

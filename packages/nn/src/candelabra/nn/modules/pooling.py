@@ -58,10 +58,11 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The maximum of each window, and with `return_indices` where it was. Shapes: (N, C, H, W) or (C, H, W).
+    """The maximum of each window, and with `return_indices` where it was. Shapes: (N, C, H, W) or
+    (C, H, W).
 
-    Padding counts as minus infinity and is at most half the kernel; `stride` is the kernel size when not given; with `ceil_mode` a window
-    may reach beyond the end.
+    Padding counts as minus infinity and is at most half the kernel; `stride` is the kernel size
+    when not given; with `ceil_mode` a window may reach beyond the end.
 
     Examples
     --------
@@ -100,7 +101,12 @@ class AvgPool1d(Module):
     """
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
@@ -149,7 +155,8 @@ class _AvgPool(Module):
 class AvgPool2d(_AvgPool):
     """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
 
-    Padding counts as zeros, which `count_include_pad` counts or not; `divisor_override` replaces the number of elements.
+    Padding counts as zeros, which `count_include_pad` counts or not; `divisor_override` replaces
+    the number of elements.
 
     Examples
     --------
@@ -240,7 +247,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W); None keeps a size.
+    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
+    None keeps a size.
 
     Examples
     --------
@@ -254,7 +262,9 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W); None keeps a size."""
+    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
+    H, W); None keeps a size.
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)
 
@@ -281,13 +291,17 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W); None keeps a size."""
+    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
+    None keeps a size.
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W); None keeps a size."""
+    """The maxima of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
+    H, W); None keeps a size.
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
@@ -323,12 +337,18 @@ class _FractionalMaxPool(Module):
 
     def forward(self, input: Tensor) -> Any:
         return type(self)._function(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
         )
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The maximum of windows at random places, as many as `output_size` says or `output_ratio` times the input's size.
+    """The maximum of windows at random places, as many as `output_size` says or `output_ratio`
+    times the input's size.
 
     Shapes: (N, C, H, W) or (C, H, W). Source: Graham, Fractional Max-Pooling, 2014.
 
@@ -345,7 +365,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The maximum of windows at random places; see `FractionalMaxPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """The maximum of windows at random places; see `FractionalMaxPool2d`. Shapes: (N, C, D, H, W)
+    or (C, D, H, W).
+    """
 
     _dims = 3
     _function = staticmethod(F.fractional_max_pool3d)
@@ -391,14 +413,18 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Put maxima back to the places that `MaxPool2d` found them at, between zeros; see `MaxUnpool1d`."""
+    """Put maxima back to the places that `MaxPool2d` found them at, between zeros; see
+    `MaxUnpool1d`.
+    """
 
     _dims = 2
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Put maxima back to the places that `MaxPool3d` found them at, between zeros; see `MaxUnpool1d`."""
+    """Put maxima back to the places that `MaxPool3d` found them at, between zeros; see
+    `MaxUnpool1d`.
+    """
 
     _dims = 3
     _function = staticmethod(F.max_unpool3d)

@@ -21,11 +21,12 @@ _FUNCTIONS = {"RNN_TANH": R.rnn_tanh, "RNN_RELU": R.rnn_relu, "GRU": R.gru, "LST
 
 
 class RNNBase(Module):
-    """What recurrent layers share: parameters by layer and direction, checks, and sequences that are padded or packed.
+    """What recurrent layers share: parameters by layer and direction, checks, and sequences that
+    are padded or packed.
 
-    The parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``, with `proj_size` ``weight_hr_l0``; then those
-    of the other direction, with the suffix ``_reverse``; then those of the next layer. All start uniform in
-    ``+-1 / sqrt(hidden_size)``.
+    The parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``, with
+    `proj_size` ``weight_hr_l0``; then those of the other direction, with the suffix ``_reverse``;
+    then those of the next layer. All start uniform in ``+-1 / sqrt(hidden_size)``.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class RNNBase(Module):
     ) -> None:
         super().__init__()
         if isinstance(dropout, bool) or not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1:  # type: ignore[operator]
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
         if dropout > 0 and num_layers == 1:
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but "
@@ -88,7 +91,9 @@ class RNNBase(Module):
                     shapes.append(("weight_hr", (proj_size, hidden_size)))
                 self._all_weights.append([f"{name}_l{layer}{suffix}" for name, _ in shapes])
                 for name, shape in shapes:
-                    setattr(self, f"{name}_l{layer}{suffix}", Parameter(candelabra.empty(shape, device=device, dtype=dtype)))
+                    setattr(
+                        self, f"{name}_l{layer}{suffix}", Parameter(candelabra.empty(shape, device=device, dtype=dtype))
+                    )
         self._flat_weights_names = [name for names in self._all_weights for name in names]
         self.reset_parameters()
 
@@ -103,7 +108,9 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: here for programs that call it. Parameters are not copied together on any backend."""
+        """Do nothing: here for programs that call it. Parameters are not copied together on any
+        backend.
+        """
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -127,7 +134,9 @@ class RNNBase(Module):
         if batch_sizes is None and input.shape[1 if self.batch_first else 0] == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
+            )
 
     def _state_shape(self, input: Tensor, batch_sizes: Tensor | None, width: int) -> tuple[int, int, int]:
         if batch_sizes is not None:
@@ -228,12 +237,14 @@ class RNN(RNNBase):
     dropout
         Probability of dropping in training what goes into the second layer and those after it.
     bidirectional
-        Whether there is a second network that goes backward in time; the output has both, one after the other.
+        Whether there is a second network that goes backward in time; the output has both, one after
+        the other.
 
     Notes
     -----
-    Shapes: input (T, N, input_size) or (T, input_size) or a `PackedSequence`; hx (layers * directions, N, hidden_size), zeros when not
-    given; results: output (T, N, directions * hidden_size) and the last states. Source: Elman, 1990.
+    Shapes: input (T, N, input_size) or (T, input_size) or a `PackedSequence`; hx (layers *
+    directions, N, hidden_size), zeros when not given; results: output (T, N, directions *
+    hidden_size) and the last states. Source: Elman, 1990.
 
     Examples
     --------
@@ -260,9 +271,10 @@ class RNN(RNNBase):
 class GRU(RNNBase):
     """Layers of gated recurrent units.
 
-    With reset gate r, update gate z and new state n: ``r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)``, z the same with its weights,
-    ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, ``h' = (1 - z) * n + z * h``. The weights hold r, z and n on top of each other.
-    Parameters and shapes are those of `RNN` without `nonlinearity`. Source: Cho et al., 2014.
+    With reset gate r, update gate z and new state n: ``r = sigmoid(W_ir x + b_ir + W_hr h +
+    b_hr)``, z the same with its weights, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, ``h' =
+    (1 - z) * n + z * h``. The weights hold r, z and n on top of each other. Parameters and shapes
+    are those of `RNN` without `nonlinearity`. Source: Cho et al., 2014.
 
     Examples
     --------
@@ -282,12 +294,13 @@ class GRU(RNNBase):
 class LSTM(RNNBase):
     """Layers of long short-term memories.
 
-    With input gate i, forget gate f, cell gate g and output gate o, each a sigmoid (g: tanh) of ``W x + b + W h + b``:
-    ``c' = f * c + i * g``, ``h' = o * tanh(c')``. The weights hold i, f, g and o on top of each other.
+    With input gate i, forget gate f, cell gate g and output gate o, each a sigmoid (g: tanh) of ``W
+    x + b + W h + b``: ``c' = f * c + i * g``, ``h' = o * tanh(c')``. The weights hold i, f, g and o
+    on top of each other.
 
-    Parameters and shapes are those of `RNN` without `nonlinearity`; `proj_size`, when positive, is the size that h is projected to (the
-    parameter ``weight_hr_l0``). The states are a pair (h, c), as an argument and as a result. Sources: Hochreiter and Schmidhuber, 1997;
-    Sak et al., 2014.
+    Parameters and shapes are those of `RNN` without `nonlinearity`; `proj_size`, when positive, is
+    the size that h is projected to (the parameter ``weight_hr_l0``). The states are a pair (h, c),
+    as an argument and as a result. Sources: Hochreiter and Schmidhuber, 1997; Sak et al., 2014.
 
     Examples
     --------
@@ -342,7 +355,9 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` of `num_chunks` gates, and checks."""
+    """What the cells share: the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``
+    of `num_chunks` gates, and checks.
+    """
 
     bias_ih: Parameter | None
     bias_hh: Parameter | None
@@ -358,7 +373,9 @@ class RNNCellBase(Module):
         self.weight_ih = Parameter(candelabra.empty((rows, input_size), device=device, dtype=dtype))
         self.weight_hh = Parameter(candelabra.empty((rows, hidden_size), device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(candelabra.empty(rows, device=device, dtype=dtype)) if bias else None)
+            self.register_parameter(
+                name, Parameter(candelabra.empty(rows, device=device, dtype=dtype)) if bias else None
+            )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -399,7 +416,8 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an Elman network; see `RNN`. Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
+    """One step of an Elman network; see `RNN`. Shapes: input (N, input_size) or (input_size), hx
+    and result (N, hidden_size).
 
     Examples
     --------
@@ -428,7 +446,8 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of a long short-term memory; see `LSTM`. The states are a pair (h, c), as an argument and as a result.
+    """One step of a long short-term memory; see `LSTM`. The states are a pair (h, c), as an
+    argument and as a result.
 
     Examples
     --------
@@ -439,7 +458,9 @@ class LSTMCell(RNNCellBase):
     (candelabra.Size([3, 20]), candelabra.Size([3, 20]))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -457,7 +478,8 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit; see `GRU`. Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
+    """One step of a gated recurrent unit; see `GRU`. Shapes: input (N, input_size) or (input_size),
+    hx and result (N, hidden_size).
 
     Examples
     --------
@@ -467,7 +489,9 @@ class GRUCell(RNNCellBase):
     candelabra.Size([20])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

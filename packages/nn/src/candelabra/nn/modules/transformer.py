@@ -1,4 +1,6 @@
-"""Transformers: layers of attention and small networks, with residual connections and normalization."""
+"""Transformers: layers of attention and small networks, with residual connections and
+normalization.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def _is_plain(module: Any, kinds: tuple[type, ...]) -> bool:
 
 
 def _linear_and_activation(linear: Module, activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """``activation(linear(x))``, as one product where there is one for it and nothing is recorded."""
+    """``activation(linear(x))``, as one product where there is one for it and nothing is
+    recorded.
+    """
     relu = activation is F.relu or _is_plain(activation, (ReLU,))
     gelu = activation is F.gelu or (_is_plain(activation, (GELU,)) and activation.approximate == "none")  # type: ignore[attr-defined]
     if not (relu or gelu) or x.ndim < 2 or not _is_plain(linear, (Linear,)) or linear.bias is None:
@@ -77,7 +81,9 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 class _TransformerLayer(Module):
-    """What layers of encoder and decoder share: self-attention, the small network, and the normalizations before or after them."""
+    """What layers of encoder and decoder share: self-attention, the small network, and the
+    normalizations before or after them.
+    """
 
     activation: Callable[[Tensor], Tensor]
 
@@ -87,7 +93,9 @@ class _TransformerLayer(Module):
         super().__init__()
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         for name in attentions:
-            attention = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options)
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
+            )
             self.add_module(name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
         self.dropout = Dropout(dropout)
@@ -106,7 +114,9 @@ class _TransformerLayer(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("activation", F.relu)
 
-    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False) -> Tensor:
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
         """Self-attention."""
         attended = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
@@ -191,7 +201,8 @@ class TransformerEncoderLayer(_TransformerLayer):
 
 
 class TransformerDecoderLayer(_TransformerLayer):
-    """Self-attention, attention to what the encoder gave, and a small network; parameters are those of `TransformerEncoderLayer`.
+    """Self-attention, attention to what the encoder gave, and a small network; parameters are those
+    of `TransformerEncoderLayer`.
 
     Examples
     --------
@@ -257,8 +268,9 @@ class TransformerDecoderLayer(_TransformerLayer):
 class TransformerEncoder(Module):
     """Copies of a `TransformerEncoderLayer`, one after another, and a normalization at the end.
 
-    `enable_nested_tensor` and `mask_check` are accepted as in PyTorch, where they choose a faster way of inference over padded batches, in
-    which the results at padded positions are zeros. Here these are computed like all others.
+    `enable_nested_tensor` and `mask_check` are accepted as in PyTorch, where they choose a faster
+    way of inference over padded batches, in which the results at padded positions are zeros. Here
+    these are computed like all others.
 
     Examples
     --------
@@ -338,7 +350,8 @@ class Transformer(Module):
 
     Parameters
     ----------
-    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
+    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+    bias
         See `TransformerEncoderLayer`.
     num_encoder_layers, num_decoder_layers
         How many layers they have.
@@ -347,7 +360,8 @@ class Transformer(Module):
 
     Notes
     -----
-    Shapes: src (S, N, E), tgt (T, N, E), or with `batch_first` (N, S, E) and (N, T, E), or without the batch; the result is as tgt.
+    Shapes: src (S, N, E), tgt (T, N, E), or with `batch_first` (N, S, E) and (N, T, E), or without
+    the batch; the result is as tgt.
 
     Examples
     --------
@@ -378,7 +392,19 @@ class Transformer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype)
+        layer = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
         norm = {"bias": bias, "device": device, "dtype": dtype}
         if custom_encoder is not None:
             self.encoder = custom_encoder
@@ -447,4 +473,10 @@ class Transformer(Module):
         )
 
 
-__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]

@@ -11,7 +11,8 @@ from .module import Module
 
 
 class Upsample(Module):
-    """Resize the spatial dimensions of (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size` or by `scale_factor`.
+    """Resize the spatial dimensions of (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size` or by
+    `scale_factor`.
 
     Parameters
     ----------
@@ -53,7 +54,12 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners, recompute_scale_factor=self.recompute_scale_factor
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
         )
 
     def extra_repr(self) -> str:

@@ -32,9 +32,11 @@ def _check_place(module: Module, device: Any) -> None:
 
 
 class DataParallel(Module):
-    """Cuts the batch along `dim`, calls copies of `module` on all devices at the same time, and joins the results.
+    """Cuts the batch along `dim`, calls copies of `module` on all devices at the same time, and
+    joins the results.
 
-    The state dict has the names of `module` with ``module.`` before them. Without any device the module is simply called.
+    The state dict has the names of `module` with ``module.`` before them. Without any device the
+    module is simply called.
 
     Parameters
     ----------
@@ -56,7 +58,9 @@ class DataParallel(Module):
     candelabra.Size([5, 2])
     """
 
-    def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         super().__init__()
         self.module = module
         self.dim = dim

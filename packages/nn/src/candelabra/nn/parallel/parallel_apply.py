@@ -12,7 +12,10 @@ from ..modules.module import Module
 
 
 def parallel_apply(
-    modules: Sequence[Module], inputs: Sequence[Any], kwargs_tup: Sequence[dict[str, Any]] | None = None, devices: Any = None
+    modules: Sequence[Module],
+    inputs: Sequence[Any],
+    kwargs_tup: Sequence[dict[str, Any]] | None = None,
+    devices: Any = None,
 ) -> list[Any]:
     """Call each module with its own arguments, all at the same time.
 
@@ -40,9 +43,13 @@ def parallel_apply(
     if kwargs_tup is None:
         kwargs_tup = [{}] * len(modules)
     elif len(modules) != len(kwargs_tup):
-        raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of kwargs {len(kwargs_tup)}")
+        raise AssertionError(
+            f"The number of modules {len(modules)} is not equal to the number of kwargs {len(kwargs_tup)}"
+        )
     if devices is not None and len(modules) != len(devices):
-        raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of devices {len(devices)}")
+        raise AssertionError(
+            f"The number of modules {len(modules)} is not equal to the number of devices {len(devices)}"
+        )
     recording = candelabra.is_grad_enabled()
 
     def call(module: Module, arguments: Any, named: dict[str, Any]) -> Any:

@@ -19,7 +19,9 @@ def as_device(device: Any) -> candelabra.device:
 
 
 def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
-    """The tensor on the device; where it is there already, a view of it: changes of buffers in the first copy stay."""
+    """The tensor on the device; where it is there already, a view of it: changes of buffers in the
+    first copy stay.
+    """
     with no_grad() if detach else candelabra.enable_grad():
         return tensor.view_as(tensor) if tensor.device == device else tensor.to(device)
 
@@ -27,7 +29,8 @@ def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
     """Return copies of a module, one for each device.
 
-    The parameters of a copy are tensors that were computed from those of `network`, not parameters: gradients go to `network`.
+    The parameters of a copy are tensors that were computed from those of `network`, not parameters:
+    gradients go to `network`.
 
     Parameters
     ----------

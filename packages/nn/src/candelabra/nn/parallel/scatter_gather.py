@@ -16,7 +16,8 @@ def _is_namedtuple(value: Any) -> bool:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Cut all tensors in `inputs` along `dim` into pieces, one for each device; what is no tensor goes to all.
+    """Cut all tensors in `inputs` along `dim` into pieces, one for each device; what is no tensor
+    goes to all.
 
     Returns
     -------
@@ -34,7 +35,9 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
         pieces = inputs.chunk(len(target_gpus), dim)
         return tuple(piece.to(as_device(device)) for piece, device in zip(pieces, target_gpus, strict=False))
     if _is_namedtuple(inputs):
-        return [type(inputs)(*parts) for parts in zip(*(scatter(part, target_gpus, dim) for part in inputs), strict=False)]
+        return [
+            type(inputs)(*parts) for parts in zip(*(scatter(part, target_gpus, dim) for part in inputs), strict=False)
+        ]
     if isinstance(inputs, tuple | list) and inputs:
         rows = zip(*(scatter(part, target_gpus, dim) for part in inputs), strict=False)
         return [tuple(row) if isinstance(inputs, tuple) else list(row) for row in rows]
@@ -56,7 +59,8 @@ def scatter_kwargs(
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """Join results of the same structure: tensors along `dim`, on one device; single numbers become vectors.
+    """Join results of the same structure: tensors along `dim`, on one device; single numbers become
+    vectors.
 
     Examples
     --------
@@ -69,7 +73,9 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     if isinstance(first, Tensor):
         device = as_device(target_device)
         parts = [output.to(device) for output in outputs]
-        return candelabra.cat([part.unsqueeze(0) if part.ndim == 0 else part for part in parts], dim if first.ndim else 0)
+        return candelabra.cat(
+            [part.unsqueeze(0) if part.ndim == 0 else part for part in parts], dim if first.ndim else 0
+        )
     if first is None:
         return None
     if isinstance(first, dict):

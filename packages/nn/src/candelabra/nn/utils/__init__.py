@@ -1,4 +1,6 @@
-"""Gradient clipping, parametrizations, pruning, packed sequences, and other things to do with modules and their parameters."""
+"""Gradient clipping, parametrizations, pruning, packed sequences, and other things to do with
+modules and their parameters.
+"""
 
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm

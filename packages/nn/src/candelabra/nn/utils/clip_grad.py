@@ -17,7 +17,10 @@ def _tensors(parameters: Any) -> list[Tensor]:
 
 
 def get_total_norm(
-    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The norm of all `tensors` as if they were one vector.
 
@@ -72,7 +75,8 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of `parameters`, in place, so that their norm as one vector is at most `max_norm`.
+    """Scale the gradients of `parameters`, in place, so that their norm as one vector is at most
+    `max_norm`.
 
     Parameters
     ----------
@@ -119,7 +123,9 @@ def clip_grad_norm(
 ) -> Tensor:
     """Do the same as `clip_grad_norm_`, which is the newer name."""
     warnings.warn(
-        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -11,7 +11,9 @@ from candelabra import Tensor
 def _one_device(parameters: list[Tensor]) -> None:
     devices = {parameter.device for parameter in parameters}
     if len(devices) > 1:
-        raise TypeError(f"Found two parameters on different devices, this is currently not supported: {sorted(map(str, devices))}")
+        raise TypeError(
+            f"Found two parameters on different devices, this is currently not supported: {sorted(map(str, devices))}"
+        )
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

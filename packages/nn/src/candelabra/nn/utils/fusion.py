@@ -53,7 +53,9 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a convolution followed by a batch normalization, as `fuse_conv_bn_eval` puts them in."""
+    """Return weight and bias of a convolution followed by a batch normalization, as
+    `fuse_conv_bn_eval` puts them in.
+    """
     bias = candelabra.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (bn_rv + bn_eps).rsqrt()
     if bn_w is not None:
@@ -97,7 +99,9 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a linear layer followed by a batch normalization, as `fuse_linear_bn_eval` puts them in."""
+    """Return weight and bias of a linear layer followed by a batch normalization, as
+    `fuse_linear_bn_eval` puts them in.
+    """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

@@ -16,7 +16,8 @@ def _convert(module: Module, memory_format: Any, dims: int) -> Module:
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Put the weights of all two-dimensional convolutions of a module in this memory format; numbers and shapes stay.
+    """Put the weights of all two-dimensional convolutions of a module in this memory format;
+    numbers and shapes stay.
 
     Examples
     --------
@@ -30,7 +31,9 @@ def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> M
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Put the weights of all three-dimensional convolutions of a module in this memory format; numbers and shapes stay."""
+    """Put the weights of all three-dimensional convolutions of a module in this memory format;
+    numbers and shapes stay.
+    """
     return _convert(module, memory_format, 3)
 
 

@@ -15,7 +15,8 @@ _MISSING: Any = object()
 def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
     """Replace a tensor of the module itself by any other one, and return the one there was.
 
-    Unlike assignment this takes tensors that are no parameters in the place of parameters. The value `_MISSING` takes the attribute away.
+    Unlike assignment this takes tensors that are no parameters in the place of parameters. The
+    value `_MISSING` takes the attribute away.
     """
     if "." in name:
         raise KeyError('tensor name can\'t contain "."')
@@ -124,13 +125,16 @@ class NamedMemberAccessor:
         """Put tensors at these paths, and return those that were there."""
         return [self.swap_tensor(name, value, allow_missing) for name, value in _pairs(names, values)]
 
-    def swap_tensors_dict(self, named_tensors: dict[str, Any], allow_missing: bool = False) -> tuple[dict[str, Any], list[str]]:
+    def swap_tensors_dict(
+        self, named_tensors: dict[str, Any], allow_missing: bool = False
+    ) -> tuple[dict[str, Any], list[str]]:
         """Put tensors at the paths that are their keys.
 
         Returns
         -------
         before, missing
-            What was there, and the paths at which nothing was. After an exception everything is as it was.
+            What was there, and the paths at which nothing was. After an exception everything is as
+            it was.
         """
         before: dict[str, Any] = {}
         missing: list[str] = []
@@ -148,7 +152,9 @@ class NamedMemberAccessor:
         return before, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the paths of tensors that are missing in `keys`, and those of keys that are no tensors here."""
+        """Return the paths of tensors that are missing in `keys`, and those of keys that are no
+        tensors here.
+        """
         given = set(keys)
         valid = {name for name, _ in self.named_tensors(remove_duplicate=False)}
         return sorted(valid - given), sorted(given - valid)

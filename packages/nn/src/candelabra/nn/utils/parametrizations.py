@@ -1,4 +1,6 @@
-"""Parametrizations that keep a weight orthogonal, of spectral norm 1, or split in length and direction."""
+"""Parametrizations that keep a weight orthogonal, of spectral norm 1, or split in length and
+direction.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ class _Orthogonal(Module):
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
-            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
+            )
         with no_grad():
             transposed = Q.shape[-2] < Q.shape[-1]
             tall = Q.mT if transposed else Q
@@ -91,7 +95,8 @@ class _Orthogonal(Module):
                         "use_trivialization=False."
                     )
                 packed, tau = candelabra.geqrf(tall)
-                # Signs on the diagonal, so that the diagonal of R counts as positive; LAPACK gives tau exactly 0 for no reflection.
+                # Signs on the diagonal, so that the diagonal of R counts as positive; LAPACK gives
+                # tau exactly 0 for no reflection.
                 diagonal = packed.diagonal(dim1=-2, dim2=-1)
                 signs = candelabra.where(tau == 0.0, -diagonal.sign(), diagonal.sign())
                 packed = packed.clone()
@@ -104,7 +109,8 @@ class _Orthogonal(Module):
                 more = tall.new_empty((*tall.shape[:-2], rows, rows - columns)).normal_()
                 base = _with_positive_diagonal(candelabra.cat([tall, more], -1))
             self.base = base
-            # What each map takes to the identity: reflections by the unit vectors give -1, and so do the signs.
+            # What each map takes to the identity: reflections by the unit vectors give -1, and so
+            # do the signs.
             start = candelabra.zeros_like(Q)
             start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
             return start
@@ -113,17 +119,20 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Keep a weight orthogonal (unitary when complex): its rows or columns, whichever are fewer, are orthonormal.
+    """Keep a weight orthogonal (unitary when complex): its rows or columns, whichever are fewer,
+    are orthonormal.
 
     Parameters
     ----------
     module, name
         The weight, of two or more dimensions; more are a batch of matrices.
     orthogonal_map
-        ``"matrix_exp"``: the exponential of a skew matrix; ``"cayley"``: ``(I - A/2)^-1 (I + A/2)``; ``"householder"``: a product of
-        reflections. The exponential for square and complex weights, reflections otherwise, when not given.
+        ``"matrix_exp"``: the exponential of a skew matrix; ``"cayley"``: ``(I - A/2)^-1 (I +
+        A/2)``; ``"householder"``: a product of reflections. The exponential for square and complex
+        weights, reflections otherwise, when not given.
     use_trivialization
-        Whether the map starts at the weight that is there (Lezcano-Casado, 2019), rather than at the identity.
+        Whether the map starts at the weight that is there (Lezcano-Casado, 2019), rather than at
+        the identity.
 
     Examples
     --------
@@ -143,7 +152,9 @@ def orthogonal(
         orthogonal_map = "matrix_exp" if square else "householder"
     chosen = getattr(_OrthMaps, orthogonal_map, None)
     if chosen is None:
-        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
     orth = _Orthogonal(weight, chosen, use_trivialization=use_trivialization)
     return parametrize.register_parametrization(module, name, orth, unsafe=True)
 
@@ -163,7 +174,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train length and direction of a weight apart: ``g * v / |v|``, with one length for each index of `dim` (None: one for all).
+    """Train length and direction of a weight apart: ``g * v / |v|``, with one length for each index
+    of `dim` (None: one for all).
 
     Source: Salimans and Kingma, 2016. State dicts of the older `nn.utils.weight_norm` load into it.
 
@@ -187,7 +199,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its largest singular value, which a power iteration follows in training."""
+    """A weight divided by its largest singular value, which a power iteration follows in
+    training.
+    """
 
     _u: Tensor
     _v: Tensor
@@ -198,7 +212,9 @@ class _SpectralNorm(Module):
         if not -dims <= dim < dims:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{dims}, {dims - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.dim = dim % dims
         self.eps = eps
         if dims > 1:
@@ -238,8 +254,8 @@ def spectral_norm(
 ) -> Module:
     """Keep the largest singular value of a weight, taken as a matrix with the rows of `dim`, at 1.
 
-    Each reading in training does `n_power_iterations` steps of the power iteration. `dim` is 1 for transposed convolutions and 0
-    otherwise when not given. Source: Miyato et al., 2018.
+    Each reading in training does `n_power_iterations` steps of the power iteration. `dim` is 1 for
+    transposed convolutions and 0 otherwise when not given. Source: Miyato et al., 2018.
 
     Examples
     --------

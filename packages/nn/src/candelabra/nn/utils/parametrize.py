@@ -1,4 +1,6 @@
-"""Parametrizations: a parameter or buffer as a function of others, computed anew whenever it is read."""
+"""Parametrizations: a parameter or buffer as a function of others, computed anew whenever it is
+read.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,16 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def _set(tensor: Tensor, value: Tensor) -> None:
-    """Give `tensor` the numbers and the memory of `value`; the object stays, for optimizers that have it."""
+    """Give `tensor` the numbers and the memory of `value`; the object stays, for optimizers that
+    have it.
+    """
     if tensor is not value:
         tensor.data = value.detach()
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in order, and the tensors it is computed from: ``original``, or ``original0`` and so on.
+    """The parametrizations of one tensor, in order, and the tensors it is computed from:
+    ``original``, or ``original0`` and so on.
 
     Made by `register_parametrization`; found as ``module.parametrizations.weight``.
     """
@@ -112,7 +117,8 @@ class ParametrizationList(ModuleList):
                     )
 
     def right_inverse(self, value: Any) -> None:
-        """Set the originals so that the parametrized tensor becomes `value`, by the ``right_inverse`` of each parametrization.
+        """Set the originals so that the parametrized tensor becomes `value`, by the
+        ``right_inverse`` of each parametrization.
 
         Raises
         ------
@@ -232,23 +238,28 @@ def _check_next(module: Module, name: str, parametrization: Any) -> None:
             )
 
 
-def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Make a parameter or buffer of `module` a function of itself: what is read is ``parametrization(original)``.
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Make a parameter or buffer of `module` a function of itself: what is read is
+    ``parametrization(original)``.
 
     Parameters
     ----------
     module, tensor_name
         The tensor. Several parametrizations may be registered on it; they are applied in order.
     parametrization
-        A module of one tensor, or several. Where it has a method ``right_inverse(X)``, this gives the originals from the tensor that is
-        there — one, or a sequence of them — and makes ``module.weight = X`` possible.
+        A module of one tensor, or several. Where it has a method ``right_inverse(X)``, this gives
+        the originals from the tensor that is there — one, or a sequence of them — and makes
+        ``module.weight = X`` possible.
     unsafe
         Whether it may change shape and dtype; nothing is checked then.
 
     Returns
     -------
     Module
-        The module, of a new class that is derived from its own. The originals are ``module.parametrizations.weight.original``.
+        The module, of a new class that is derived from its own. The originals are
+        ``module.parametrizations.weight.original``.
 
     Raises
     ------
@@ -349,7 +360,9 @@ def type_before_parametrizations(module: Module) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
     """Put the parametrizations of one module, with the numbers of their originals, on another one.
 
     Parameters

@@ -17,12 +17,13 @@ from .convert_parameters import parameters_to_vector
 class BasePruningMethod(ABC):
     """Base of ways to prune: a subclass says which elements go in `compute_mask`.
 
-    A pruned parameter ``weight`` becomes the parameter ``weight_orig`` and the buffer ``weight_mask``, and ``weight`` is their product,
-    computed before each call.
+    A pruned parameter ``weight`` becomes the parameter ``weight_orig`` and the buffer
+    ``weight_mask``, and ``weight`` is their product, computed before each call.
     """
 
     _tensor_name: str
-    #: ``"unstructured"`` (single elements), ``"structured"`` (channels along `dim`) or ``"global"`` (anything).
+    #: ``"unstructured"`` (single elements), ``"structured"`` (channels along `dim`) or ``"global"``
+    #: (anything).
     PRUNING_TYPE: str = "global"
 
     def __call__(self, module: Module, inputs: Any) -> None:
@@ -40,7 +41,9 @@ class BasePruningMethod(ABC):
         return mask.to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> Any:
         """Prune a parameter: add to what was pruned before, when there is something.
 
         Parameters
@@ -79,7 +82,9 @@ class BasePruningMethod(ABC):
             del module._parameters[name]
             module.register_parameter(f"{name}_orig", parameter)
         else:
-            mask = method.compute_mask(importance_scores.detach(), getattr(module, f"{name}_mask").to(dtype=original.dtype))
+            mask = method.compute_mask(
+                importance_scores.detach(), getattr(module, f"{name}_mask").to(dtype=original.dtype)
+            )
         module.register_buffer(f"{name}_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
@@ -113,7 +118,9 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several ways to prune the same parameter, one after another: each sees what the ones before have left."""
+    """Several ways to prune the same parameter, one after another: each sees what the ones before
+    have left.
+    """
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -143,14 +150,18 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask of the last method, computed on what is left, joined with the mask there was."""
+        """Return the mask of the last method, computed on what is left, joined with the mask there
+        was.
+        """
         method = self._pruning_methods[-1]
         where: Any
         if method.PRUNING_TYPE == "unstructured":
             where = default_mask == 1
         elif method.PRUNING_TYPE == "structured":
             if not hasattr(method, "dim"):
-                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
+                raise AttributeError(
+                    'Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.'
+                )
             dim = method.dim + t.ndim if method.dim < 0 else method.dim
             if dim < 0:
                 raise IndexError(f"Index is out of bounds for tensor with dimensions {t.ndim}")
@@ -215,7 +226,9 @@ class RandomUnstructured(_Amount):
 
 
 class L1Unstructured(_Amount):
-    """Prune the elements of the smallest absolute values: `amount` of them, or that share when it is a float."""
+    """Prune the elements of the smallest absolute values: `amount` of them, or that share when it
+    is a float.
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -309,7 +322,9 @@ class CustomFromMask(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask there was times the one that is given."""
         if default_mask.shape != self.mask.shape:
-            raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
+            raise AssertionError(
+                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
+            )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
@@ -325,7 +340,8 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
-    """Prune `amount` elements of a parameter at random: a number of them, or a share of all when it is a float.
+    """Prune `amount` elements of a parameter at random: a number of them, or a share of all when it
+    is a float.
 
     Examples
     --------
@@ -362,7 +378,9 @@ def random_structured(module: Module, name: str, amount: Any, dim: int) -> Modul
     return module
 
 
-def ln_structured(module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None) -> Module:
+def ln_structured(
+    module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+) -> Module:
     """Prune the `amount` channels along `dim` of the smallest norms of order `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -428,7 +446,9 @@ def remove(module: Module, name: str) -> Module:
 
 def is_pruned(module: Module) -> bool:
     """Whether anything in the module or below it is pruned."""
-    return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
+    return any(
+        isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values()
+    )
 
 
 __all__ = [

@@ -14,18 +14,21 @@ _Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsor
 
 
 class PackedSequence(_Fields):
-    """A batch of sequences of different lengths, time by time: what recurrent layers take instead of a padded batch.
+    """A batch of sequences of different lengths, time by time: what recurrent layers take instead
+    of a padded batch.
 
     Made by `pack_padded_sequence` and `pack_sequence`.
 
     Parameters
     ----------
     data
-        First the first entries of all sequences, longest first, then the second entries of those that have one, and so on.
+        First the first entries of all sequences, longest first, then the second entries of those
+        that have one, and so on.
     batch_sizes
         How many sequences reach each time; int64, on the CPU.
     sorted_indices, unsorted_indices
-        The permutation that sorted the sequences by length, and its inverse; None where they were sorted already.
+        The permutation that sorted the sequences by length, and its inverse; None where they were
+        sorted already.
 
     Examples
     --------
@@ -63,18 +66,24 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Move or convert the data, as `Tensor.to` does; the permutations move with it, batch_sizes stays."""
+        """Move or convert the data, as `Tensor.to` does; the permutations move with it, batch_sizes
+        stays.
+        """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
         # The permutations keep their dtype, so they only follow the device.
         move = {"device": data.device, "non_blocking": kwargs.get("non_blocking", False)}
-        indices = [None if index is None else index.to(**move) for index in (self.sorted_indices, self.unsorted_indices)]
+        indices = [
+            None if index is None else index.to(**move) for index in (self.sorted_indices, self.unsorted_indices)
+        ]
         return type(self)(data, self.batch_sizes, *indices)
 
     def pin_memory(self) -> PackedSequence:
         """Copy the data to memory that a GPU can read directly."""
-        indices = [None if index is None else index.pin_memory() for index in (self.sorted_indices, self.unsorted_indices)]
+        indices = [
+            None if index is None else index.pin_memory() for index in (self.sorted_indices, self.unsorted_indices)
+        ]
         return type(self)(self.data.pin_memory(), self.batch_sizes, *indices)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
@@ -161,7 +170,8 @@ def pack_padded_sequence(
     Raises
     ------
     RuntimeError
-        When a length is not positive, lengths are not sorted as promised, or there are not as many as sequences.
+        When a length is not positive, lengths are not sorted as promised, or there are not as many
+        as sequences.
 
     Examples
     --------
@@ -198,7 +208,9 @@ def pack_padded_sequence(
     if not numbers or input.shape[0] == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     if min(numbers) <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if any(a < b for a, b in itertools.pairwise(numbers)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "
@@ -230,7 +242,8 @@ def pad_packed_sequence(
     Returns
     -------
     padded, lengths
-        (T, N, ...), or (N, T, ...) with `batch_first`, in the order before packing; lengths is int64.
+        (T, N, ...), or (N, T, ...) with `batch_first`, in the order before packing; lengths is
+        int64.
 
     Raises
     ------
@@ -260,7 +273,10 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Tensor | Sequence[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
 ) -> Tensor:
     """Put sequences (L, ...) of different lengths into one batch.
 
@@ -284,7 +300,9 @@ def pad_sequence(
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     elif not isinstance(sequences, Iterable):
-        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     rows = tuple(sequences)
     if not rows:
         raise RuntimeError("received an empty list of sequences")
@@ -320,7 +338,9 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack a list of sequences (L, ...); with `enforce_sorted` they must be sorted by length, longest first."""
+    """Pack a list of sequences (L, ...); with `enforce_sorted` they must be sorted by length,
+    longest first.
+    """
     lengths = [sequence.shape[0] for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 

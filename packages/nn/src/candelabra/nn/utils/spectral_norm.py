@@ -1,4 +1,6 @@
-"""Spectral normalization by a hook before each call; `parametrizations.spectral_norm` is the better way."""
+"""Spectral normalization by a hook before each call; `parametrizations.spectral_norm` is the better
+way.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class SpectralNorm:
 
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
-            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.name = name
         self.dim = dim
         self.n_power_iterations = n_power_iterations
@@ -32,7 +36,9 @@ class SpectralNorm:
         return moved.reshape(moved.shape[0], -1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """Return the weight divided by the estimate of its norm, with the vectors of the estimate moved on first where asked."""
+        """Return the weight divided by the estimate of its norm, with the vectors of the estimate
+        moved on first where asked.
+        """
         weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -56,7 +62,9 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _right_vector(self, matrix: Tensor, u: Tensor, sigma: Tensor) -> Tensor:
-        """The vector v with ``u = normalize(matrix v)`` and ``u^T matrix v = sigma``, by least squares."""
+        """The vector v with ``u = normalize(matrix v)`` and ``u^T matrix v = sigma``, by least
+        squares.
+        """
         v = candelabra.linalg.pinv(matrix.t() @ matrix) @ (matrix.t() @ u)
         return v * (sigma / candelabra.dot(u, matrix.mv(v)))
 
@@ -117,7 +125,11 @@ class _LoadOlder:
         if version is not None and version >= 1:
             return
         key = prefix + hook.name
-        if version is None and key not in state_dict and all(f"{key}_{part}" in state_dict for part in ("orig", "u", "v")):
+        if (
+            version is None
+            and key not in state_dict
+            and all(f"{key}_{part}" in state_dict for part in ("orig", "u", "v"))
+        ):
             return  # a state dict whose metadata was lost
         missing = [f"{key}{suffix}" for suffix in ("_orig", "", "_u") if f"{key}{suffix}" not in state_dict]
         if missing:
@@ -135,8 +147,9 @@ def spectral_norm(
 ) -> Module:
     """Divide a parameter by its largest singular value before each call.
 
-    The parameter becomes ``weight_orig``, with the buffers ``weight_u`` and ``weight_v``; `dim` is 1 for transposed convolutions and 0
-    otherwise when not given. `parametrizations.spectral_norm` does the same in a newer way. Source: Miyato et al., 2018.
+    The parameter becomes ``weight_orig``, with the buffers ``weight_u`` and ``weight_v``; `dim` is
+    1 for transposed convolutions and 0 otherwise when not given. `parametrizations.spectral_norm`
+    does the same in a newer way. Source: Miyato et al., 2018.
 
     Examples
     --------

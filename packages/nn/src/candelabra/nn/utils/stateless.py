@@ -37,7 +37,9 @@ def _with_tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
 def _reparametrize_module(
     module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
-    """The module has these tensors as long as the context lasts; buffers that it replaces by others are given back in the dict."""
+    """The module has these tensors as long as the context lasts; buffers that it replaces by others
+    are given back in the dict.
+    """
     tensors = _with_tied(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     accessor = NamedMemberAccessor(module)
     if strict:
@@ -48,7 +50,9 @@ def _reparametrize_module(
             if keys
         ]
         if problems:
-            raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(problems)))
+            raise RuntimeError(
+                "Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(problems))
+            )
     before, _ = accessor.swap_tensors_dict(tensors, allow_missing=True)
     try:
         yield

@@ -1,4 +1,6 @@
-"""Length and direction of a weight apart, by a hook before each call; `parametrizations.weight_norm` is the better way."""
+"""Length and direction of a weight apart, by a hook before each call;
+`parametrizations.weight_norm` is the better way.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     (candelabra.Size([40, 1]), candelabra.Size([40, 20]))
     """
     warnings.warn(
-        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2
+        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
     )
     WeightNorm.apply(module, name, dim)
     return module

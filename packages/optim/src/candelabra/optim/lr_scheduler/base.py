@@ -18,7 +18,9 @@ EPOCH_DEPRECATION = (
 
 
 def set_option(group: dict[str, Any], name: str, value: Any) -> None:
-    """Set an option of a group; one that is a tensor is filled, so that whoever holds it sees the change."""
+    """Set an option of a group; one that is a tensor is filled, so that whoever holds it sees the
+    change.
+    """
     current = group.get(name)
     if isinstance(current, Tensor):
         with no_grad():
@@ -49,10 +51,12 @@ def per_group(name: str, values: Any, optimizer: Optimizer) -> list[Any]:
 
 
 class LRScheduler:
-    """Base of all schedules: after each step it sets the option ``lr`` of every group of an optimizer.
+    """Base of all schedules: after each step it sets the option ``lr`` of every group of an
+    optimizer.
 
-    A subclass defines `get_lr`, which computes the rates of step number `last_epoch`, usually from those that are set now; one step is
-    done on construction. `last_epoch` says where to go on, -1 being the start.
+    A subclass defines `get_lr`, which computes the rates of step number `last_epoch`, usually from
+    those that are set now; one step is done on construction. `last_epoch` says where to go on, -1
+    being the start.
 
     Examples
     --------
@@ -115,7 +119,9 @@ class LRScheduler:
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
             )
 
     def _lrs(self) -> list[Any]:

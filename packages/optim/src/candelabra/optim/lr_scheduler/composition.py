@@ -31,9 +31,13 @@ class SequentialLR(LRScheduler):
     [0.1, 0.1, 1.0, 0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
+    ) -> None:
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         for number, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
@@ -56,7 +60,8 @@ class SequentialLR(LRScheduler):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Every schedule took its first step when it was made: take all of them back, and do the first one's again.
+        # Every schedule took its first step when it was made: take all of them back, and do the
+        # first one's again.
         for group in optimizer.param_groups:
             set_option(group, "lr", copied(group["initial_lr"]))
         for scheduler in schedulers:
@@ -141,7 +146,9 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         optimizer = optimizer or schedulers[0].optimizer
         for number, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):

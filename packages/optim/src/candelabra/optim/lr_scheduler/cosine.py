@@ -10,10 +10,11 @@ from .base import LRScheduler
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the first rate down to `eta_min` along half a cosine in `T_max` steps, and up again if there are more.
+    """From the first rate down to `eta_min` along half a cosine in `T_max` steps, and up again if
+    there are more.
 
-    ``eta_min + (base - eta_min) * (1 + cos(pi * t / T_max)) / 2``, computed from the rate that is set.
-    Source: Loshchilov and Hutter, 2016 (without restarts).
+    ``eta_min + (base - eta_min) * (1 + cos(pi * t / T_max)) / 2``, computed from the rate that is
+    set. Source: Loshchilov and Hutter, 2016 (without restarts).
 
     Examples
     --------
@@ -55,7 +56,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along half a cosine, then again from the first rate: periods of `T_0`, then each `T_mult` times the last.
+    """Down to `eta_min` along half a cosine, then again from the first rate: periods of `T_0`, then
+    each `T_mult` times the last.
 
     ``step(epoch)`` takes fractions of an epoch. Source: Loshchilov and Hutter, 2016.
     """

@@ -19,12 +19,14 @@ def _linear(start: float, end: float, done: float) -> float:
 
 
 class OneCycleLR(LRScheduler):
-    """One cycle: up to `max_lr`, then far down below where it began, the momentum the other way. Step after every batch.
+    """One cycle: up to `max_lr`, then far down below where it began, the momentum the other way.
+    Step after every batch.
 
     Parameters
     ----------
     optimizer
-        Its options ``momentum`` or ``betas[0]`` are cycled with the rate, unless `cycle_momentum` is False.
+        Its options ``momentum`` or ``betas[0]`` are cycled with the rate, unless `cycle_momentum`
+        is False.
     max_lr
         The top, for all groups or for each.
     total_steps
@@ -100,7 +102,10 @@ class OneCycleLR(LRScheduler):
             phases = [(up, lr[0], lr[1], momentum[1], momentum[0]), (down, lr[1], lr[0], momentum[0], momentum[1]),
                       (self.total_steps - 1, lr[0], lr[2], momentum[1], momentum[1])]  # fmt: skip
         else:
-            phases = [(up, lr[0], lr[1], momentum[1], momentum[0]), (self.total_steps - 1, lr[1], lr[2], momentum[0], momentum[1])]
+            phases = [
+                (up, lr[0], lr[1], momentum[1], momentum[0]),
+                (self.total_steps - 1, lr[1], lr[2], momentum[0], momentum[1]),
+            ]
         self._schedule_phases: list[dict[str, Any]] = [
             {
                 "end_step": end,
@@ -164,10 +169,12 @@ def _set_momentum(group: dict[str, Any], momentum: float, use_beta1: bool) -> No
 
 
 class CyclicLR(LRScheduler):
-    """Between `base_lr` and `max_lr` up and down, the momentum the other way. Step after every batch. Source: Smith, 2015.
+    """Between `base_lr` and `max_lr` up and down, the momentum the other way. Step after every
+    batch. Source: Smith, 2015.
 
-    `mode`: ``"triangular"``, ``"triangular2"`` (each cycle half as high), ``"exp_range"`` (the height times ``gamma ^ t``); or a
-    `scale_fn` of the number of the cycle or, with ``scale_mode="iterations"``, of the step.
+    `mode`: ``"triangular"``, ``"triangular2"`` (each cycle half as high), ``"exp_range"`` (the
+    height times ``gamma ^ t``); or a `scale_fn` of the number of the cycle or, with
+    ``scale_mode="iterations"``, of the step.
     """
 
     def __init__(
@@ -209,7 +216,9 @@ class CyclicLR(LRScheduler):
             self.base_momentums = per_group("base_momentum", base_momentum, optimizer)
             self.max_momentums = per_group("max_momentum", max_momentum, optimizer)
             if last_epoch == -1:
-                for group, top, bottom in zip(optimizer.param_groups, self.max_momentums, self.base_momentums, strict=True):
+                for group, top, bottom in zip(
+                    optimizer.param_groups, self.max_momentums, self.base_momentums, strict=True
+                ):
                     _set_momentum(group, top, self.use_beta1)
                     group["max_momentum"] = top
                     group["base_momentum"] = bottom
@@ -232,7 +241,9 @@ class CyclicLR(LRScheduler):
         scale = height * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         rates = [base + (top - base) * scale for base, top in zip(self.base_lrs, self.max_lrs, strict=True)]
         if self.cycle_momentum:
-            for group, bottom, top in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
+            for group, bottom, top in zip(
+                self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
+            ):
                 _set_momentum(group, top - (top - bottom) * scale, self.use_beta1)
         return rates
 
@@ -240,11 +251,15 @@ class CyclicLR(LRScheduler):
         """Return everything but the optimizer and a custom function that has no attributes."""
         state = super().state_dict()
         custom = state.pop("_scale_fn_custom")
-        state["_scale_fn_custom"] = dict(custom.__dict__) if custom is not None and getattr(custom, "__dict__", None) else None
+        state["_scale_fn_custom"] = (
+            dict(custom.__dict__) if custom is not None and getattr(custom, "__dict__", None) else None
+        )
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned; a custom function stays the one given to this schedule."""
+        """Take back what `state_dict` returned; a custom function stays the one given to this
+        schedule.
+        """
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom")
         if attributes is not None and self._scale_fn_custom is not None:

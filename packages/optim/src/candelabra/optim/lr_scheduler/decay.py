@@ -23,10 +23,13 @@ class _ByFunction(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer; of the functions, those that are objects with attributes."""
+        """Return everything but the optimizer; of the functions, those that are objects with
+        attributes.
+        """
         state = super().state_dict()
         state["lr_lambdas"] = [
-            None if isinstance(function, types.FunctionType) else dict(function.__dict__) for function in self.lr_lambdas
+            None if isinstance(function, types.FunctionType) else dict(function.__dict__)
+            for function in self.lr_lambdas
         ]
         return state
 
@@ -58,7 +61,9 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """The rate that is set times a function of the number of the step; one function, or one a group."""
+    """The rate that is set times a function of the number of the step; one function, or one a
+    group.
+    """
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
@@ -103,7 +108,9 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times `gamma` at each step that is in `milestones`."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -121,7 +128,9 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """The first rate times `factor` for `total_iters` steps, then the first rate."""
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
@@ -137,11 +146,14 @@ class ConstantLR(LRScheduler):
         return [rate * (1.0 / self.factor) for rate in self._lrs()]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        return [base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs]
+        return [
+            base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs
+        ]
 
 
 class LinearLR(LRScheduler):
-    """The first rate times a factor that goes evenly from `start_factor` to `end_factor` in `total_iters` steps.
+    """The first rate times a factor that goes evenly from `start_factor` to `end_factor` in
+    `total_iters` steps.
 
     Examples
     --------

@@ -11,7 +11,8 @@ from .base import EPOCH_DEPRECATION, LRScheduler, per_group, set_option
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a measure, given to `step`, has not become better for more than `patience` steps.
+    """Times `factor` when a measure, given to `step`, has not become better for more than
+    `patience` steps.
 
     Parameters
     ----------

@@ -26,7 +26,8 @@ def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
 
 @function(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw from binomial distributions: how many of `count` trials succeed, each with probability `prob`.
+    """Draw from binomial distributions: how many of `count` trials succeed, each with probability
+    `prob`.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Returns
     -------
     Tensor
-        Counts, of the dtype of `count`. NaN where `count` or `prob` is; where `prob` is not above 0 (not below 1), or `count` not
-        above 0, none (all) of the trials.
+        Counts, of the dtype of `count`. NaN where `count` or `prob` is; where `prob` is not above 0
+        (not below 1), or `count` not above 0, none (all) of the trials.
 
     Raises
     ------
@@ -52,9 +53,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
     Notes
     -----
-    The transformed rejection with squeeze BTRS of W. Hörmann, The generation of binomial random variates, Journal of Statistical
-    Computation and Simulation 46 (1993), where at least 10 successes (or failures, if there are fewer) are expected, and inversion
-    elsewhere; on all elements at once, in float64.
+    The transformed rejection with squeeze BTRS of W. Hörmann, The generation of binomial random
+    variates, Journal of Statistical Computation and Simulation 46 (1993), where at least 10
+    successes (or failures, if there are fewer) are expected, and inversion elsewhere; on all
+    elements at once, in float64.
 
     Examples
     --------
@@ -66,7 +68,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         if not tensor.dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype}")
     if count.dtype is not prob.dtype:
-        raise RuntimeError(f"binomial(): Found dtype {prob.dtype} but expected {count.dtype}: count and prob must be of one dtype")
+        raise RuntimeError(
+            f"binomial(): Found dtype {prob.dtype} but expected {count.dtype}: count and prob must be of one dtype"
+        )
     n, p = broadcast_tensors(count, prob)
     shape = n.shape
     n, p = n.detach().to(_C.float64).reshape(-1), p.detach().to(_C.float64).reshape(-1)
@@ -84,14 +88,17 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _by_inversion(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
-    """Walk up the probabilities of 0, 1, 2, … until their sum passes a uniform number; p is at most one half, n p small."""
+    """Walk up the probabilities of 0, 1, 2, … until their sum passes a uniform number; p is at most
+    one half, n p small.
+    """
     left = _uniform(n, generator)
     odds = p / (1 - p)
     mass = (n * OPERATORS["log1p"](-p)).exp()
     result = n * 0
     walking = left > mass
     k = 0
-    # All of the probability is used up at n; where rounding leaves some of the uniform number, the walk ends where nothing is added.
+    # All of the probability is used up at n; where rounding leaves some of the uniform number, the
+    # walk ends where nothing is added.
     while bool(walking.any()):
         left = left - mass
         k += 1

@@ -140,7 +140,8 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor without gaps whose dimensions lie in memory in a given order, without setting its elements.
+    """Make a tensor without gaps whose dimensions lie in memory in a given order, without setting
+    its elements.
 
     Parameters
     ----------
@@ -198,7 +199,9 @@ def empty_strided(
     (1, 2)
     """
     check_layout(layout, "empty_strided")
-    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory)
+    return finish(
+        unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory
+    )
 
 
 @function(method=False, operator=True)
@@ -316,7 +319,9 @@ def full(
 
 
 def dtype_of_number(number: Any) -> Any:
-    """Return the dtype of a tensor made of this Python or NumPy number; None for the default dtype."""
+    """Return the dtype of a tensor made of this Python or NumPy number; None for the default
+    dtype.
+    """
     if isinstance(number, bool):
         return _C.bool
     if isinstance(number, int):

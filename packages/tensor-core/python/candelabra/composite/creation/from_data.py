@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 @function(method=False)
 def tensor(
-    data: Any, *, dtype: dtype | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor with a copy of `data`.
 
@@ -99,9 +104,15 @@ def _shared_or_copied(array: Any) -> Tensor:
 
 @function(method=False)
 def asarray(
-    obj: Any, *, dtype: dtype | None = None, device: Device = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
-    """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar or sequence.
+    """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar
+    or sequence.
 
     Parameters
     ----------
@@ -110,7 +121,8 @@ def asarray(
     dtype, device : optional
         By default those of `obj`.
     copy : bool, optional
-        True always copies, False never does and raises where it would have to, None copies where needed.
+        True always copies, False never does and raises where it would have to, None copies where
+        needed.
     requires_grad : bool
         Whether operations on the result are recorded.
 
@@ -173,7 +185,8 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @function(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack capsule.
+    """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack
+    capsule.
 
     Parameters
     ----------
@@ -182,7 +195,8 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     device : device, optional
         Where the tensor is to be; that of the object by default.
     copy : bool, optional
-        True copies, False never does and raises where it would have to, None copies to another device only.
+        True copies, False never does and raises where it would have to, None copies to another
+        device only.
 
     Raises
     ------

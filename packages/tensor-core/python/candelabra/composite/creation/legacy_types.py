@@ -1,4 +1,6 @@
-"""PyTorch's old tensor types: FloatTensor and its relatives, which are constructors and answer to isinstance."""
+"""PyTorch's old tensor types: FloatTensor and its relatives, which are constructors and answer to
+isinstance.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _SPELLINGS = "new() takes sizes, a sequence of numbers, a tensor or a storage, a
 
 
 class TensorType(type):
-    """The type of FloatTensor and its relatives; an instance of one is any tensor of its dtype on its device type."""
+    """The type of FloatTensor and its relatives; an instance of one is any tensor of its dtype on
+    its device type.
+    """
 
     dtype: dtype
     device_type: str
@@ -121,7 +125,9 @@ def _place(where: device | str, given: Device) -> device:
         return own
     place = _C.device(given)
     if place.type != own.type:
-        raise RuntimeError(f"legacy constructor expects device type: {own.type} but device type: {place.type} was passed")
+        raise RuntimeError(
+            f"legacy constructor expects device type: {own.type} but device type: {place.type} was passed"
+        )
     return place
 
 
@@ -168,8 +174,9 @@ def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
     Parameters
     ----------
     *data
-        Sizes, for a tensor whose elements are not set; or a sequence of numbers, which is copied; or a tensor of the same dtype or
-        a storage, whose memory is shared. Nothing makes an empty tensor.
+        Sizes, for a tensor whose elements are not set; or a sequence of numbers, which is copied;
+        or a tensor of the same dtype or a storage, whose memory is shared. Nothing makes an empty
+        tensor.
     device : device, optional
         Of the same device type.
 
@@ -188,4 +195,6 @@ def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
 
 
 # What Tensor(...) does with arguments other than sizes, data of a sequence and tensors.
-_C.set_legacy_constructor(lambda *data, **keywords: legacy_tensor(_C.get_default_dtype(), _C.get_default_device(), data, keywords))
+_C.set_legacy_constructor(
+    lambda *data, **keywords: legacy_tensor(_C.get_default_dtype(), _C.get_default_device(), data, keywords)
+)

@@ -46,7 +46,9 @@ def memory_like(
 
 
 def _dense_strides(input: Tensor) -> list[int]:
-    """Return strides without gaps in the order of those of `input`, row-major where it is expanded; its own where it has no gaps."""
+    """Return strides without gaps in the order of those of `input`, row-major where it is expanded;
+    its own where it has no gaps.
+    """
     sizes, strides = tuple(input.shape), input.stride()
     expected = 1
     for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes) if size != 1):
@@ -110,7 +112,8 @@ def zeros_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make zeros of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
+    """Make zeros of the shape, dtype and device of another tensor; arguments as in
+    :func:`candelabra.empty_like`.
 
     Examples
     --------
@@ -118,7 +121,9 @@ def zeros_like(
     >>> candelabra.zeros_like(candelabra.tensor([1, 2]))
     tensor([0, 0])
     """
-    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "zeros_like"), 0), requires_grad, pin_memory)
+    return finish(
+        _fill_new(memory_like(input, dtype, layout, device, memory_format, "zeros_like"), 0), requires_grad, pin_memory
+    )
 
 
 @function(method=False, operator=True)
@@ -132,7 +137,8 @@ def ones_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make ones of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
+    """Make ones of the shape, dtype and device of another tensor; arguments as in
+    :func:`candelabra.empty_like`.
 
     Examples
     --------
@@ -140,7 +146,9 @@ def ones_like(
     >>> candelabra.ones_like(candelabra.tensor([1, 2]))
     tensor([1, 1])
     """
-    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "ones_like"), 1), requires_grad, pin_memory)
+    return finish(
+        _fill_new(memory_like(input, dtype, layout, device, memory_format, "ones_like"), 1), requires_grad, pin_memory
+    )
 
 
 @function(method=False, operator=True)
@@ -155,7 +163,8 @@ def full_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make a tensor of one value of the shape, dtype and device of another; arguments as in :func:`candelabra.empty_like`.
+    """Make a tensor of one value of the shape, dtype and device of another; arguments as in
+    :func:`candelabra.empty_like`.
 
     Examples
     --------
@@ -166,7 +175,9 @@ def full_like(
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
     return finish(
-        _fill_new(memory_like(input, dtype, layout, device, memory_format, "full_like"), fill_value), requires_grad, pin_memory
+        _fill_new(memory_like(input, dtype, layout, device, memory_format, "full_like"), fill_value),
+        requires_grad,
+        pin_memory,
     )
 
 
@@ -187,7 +198,9 @@ def new_empty(
 ) -> Tensor:
     """Make a tensor of the dtype and device of this one, without setting its elements."""
     check_layout(layout, "new_empty")
-    return finish(unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory)
+    return finish(
+        unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory
+    )
 
 
 @function(package=False)
@@ -203,7 +216,9 @@ def new_zeros(
 ) -> Tensor:
     """Make zeros of the dtype and device of this tensor."""
     check_layout(layout, "new_zeros")
-    return finish(_fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory)
+    return finish(
+        _fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory
+    )
 
 
 @function(package=False)
@@ -219,7 +234,9 @@ def new_ones(
 ) -> Tensor:
     """Make ones of the dtype and device of this tensor."""
     check_layout(layout, "new_ones")
-    return finish(_fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory)
+    return finish(
+        _fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory
+    )
 
 
 @function(package=False)
@@ -275,8 +292,12 @@ def new_empty_strided(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of given strides and of the dtype and device of this one, without setting its elements."""
+    """Make a tensor of given strides and of the dtype and device of this one, without setting its
+    elements.
+    """
     check_layout(layout, "new_empty_strided")
     dtype = self.dtype if dtype is None else dtype
     device = self.device if device is None else device
-    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory)
+    return finish(
+        unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory
+    )

@@ -42,9 +42,10 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     Notes
     -----
-    Rates below 10 count the arrivals of unit-rate exponential intervals before the rate is used up; larger ones are drawn by the
-    transformed rejection with squeeze PTRS of W. Hörmann, The transformed rejection method for generating Poisson random variables,
-    Insurance: Mathematics and Economics 12 (1993). All elements at once, in float64.
+    Rates below 10 count the arrivals of unit-rate exponential intervals before the rate is used up;
+    larger ones are drawn by the transformed rejection with squeeze PTRS of W. Hörmann, The
+    transformed rejection method for generating Poisson random variables, Insurance: Mathematics and
+    Economics 12 (1993). All elements at once, in float64.
 
     Examples
     --------
@@ -73,7 +74,9 @@ def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
 def _by_arrivals(left: Tensor, generator: Generator | None) -> Tensor:
     count = left * 0
     while True:
-        left = left - OPERATORS["exponential_"](_empty(left.shape, dtype=_C.float64, device=left.device), generator=generator)
+        left = left - OPERATORS["exponential_"](
+            _empty(left.shape, dtype=_C.float64, device=left.device), generator=generator
+        )
         arrived = left > 0
         if not bool(all_values(arrived).any()):
             return count

@@ -7,9 +7,9 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..movement.broadcasting import broadcast_shape
 from ..creation.creation import check_layout, finish, memory_for, size_argument, sizes_of
 from ..creation.like import memory_like
+from ..movement.broadcasting import broadcast_shape
 from ..registration import FUNCTIONS, decomposes, fallback, function
 from ..transformed import all_values
 
@@ -180,7 +180,9 @@ def rand(
             requires_grad,
             pin_memory and out is None,
         )
-    return finish(_new_uniform(memory_for(size, "rand", None, dtype, layout, device), generator), requires_grad, pin_memory)
+    return finish(
+        _new_uniform(memory_for(size, "rand", None, dtype, layout, device), generator), requires_grad, pin_memory
+    )
 
 
 @function(method=False)
@@ -195,7 +197,8 @@ def randn(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Draw from the normal distribution of mean 0 and variance 1; the arguments are those of :func:`candelabra.rand`.
+    """Draw from the normal distribution of mean 0 and variance 1; the arguments are those of
+    :func:`candelabra.rand`.
 
     Examples
     --------
@@ -213,7 +216,9 @@ def randn(
             requires_grad,
             pin_memory and out is None,
         )
-    return finish(_new_normal(memory_for(size, "randn", None, dtype, layout, device), generator), requires_grad, pin_memory)
+    return finish(
+        _new_normal(memory_for(size, "randn", None, dtype, layout, device), generator), requires_grad, pin_memory
+    )
 
 
 @function(method=False)
@@ -269,7 +274,11 @@ def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any
             return given
     keys = ("low", "high", "size") if len(given) + len(names) == 3 else ("high", "size")
     all_given = dict(zip([k for k in keys if k not in names], given))
-    if len(all_given) != len(given) or not set(names) <= {"low", "high", "size"} or not {"high", "size"} <= {*all_given, *names}:
+    if (
+        len(all_given) != len(given)
+        or not set(names) <= {"low", "high", "size"}
+        or not {"high", "size"} <= {*all_given, *names}
+    ):
         raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
     all_given.update(names)
     return all_given.get("low", 0), all_given["high"], all_given["size"]
@@ -369,7 +378,8 @@ def randint_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or (low, high).
+    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or
+    (low, high).
 
     Examples
     --------
@@ -422,7 +432,9 @@ def normal(
         if size is None:
             raise TypeError("normal() missing the argument 'size', which two numbers need")
         made = memory_for(size, "normal", out, dtype, layout, device)
-        made = _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
+        made = (
+            _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
+        )
         return finish(made, requires_grad)
     if size is not None:
         raise TypeError("normal() takes 'size' only where mean and std are numbers")
@@ -447,7 +459,9 @@ def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
             return NotImplemented
     if not names.keys() <= {"p", "generator"} or "p" not in names:
         return NotImplemented
-    made = bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
+    made = bernoulli_(
+        OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names
+    )
     # On the tape, as in PyTorch, with a gradient of zeros.
     return made + FUNCTIONS["fill"](self, 0) if self.requires_grad and _C.is_grad_enabled() else made
 
@@ -470,7 +484,12 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
 
 @function()
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Draw positions with probabilities in proportion to weights.
 
@@ -494,8 +513,8 @@ def multinomial(
 
     Notes
     -----
-    Without replacement: the largest of ``weight / exponential draw`` (Efraimidis and Spirakis 2006). With it: a search of
-    uniform draws in the running sums.
+    Without replacement: the largest of ``weight / exponential draw`` (Efraimidis and Spirakis
+    2006). With it: a search of uniform draws in the running sums.
 
     Examples
     --------
@@ -522,12 +541,16 @@ def multinomial(
             raise RuntimeError(
                 "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
             )
-        draws = OPERATORS["exponential_"](_empty(weights.shape, dtype=_C.float64, device=weights.device), generator=generator)
+        draws = OPERATORS["exponential_"](
+            _empty(weights.shape, dtype=_C.float64, device=weights.device), generator=generator
+        )
         result = OPERATORS["topk"](weights / draws, num_samples)[1]
     else:
         sums = OPERATORS["cumsum"](weights, -1)
         total = OPERATORS["narrow"](sums, -1, sums.shape[-1] - 1, 1)
-        draws = _uniform_(_empty((*weights.shape[:-1], num_samples), dtype=_C.float64, device=weights.device), generator=generator)
+        draws = _uniform_(
+            _empty((*weights.shape[:-1], num_samples), dtype=_C.float64, device=weights.device), generator=generator
+        )
         # Of equals the first: positions of weight zero are never met, neither in front nor behind.
         result = _C.Tensor.searchsorted(sums, draws * total, right=True)
         result = OPERATORS["clamp"](result, max=weights.shape[-1] - 1)
@@ -564,7 +587,9 @@ _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _
 
 @function(package=False)
 def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponentials of normally distributed numbers of given mean and standard deviation."""
+    """Fill with exponentials of normally distributed numbers of given mean and standard
+    deviation.
+    """
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     return OPERATORS["exp"].inplace(_normal_(self, mean, std, generator=generator))
@@ -576,7 +601,9 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     u = _uniform_(self, generator=generator)
-    return OPERATORS["add"].inplace(OPERATORS["mul"].inplace(OPERATORS["tan"].inplace(u.sub_(0.5).mul_(math.pi)), sigma), median)
+    return OPERATORS["add"].inplace(
+        OPERATORS["mul"].inplace(OPERATORS["tan"].inplace(u.sub_(0.5).mul_(math.pi)), sigma), median
+    )
 
 
 @function(package=False)

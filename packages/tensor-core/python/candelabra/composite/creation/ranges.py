@@ -71,8 +71,14 @@ def arange(
     start, end, step = _range_bounds(bounds, names)
     # What the operator did not take for such a reason would come back from there.
     for position, (name, number) in enumerate({"start": start, "end": end, "step": step}.items(), start=1):
-        if not isinstance(number, (int, float, complex)) and not hasattr(number, "__index__") and not hasattr(number, "dtype"):
-            raise TypeError(f"arange(): argument '{name}' (position {position}) must be Number, not {type(number).__name__}")
+        if (
+            not isinstance(number, (int, float, complex))
+            and not hasattr(number, "__index__")
+            and not hasattr(number, "dtype")
+        ):
+            raise TypeError(
+                f"arange(): argument '{name}' (position {position}) must be Number, not {type(number).__name__}"
+            )
     if dtype is not None and type(dtype) is not _C.dtype:
         dtype = memory_for((0,), "arange", None, dtype, None, device).dtype
     if dtype is None and out is None:
@@ -93,10 +99,14 @@ def arange(
 
 
 def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
-    """How many numbers there are, where PyTorch counts before it cuts them down to whole ones: in all integer dtypes but int64."""
+    """How many numbers there are, where PyTorch counts before it cuts them down to whole ones: in
+    all integer dtypes but int64.
+    """
     if dtype is _C.int64 or dtype.is_floating_point or dtype.is_complex:
         return None
-    if not any(isinstance(number, float) for number in (start, end, step)) or not all(map(math.isfinite, (start, end, step))):
+    if not any(isinstance(number, float) for number in (start, end, step)) or not all(
+        map(math.isfinite, (start, end, step))
+    ):
         return None
     if step == 0 or (end - start) / step < 0:
         return None
@@ -111,10 +121,14 @@ def _length(steps: float) -> int:
 
 
 def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch does before it computes."""
+    """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch
+    does before it computes.
+    """
     if dtype.is_floating_point or dtype.is_complex:
         return numbers
-    return tuple(_cut(number, dtype) if isinstance(number, float) and math.isfinite(number) else number for number in numbers)
+    return tuple(
+        _cut(number, dtype) if isinstance(number, float) and math.isfinite(number) else number for number in numbers
+    )
 
 
 def _cut(number: float, dtype: Any) -> int:
@@ -124,7 +138,9 @@ def _cut(number: float, dtype: Any) -> int:
 
 
 def _whole_ends(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """As _whole, for numbers that have to be elements: there is no NaN and no infinity among whole ones."""
+    """As _whole, for numbers that have to be elements: there is no NaN and no infinity among whole
+    ones.
+    """
     if not (dtype.is_floating_point or dtype.is_complex):
         numbers = tuple(_cut(number, dtype) if isinstance(number, float) else number for number in numbers)
     return _whole(dtype, *numbers)
@@ -157,7 +173,8 @@ def range_(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to prefer.
+    """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to
+    prefer.
 
     Examples
     --------
@@ -179,7 +196,14 @@ def range_(
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = _C.get_default_dtype() if dtype is None else dtype
     return arange(
-        start, start + (count - 0.5) * step, step, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        start,
+        start + (count - 0.5) * step,
+        step,
+        out=out,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 
@@ -266,7 +290,9 @@ def logspace(
     start, end = _whole_ends(wanted, _plain(start), _plain(end))
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
-    return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None)
+    return finish(
+        result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None
+    )
 
 
 @function(method=False)

@@ -1,7 +1,7 @@
 """Activations and their gradients as decompositions.
 
-The ``*_backward`` decompositions are written with differentiable operators: they are what second derivatives go through.
-Half precisions are computed in float32, as fused kernels do.
+The ``*_backward`` decompositions are written with differentiable operators: they are what second
+derivatives go through. Half precisions are computed in float32, as fused kernels do.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def leaky_relu_backward(grad: Tensor, self: Tensor, negative_slope: float = 0.01
 @decomposes("elu_backward")
 def elu_backward(grad: Tensor, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
     x, g = wide(self), wide(grad)
-    # The exponential of what is positive is not used, and must not overflow: 0 * inf would be NaN in the gradient of this gradient.
+    # The exponential of what is positive is not used, and must not overflow: 0 * inf would be NaN
+    # in the gradient of this gradient.
     below = g * (exp(where(x > 0, 0, x) * input_scale) * (alpha * scale * input_scale))
     return narrow_to(where(x > 0, g * scale, below), self.dtype)
 

@@ -43,7 +43,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     """
     for position, (name, given) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(given, _C.Tensor):
-            raise TypeError(f"isclose(): argument '{name}' (position {position}) must be Tensor, not {type(given).__name__}")
+            raise TypeError(
+                f"isclose(): argument '{name}' (position {position}) must be Tensor, not {type(given).__name__}"
+            )
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{_dtype_name(input)} did not match {_dtype_name(other)}")
     if rtol < 0:
@@ -141,7 +143,12 @@ def is_nonzero(input: Tensor) -> bool:
 
 @function()
 def isin(
-    elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None
+    elements: Tensor,
+    test_elements: Tensor,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Tell for each element whether it is among the test elements.
 
@@ -174,7 +181,9 @@ def isin(
         if ordered and tests.numel():
             dtype = _C.promote_types(elements.dtype, tests.dtype)
             wanted, tests = elements.detach().to(dtype), OPERATORS["sort"](tests.detach().to(dtype))[0]
-            places = OPERATORS["clamp"](OPERATORS["_searchsorted"](tests, wanted, False, False, None), max=tests.numel() - 1)
+            places = OPERATORS["clamp"](
+                OPERATORS["_searchsorted"](tests, wanted, False, False, None), max=tests.numel() - 1
+            )
             found = OPERATORS["eq"](OPERATORS["index"](tests, [places]), wanted)
         else:
             found = OPERATORS["any"](OPERATORS["eq"](elements.unsqueeze(-1), tests), -1)

@@ -43,7 +43,9 @@ def conjugate(x: Tensor) -> Tensor:
 
 @decomposes("rsub")
 def rsub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    return _sub(other, self, alpha=alpha) if isinstance(other, _C.Tensor) else _add(OPERATORS["mul"](self, -alpha), other)
+    return (
+        _sub(other, self, alpha=alpha) if isinstance(other, _C.Tensor) else _add(OPERATORS["mul"](self, -alpha), other)
+    )
 
 
 @function()
@@ -89,7 +91,8 @@ def conj(input: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Of the shape and dtype of `input`. Complex results are new tensors: there is no lazy conjugation.
+        Of the shape and dtype of `input`. Complex results are new tensors: there is no lazy
+        conjugation.
 
     Examples
     --------
@@ -120,7 +123,8 @@ def positive(input: Tensor) -> Tensor:
 
 @function()
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the complex conjugate of each element; a tensor that is not complex is returned itself.
+    """Compute the complex conjugate of each element; a tensor that is not complex is returned
+    itself.
 
     Parameters
     ----------
@@ -353,7 +357,9 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
 
 
 def as_it_was(self: Tensor) -> Any:
-    """The tensor that is about to be overwritten; a copy of it, where the tape may need its numbers afterwards."""
+    """The tensor that is about to be overwritten; a copy of it, where the tape may need its numbers
+    afterwards.
+    """
     return OPERATORS["clone"](self) if self.requires_grad and _C.is_grad_enabled() else self
 
 
@@ -409,7 +415,11 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     >>> candelabra.logaddexp(candelabra.tensor([1000.0]), candelabra.tensor([1000.0]))
     tensor([1000.6932])
     """
-    if not (isinstance(input, _C.Tensor) and isinstance(other, _C.Tensor) and (input.dtype.is_complex or other.dtype.is_complex)):
+    if not (
+        isinstance(input, _C.Tensor)
+        and isinstance(other, _C.Tensor)
+        and (input.dtype.is_complex or other.dtype.is_complex)
+    ):
         return OPERATORS["logaddexp"](input, other, out=out)
     first_is_larger = input.real >= other.real
     large, small = OPERATORS["where"](first_is_larger, input, other), OPERATORS["where"](first_is_larger, other, input)

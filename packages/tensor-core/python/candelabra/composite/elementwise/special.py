@@ -50,10 +50,13 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if n <= 20:
             result = OPERATORS["special_zeta"](float(n + 1), x) * (sign * math.factorial(n))
         else:
-            # The factorial leaves the range of the half precisions, and then of single precision, long before the product does.
+            # The factorial leaves the range of the half precisions, and then of single precision,
+            # long before the product does.
             wide = OPERATORS["_to_copy"](x, dtype=_C.float64)
             factor = math.factorial(n) * 1.0 if n <= 170 else math.inf
-            result = OPERATORS["_to_copy"](OPERATORS["special_zeta"](float(n + 1), wide) * (sign * factor), dtype=x.dtype)
+            result = OPERATORS["_to_copy"](
+                OPERATORS["special_zeta"](float(n + 1), wide) * (sign * factor), dtype=x.dtype
+            )
     return result if out is None else _C.give_to_out("polygamma", out, result)
 
 

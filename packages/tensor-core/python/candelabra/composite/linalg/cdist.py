@@ -7,8 +7,8 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..movement.broadcasting import broadcast_shape
 from ..elementwise.elementwise import narrow_to, wide
+from ..movement.broadcasting import broadcast_shape
 from ..registration import decomposes, function
 
 TYPE_CHECKING = False
@@ -60,12 +60,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if compute_mode not in (None, *_COMPUTE_MODES):
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode; it is one of {', '.join(_COMPUTE_MODES)}")
+        raise ValueError(
+            f"{compute_mode} is not a valid value for compute_mode; it is one of {', '.join(_COMPUTE_MODES)}"
+        )
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
     if x1.dtype != x2.dtype:
-        raise RuntimeError(f"cdist: expected tensors of one dtype but found {x1.dtype} and {x2.dtype}; convert one with .to(dtype)")
+        raise RuntimeError(
+            f"cdist: expected tensors of one dtype but found {x1.dtype} and {x2.dtype}; convert one with .to(dtype)"
+        )
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     if x1.shape[-1] == 0:  # distances of vectors without elements, for which some norms have no identity

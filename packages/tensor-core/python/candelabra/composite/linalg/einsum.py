@@ -8,8 +8,8 @@ from math import prod
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..registration import function
 from ..movement.views import reshape
+from ..registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Parameters
     ----------
     equation : str
-        A letter a dimension, operands separated by commas, ``->`` before the result. Letters that the result lacks are summed
-        over; without ``->`` the result has the letters that occur once, in alphabetical order. ``...`` stands for any further
-        dimensions, which are broadcast. A letter that occurs twice in one operand means its diagonal.
+        A letter a dimension, operands separated by commas, ``->`` before the result. Letters that
+        the result lacks are summed over; without ``->`` the result has the letters that occur once,
+        in alphabetical order. ``...`` stands for any further dimensions, which are broadcast. A
+        letter that occurs twice in one operand means its diagonal.
     *operands : Tensor
-        Also as one list, or alternating with lists of indices: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+        Also as one list, or alternating with lists of indices: ``einsum(a, [0, 1], b, [1, 2], [0,
+        2])``.
 
     Returns
     -------
@@ -73,7 +75,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     except AttributeError:
         for i, given in enumerate(operands):
             if not isinstance(given, _C.Tensor):
-                raise TypeError(f"einsum(): expected Tensor as element {i} in argument 1, but got {type(given).__name__}") from None
+                raise TypeError(
+                    f"einsum(): expected Tensor as element {i} in argument 1, but got {type(given).__name__}"
+                ) from None
         raise
     inputs, output = _parsed(equation, dims)
     terms = [_diagonals(t, labels) for t, labels in zip(operands, inputs)]
@@ -102,7 +106,9 @@ def _from_lists(arguments: Any) -> Any:
             elif isinstance(index, int) and 0 <= index < len(_LETTERS):
                 parts.append(_LETTERS[index])
             else:
-                raise RuntimeError(f"einsum(): expected subscripts to be within the range [0, {len(_LETTERS)}), but got {index}")
+                raise RuntimeError(
+                    f"einsum(): expected subscripts to be within the range [0, {len(_LETTERS)}), but got {index}"
+                )
         return "".join(parts)
 
     equation = ",".join(letters(one) for one in lists)
@@ -111,7 +117,9 @@ def _from_lists(arguments: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _parsed(equation: str, ndims: tuple[int, ...]) -> Any:
-    """Return the labels of each operand and of the result. The dimensions of an ellipsis are numbers, counted from the end."""
+    """Return the labels of each operand and of the result. The dimensions of an ellipsis are
+    numbers, counted from the end.
+    """
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
     if len(texts) != len(ndims):
@@ -139,11 +147,15 @@ def _parsed(equation: str, ndims: tuple[int, ...]) -> Any:
         output = (*front, *(range(dotted, 0, -1) if dots else ()), *back)
         for letter in front + back:
             if letter not in _LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given for the output: '{letter}', subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given for the output: '{letter}', subscripts must be in [a-zA-Z]"
+                )
             if output.count(letter) > 1:
                 raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
             if not any(letter in labels for labels in inputs):
-                raise RuntimeError(f"einsum(): output subscript {letter} does not appear in the equation for any input operand")
+                raise RuntimeError(
+                    f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
+                )
     else:
         every = [label for labels in inputs for label in labels]
         once = sorted(label for label in set(every) if isinstance(label, str) and every.count(label) == 1)
@@ -195,7 +207,9 @@ def _without_ones(t: Tensor, labels: Labels, sizes: dict[Any, int]) -> tuple[Ten
 
 
 class _Plan:
-    """How two terms are multiplied and summed over what nothing else needs: one batched matrix product."""
+    """How two terms are multiplied and summed over what nothing else needs: one batched matrix
+    product.
+    """
 
     def __init__(self, labels_a: Labels, labels_b: Labels, needed: Labels) -> None:
         #: Dimensions that only one of the two has and nothing else needs: summed first.
@@ -213,7 +227,8 @@ class _Plan:
             self.order_a: list[int] | None = _order(left, batch + free_a + common)
             self.order_b: list[int] | None = _order(right, batch + common + free_b)
         else:
-            # Nothing to sum: an elementwise product, each with sizes of 1 for what the other alone has.
+            # Nothing to sum: an elementwise product, each with sizes of 1 for what the other alone
+            # has.
             self.order_a = _order(left, [x for x in self.result if x in left])
             self.order_b = _order(right, [x for x in self.result if x in right])
             self.there_a = [x in left for x in self.result]
@@ -221,7 +236,9 @@ class _Plan:
 
 
 def _order(labels: list[Any], wanted: list[Any]) -> list[int] | None:
-    """Return how dimensions are permuted from one order to another; None where they are in order."""
+    """Return how dimensions are permuted from one order to another; None where they are in
+    order.
+    """
     return None if labels == wanted else [labels.index(x) for x in wanted]
 
 
@@ -247,7 +264,11 @@ def _product(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, needed: L
         return (_bmm(a, b) if batch else _mm(a, b)), plan.result
     sizes_a, sizes_b = a.shape, b.shape
     outer = [prod(sizes_a[:batch])] if batch else []
-    rows, inner, columns = prod(sizes_a[batch : batch + free_a]), prod(sizes_a[batch + free_a :]), prod(sizes_b[batch + common :])
+    rows, inner, columns = (
+        prod(sizes_a[batch : batch + free_a]),
+        prod(sizes_a[batch + free_a :]),
+        prod(sizes_b[batch + common :]),
+    )
     left, right = reshape(a, [*outer, rows, inner]), reshape(b, [*outer, inner, columns])
     product = _bmm(left, right) if batch else _mm(left, right)
     return reshape(product, [*sizes_a[: batch + free_a], *sizes_b[batch + common :]]), plan.result

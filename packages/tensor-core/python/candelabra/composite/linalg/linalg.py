@@ -8,11 +8,11 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.dispatch_hooks import computed
 
-from ..movement.broadcasting import broadcast_shape
 from ..elementwise.elementwise import as_it_was, conjugate
 from ..keyword_names import also_named
-from ..registration import decomposes, function, refuse_others
+from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape
+from ..registration import decomposes, function, refuse_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}"
         )
     features = input.shape[-1]
-    rows = input if input.ndim == 2 else reshape(input, (input.numel() // features if features else _rows(input), features))
+    rows = (
+        input
+        if input.ndim == 2
+        else reshape(input, (input.numel() // features if features else _rows(input), features))
+    )
     transposed = _transpose(weight, 0, 1)
     result = _mm(rows, transposed) if bias is None else _addmm(bias, rows, transposed)
     return result if input.ndim == 2 else reshape(result, (*input.shape[:-1], weight.shape[0]))
@@ -81,8 +85,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     Parameters
     ----------
     input, other : Tensor
-        Of one dtype. A vector is a row on the left and a column on the right; more than two dimensions are batches of
-        matrices, whose batch dimensions are broadcast.
+        Of one dtype. A vector is a row on the left and a column on the right; more than two
+        dimensions are batches of matrices, whose batch dimensions are broadcast.
     out : Tensor, optional
         Where the result is written.
 
@@ -261,7 +265,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         if out is None and a.shape[a.ndim - dims :] == common_shape:
             # They lie as a product of matrices takes them.
             common, rest = math.prod(common_shape), b.shape[dims:]
-            return reshape(_mm(reshape(a, (math.prod(others), common)), reshape(b, (common, math.prod(rest)))), (*others, *rest))
+            return reshape(
+                _mm(reshape(a, (math.prod(others), common)), reshape(b, (common, math.prod(rest)))), (*others, *rest)
+            )
         dims_a, dims_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
@@ -298,16 +304,22 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in PyTorch."""
+    """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in
+    PyTorch.
+    """
     if not product.dtype.is_complex:
         for factor in (beta, alpha):
             if isinstance(factor, complex):
-                raise RuntimeError(f"value cannot be converted to type {product.dtype.name} without overflow: {factor} is complex")
+                raise RuntimeError(
+                    f"value cannot be converted to type {product.dtype.name} without overflow: {factor} is complex"
+                )
         if not product.dtype.is_floating_point:
             alpha, beta = int(alpha), int(beta)  # type: ignore[arg-type]  # not complex
             if product.dtype is _C.bool:
                 alpha, beta = bool(alpha), bool(beta)
-    alpha, beta = (int(factor) if isinstance(factor, bool) and product.dtype is not _C.bool else factor for factor in (alpha, beta))
+    alpha, beta = (
+        int(factor) if isinstance(factor, bool) and product.dtype is not _C.bool else factor for factor in (alpha, beta)
+    )
     result = product * alpha if alpha != 1 else product
     if beta != 0:
         result = OPERATORS["add"](result, input if beta == 1 else input * beta)
@@ -316,7 +328,9 @@ def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Te
 
 @function()
 @computed("fast on accelerators")
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
     """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
 
     Examples
@@ -331,7 +345,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
 
 @function()
 @computed("fast on accelerators")
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
     """Compute ``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` `input` is not read.
 
     Examples
@@ -356,7 +372,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """Compute ``beta * input`` plus `alpha` times the sum of the products of two batches of matrices.
+    """Compute ``beta * input`` plus `alpha` times the sum of the products of two batches of
+    matrices.
 
     Examples
     --------
@@ -416,7 +433,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         for first in range(count - length):
             last = first + length
             options = [
-                (cost[first][k] + cost[k + 1][last] + sizes[first] * sizes[k + 1] * sizes[last + 1], k) for k in range(first, last)
+                (cost[first][k] + cost[k + 1][last] + sizes[first] * sizes[k + 1] * sizes[last + 1], k)
+                for k in range(first, last)
             ]
             cost[first][last], cut[first][last] = min(options)
 
@@ -450,7 +468,9 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
             [0, 1]])
     """
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}")
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}"
+        )
     result = _power(input, n)
     return result if out is None else _C.give_to_out("matrix_power", out, result)
 
@@ -493,7 +513,8 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
     if ndim > 1 and 1 < b[-1] < 256 and a[-1] > 1:
-        # Lines as long as the result's, once for each line of a factor, so that products are not taken in short pieces.
+        # Lines as long as the result's, once for each line of a factor, so that products are not
+        # taken in short pieces.
         line = (a[-1], b[-1])
         left = reshape(left.expand(*left.shape[:-2], *line), (*left.shape[:-2], a[-1] * b[-1]))
         right = reshape(right.expand(*right.shape[:-2], *line), (*right.shape[:-2], a[-1] * b[-1]))
@@ -531,7 +552,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
 
 @function(method=False)
 def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the sum of the singular values; ``candelabra.linalg.matrix_norm(input, "nuc")`` takes its place.
+    """Compute the sum of the singular values; ``candelabra.linalg.matrix_norm(input, "nuc")`` takes
+    its place.
 
     Parameters
     ----------
@@ -566,7 +588,8 @@ def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out
 
 @function(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the root of the sum of squares over one or two dimensions; ``candelabra.linalg.vector_norm`` takes its place.
+    """Compute the root of the sum of squares over one or two dimensions;
+    ``candelabra.linalg.vector_norm`` takes its place.
 
     Parameters
     ----------

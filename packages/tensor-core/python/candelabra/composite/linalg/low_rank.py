@@ -1,4 +1,6 @@
-"""A few of the largest singular values and eigenvalues of large matrices, by random subspaces and by iteration."""
+"""A few of the largest singular values and eigenvalues of large matrices, by random subspaces and
+by iteration.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _qr = OPERATORS["linalg_qr"]
 
 
 def _basis(A: Tensor, q: int, niter: int) -> Tensor:
-    """Return orthonormal columns that span about what the q largest singular values do (Halko, Martinsson and Tropp, algorithm 4.4)."""
+    """Return orthonormal columns that span about what the q largest singular values do (Halko,
+    Martinsson and Tropp, algorithm 4.4).
+    """
     random = FUNCTIONS["randn"](A.shape[-1], q, dtype=A.dtype, device=A.device)
     Q = _qr(A @ random)[0]
     for _ in range(niter):
@@ -70,7 +74,8 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @function(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """Compute about the q first principal components of rows of A; see :func:`candelabra.svd_lowrank`.
+    """Compute about the q first principal components of rows of A; see
+    :func:`candelabra.svd_lowrank`.
 
     Parameters
     ----------
@@ -122,7 +127,8 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the k largest or smallest eigenvalues of symmetric positive-definite matrices, and their vectors.
+    """Compute the k largest or smallest eigenvalues of symmetric positive-definite matrices, and
+    their vectors.
 
     Parameters
     ----------
@@ -141,11 +147,13 @@ def lobpcg(
     niter : int, optional
         At most so many steps; until it converges by default, but not more than 1000.
     tol : float, optional
-        How small residuals have to get, relative to A and the vectors; the dtype's epsilon to the power 1/2 by default.
+        How small residuals have to get, relative to A and the vectors; the dtype's epsilon to the
+        power 1/2 by default.
     largest : bool
         Whether the largest eigenvalues are wanted, as by default.
     method, tracker, ortho_iparams, ortho_fparams, ortho_bparams
-        PyTorch's variants; accepted where they are None, or for the method ``"ortho"`` or ``"basic"``.
+        PyTorch's variants; accepted where they are None, or for the method ``"ortho"`` or
+        ``"basic"``.
 
     Returns
     -------
@@ -153,8 +161,9 @@ def lobpcg(
 
     Notes
     -----
-    Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate gradient method", 2001;
-    the basis is kept orthonormal as Duersch, Shao, Yang and Gu, 2018, advise.
+    Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned
+    conjugate gradient method", 2001; the basis is kept orthonormal as Duersch, Shao, Yang and Gu,
+    2018, advise.
 
     Examples
     --------
@@ -183,10 +192,14 @@ def lobpcg(
     descending = largest is None or largest
 
     def orthonormal(basis: Tensor) -> Tensor:
-        """Return a basis of the same space, orthonormal in B, without directions that are lost in rounding."""
+        """Return a basis of the same space, orthonormal in B, without directions that are lost in
+        rounding.
+        """
         gram = basis.mH @ (basis if B is None else B @ basis)
         values, vectors = linalg.eigh(gram)
-        kept = OPERATORS["amax"](values.reshape(-1, values.shape[-1]), (0,)) > float(finfo(A.dtype).eps) * 10 * float(values.max())
+        kept = OPERATORS["amax"](values.reshape(-1, values.shape[-1]), (0,)) > float(finfo(A.dtype).eps) * 10 * float(
+            values.max()
+        )
         places = kept.nonzero().reshape(-1)
         vectors, values = vectors.index_select(-1, places), values.index_select(-1, places)
         return basis @ (vectors / values.clamp(min=float(finfo(A.dtype).tiny)).sqrt().unsqueeze(-2))

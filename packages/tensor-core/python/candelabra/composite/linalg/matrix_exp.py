@@ -15,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from candelabra._C import Tensor
 
-#: Coefficients of the numerator of the [13/13] Padé approximant of exp, and the largest 1-norm for which it is exact to double
-#: precision: Higham, "The scaling and squaring method for the matrix exponential revisited", 2005, equation 2.1 and table 2.3.
+#: Coefficients of the numerator of the [13/13] Padé approximant of exp, and the largest 1-norm for
+#: which it is exact to double precision: Higham, "The scaling and squaring method for the matrix
+#: exponential revisited", 2005, equation 2.1 and table 2.3.
 _DEGREE = 13
 _PADE = [
     math.factorial(2 * _DEGREE - j)
@@ -46,8 +47,8 @@ def matrix_exp(A: Tensor) -> Tensor:
 
     Notes
     -----
-    Scaling and squaring with a Padé approximant of degree 13 (Higham, 2005): ``exp(A) = exp(A / 2^s)^(2^s)``, with s for each
-    matrix of a batch.
+    Scaling and squaring with a Padé approximant of degree 13 (Higham, 2005): ``exp(A) = exp(A /
+    2^s)^(2^s)``, with s for each matrix of a batch.
 
     Examples
     --------
@@ -62,13 +63,16 @@ def matrix_exp(A: Tensor) -> Tensor:
         raise RuntimeError("linalg.matrix_exp: The input tensor A must have at least 2 dimensions.")
     n = A.shape[-1]
     if A.shape[-2] != n:
-        raise RuntimeError(f"linalg.matrix_exp: A must be batches of square matrices, but they are {A.shape[-2]} by {n} matrices")
+        raise RuntimeError(
+            f"linalg.matrix_exp: A must be batches of square matrices, but they are {A.shape[-2]} by {n} matrices"
+        )
     if A.numel() == 0 or n == 1:
         return OPERATORS["exp"](A)
     if A.dtype in (_C.float16, _C.bfloat16):
         return OPERATORS["_to_copy"](matrix_exp(OPERATORS["_to_copy"](A, dtype=_C.float32)), dtype=A.dtype)
     norms = OPERATORS["amax"](OPERATORS["sum"](OPERATORS["abs"](A.detach()), -2), (-1,))
-    # frexp's exponent would do; log2 of a norm that is not finite gives no squarings, and NaN runs through.
+    # frexp's exponent would do; log2 of a norm that is not finite gives no squarings, and NaN runs
+    # through.
     halvings = OPERATORS["ceil"](OPERATORS["log2"](norms / _LARGEST_NORM))
     halvings = OPERATORS["clamp"](OPERATORS["where"](OPERATORS["isfinite"](halvings), halvings, 0), min=0)
     scale = OPERATORS["exp2"](-halvings).unsqueeze(-1).unsqueeze(-1)
@@ -87,5 +91,6 @@ def _approximant(A: Tensor) -> Tensor:
     A6 = A4 @ A2
     U = A @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * identity)
     V = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * identity
-    # No singular denominator: V - U is invertible for norms up to the limit; where A is not finite, NaN comes out.
+    # No singular denominator: V - U is invertible for norms up to the limit; where A is not finite,
+    # NaN comes out.
     return OPERATORS["linalg_solve_ex"](V - U, V + U)[0]

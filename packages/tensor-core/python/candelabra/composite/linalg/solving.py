@@ -1,4 +1,6 @@
-"""Determinants and pseudoinverses of factors; and the older names of linear algebra, functions of the package and methods."""
+"""Determinants and pseudoinverses of factors; and the older names of linear algebra, functions of
+the package and methods.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
 from ..keyword_names import also_named
-from ..registration import FUNCTIONS, decomposes, function
 from ..movement.views import wrap_dim
+from ..registration import FUNCTIONS, decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +36,13 @@ def _exchanges_sign(pivots: Tensor) -> Tensor:
 
 def _check_square(name: str, A: Tensor) -> None:
     if A.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}")
+        raise RuntimeError(
+            f"{name}: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}"
+        )
     if A.shape[-2] != A.shape[-1]:
-        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
 
 
 @decomposes("_lu_pivots_to_permutation")
@@ -129,7 +135,9 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
             [0.0000, 1.0000]])
     """
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        raise RuntimeError(f"cholesky_inverse: A must be batches of square matrices, but the shape is {list(input.shape)}")
+        raise RuntimeError(
+            f"cholesky_inverse: A must be batches of square matrices, but the shape is {list(input.shape)}"
+        )
     identity = FUNCTIONS["eye"](input.shape[-1], dtype=input.dtype, device=input.device)
     result = OPERATORS["cholesky_solve"](identity.expand(input.shape), input, upper)
     return result if out is None else _C.give_to_out("cholesky_inverse", out, result)
@@ -150,7 +158,8 @@ def det(input: Tensor) -> Tensor:
 
 @function()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
-    """Compute the sign and the logarithm of the magnitude of determinants; see :func:`candelabra.linalg.slogdet`.
+    """Compute the sign and the logarithm of the magnitude of determinants; see
+    :func:`candelabra.linalg.slogdet`.
 
     Examples
     --------
@@ -251,7 +260,9 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
 
 
 @function(method=False)
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
+) -> Any:
     """Return P, L and U of the factors that :func:`candelabra.linalg.lu_factor` returns.
 
     Parameters
@@ -300,7 +311,8 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
 
 @function()
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """Compute the singular value decomposition ``input = U @ diag(S) @ V.mH``; see :func:`candelabra.linalg.svd`, which returns ``V.mH``.
+    """Compute the singular value decomposition ``input = U @ diag(S) @ V.mH``; see
+    :func:`candelabra.linalg.svd`, which returns ``V.mH``.
 
     Parameters
     ----------
@@ -384,7 +396,8 @@ def ormqr(
     Parameters
     ----------
     input : Tensor
-        Of shape (..., m, k): the vectors of the reflections, as :func:`candelabra.geqrf` returns them.
+        Of shape (..., m, k): the vectors of the reflections, as :func:`candelabra.geqrf` returns
+        them.
     tau : Tensor
         Their factors.
     other : Tensor
@@ -474,5 +487,11 @@ def _removed(name: str, instead: str) -> None:
     function()(removed)
 
 
-for _name, _instead in (("symeig", "eigh"), ("eig", "eig"), ("lstsq", "lstsq"), ("solve", "solve"), ("matrix_rank", "matrix_rank")):
+for _name, _instead in (
+    ("symeig", "eigh"),
+    ("eig", "eig"),
+    ("lstsq", "lstsq"),
+    ("solve", "solve"),
+    ("matrix_rank", "matrix_rank"),
+):
     _removed(_name, _instead)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from ..movement.views import reshape
 from ..registration import FUNCTIONS, decomposes, function
 from ..transformed import all_values
-from ..movement.views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,15 @@ def _window(name: str, made_by: str, formula: str) -> None:
 
 
 def _make(
-    name: str, made_by: str, length: int, periodic: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool, options: Any
+    name: str,
+    made_by: str,
+    length: int,
+    periodic: bool,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: bool,
+    options: Any,
 ) -> Tensor:
     from candelabra.signal import windows
 
@@ -118,7 +126,15 @@ def hamming_window(
     tensor([0.0800, 1.0000, 0.0800])
     """
     return _make(
-        "hamming_window", "general_cosine", window_length, periodic, dtype, layout, device, requires_grad, {"a": [alpha, beta]}
+        "hamming_window",
+        "general_cosine",
+        window_length,
+        periodic,
+        dtype,
+        layout,
+        device,
+        requires_grad,
+        {"a": [alpha, beta]},
     )
 
 
@@ -142,7 +158,9 @@ def kaiser_window(
     >>> candelabra.kaiser_window(3, periodic=False, beta=1.0)
     tensor([0.7898, 1.0000, 0.7898])
     """
-    return _make("kaiser_window", "kaiser", window_length, periodic, dtype, layout, device, requires_grad, {"beta": beta})
+    return _make(
+        "kaiser_window", "kaiser", window_length, periodic, dtype, layout, device, requires_grad, {"beta": beta}
+    )
 
 
 # ---- transforms of pieces
@@ -190,15 +208,18 @@ def stft(
     window : Tensor, optional
         What each piece is multiplied by; ones by default.
     center : bool
-        Whether the signal is padded on both sides, so that piece t is centred at ``t * hop_length``.
+        Whether the signal is padded on both sides, so that piece t is centred at ``t *
+        hop_length``.
     pad_mode : str
         How, as in :func:`candelabra.nn.functional.pad`.
     normalized : bool
         Whether results are divided by the square root of `n_fft`.
     onesided : bool, optional
-        Whether only the first n_fft // 2 + 1 results are returned; so of real signals and windows by default.
+        Whether only the first n_fft // 2 + 1 results are returned; so of real signals and windows
+        by default.
     return_complex : bool
-        Whether the result is complex; else real and imaginary parts are its last dimension. It has to be given for real signals.
+        Whether the result is complex; else real and imaginary parts are its last dimension. It has
+        to be given for real signals.
     align_to_window : bool, optional
         Without `center`, whether pieces are as far apart from the window's beginning as with it.
 
@@ -272,7 +293,9 @@ def stft(
 
 
 def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int | None = None) -> Tensor:
-    """Add elements on both sides of the last dimension, as candelabra.nn.functional.pad does, which is another package's."""
+    """Add elements on both sides of the last dimension, as candelabra.nn.functional.pad does, which
+    is another package's.
+    """
     left, right = both if left is None else left, both if right is None else right
     length = x.shape[-1]
     if mode == "constant":
@@ -300,9 +323,11 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Put a signal together again from the transforms of its pieces: the inverse of :func:`candelabra.stft`.
+    """Put a signal together again from the transforms of its pieces: the inverse of
+    :func:`candelabra.stft`.
 
-    Where pieces overlap, they are added, weighted by the window, and divided by the sum of its squares (Griffin and Lim, 1984).
+    Where pieces overlap, they are added, weighted by the window, and divided by the sum of its
+    squares (Griffin and Lim, 1984).
 
     Parameters
     ----------
@@ -338,7 +363,9 @@ def istft(
             f"istft input and window must be on the same device but got self on {input.device} and window on {window.device}"
         )
     if not input.dtype.is_complex:
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
     if input.numel() == 0:
         raise RuntimeError(f"{shown}: input tensor cannot be empty.")
     if input.ndim not in (2, 3):

@@ -40,7 +40,8 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 @function(package=False)
 def to_device(self: Tensor, device: Device, *, stream: Any = None) -> Tensor:
-    """Move the tensor to a device, as the array API standard has it; where it is there already, it is returned itself.
+    """Move the tensor to a device, as the array API standard has it; where it is there already, it
+    is returned itself.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Control flow as functions: cond and while_loop, which run at once and are recorded operator by operator."""
+"""Control flow as functions: cond and while_loop, which run at once and are recorded operator by
+operator.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     Raises
     ------
     RuntimeError
-        Where `pred` is neither a bool nor a tensor of one element, a function cannot be called, or `operands` is no tuple or list.
+        Where `pred` is neither a bool nor a tensor of one element, a function cannot be called, or
+        `operands` is no tuple or list.
 
     Examples
     --------
@@ -49,7 +52,9 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
-        raise RuntimeError(f"Expect operands to be a tuple of what the branches take, but got {type(operands).__name__}.")
+        raise RuntimeError(
+            f"Expect operands to be a tuple of what the branches take, but got {type(operands).__name__}."
+        )
     return (true_fn if pred else false_fn)(*operands)
 
 
@@ -74,8 +79,8 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     Raises
     ------
     RuntimeError
-        Where a function cannot be called, `carried_inputs` is no tuple, the condition is no single bool, or `body_fn` returns
-        another number of values.
+        Where a function cannot be called, `carried_inputs` is no tuple, the condition is no single
+        bool, or `body_fn` returns another number of values.
 
     Examples
     --------
@@ -92,7 +97,9 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
         made = body_fn(*carried)
         if not isinstance(made, (tuple, list)) or len(made) != len(carried):
             count = f"{len(made)} values" if isinstance(made, (tuple, list)) else type(made).__name__
-            raise RuntimeError(f"body_fn must return a tuple of {len(carried)} values, as many as it takes, but returned {count}.")
+            raise RuntimeError(
+                f"body_fn must return a tuple of {len(carried)} values, as many as it takes, but returned {count}."
+            )
         carried = tuple(made)
     return carried
 

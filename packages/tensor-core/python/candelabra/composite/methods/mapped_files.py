@@ -22,7 +22,9 @@ _HOST_MEMORY = 1
 
 
 class MappedFile:
-    """What a storage on a file keeps: by the descriptor, candelabra.multiprocessing sends the memory to other processes."""
+    """What a storage on a file keeps: by the descriptor, candelabra.multiprocessing sends the
+    memory to other processes.
+    """
 
     #: A file of shared memory may have one; this is not one that goes with its last user.
     path: str | None = None
@@ -54,8 +56,8 @@ def from_file(
     filename : str or path
         The file.
     shared : bool, optional
-        True: changes are written to the file, which is made, or made longer, where need be, and other processes that map it see them.
-        Otherwise changes stay with the tensor.
+        True: changes are written to the file, which is made, or made longer, where need be, and
+        other processes that map it see them. Otherwise changes stay with the tensor.
     size : int
         The number of elements.
     dtype : dtype, optional
@@ -68,7 +70,8 @@ def from_file(
     Raises
     ------
     RuntimeError
-        Where the file cannot be opened or mapped, is shorter than `size` elements, or cannot be made as long.
+        Where the file cannot be opened or mapped, is shorter than `size` elements, or cannot be
+        made as long.
 
     Examples
     --------
@@ -87,7 +90,9 @@ def from_file(
     if size < 0:
         raise RuntimeError(f"from_file(): size must not be negative, but got {size}")
     if device is not None and not _C.backend_info(_C.device(device).type)["capabilities"] & _HOST_MEMORY:
-        raise NotImplementedError(f"from_file(): only tensors in host memory can be mapped to files, not on {device}; use .to()")
+        raise NotImplementedError(
+            f"from_file(): only tensors in host memory can be mapped to files, not on {device}; use .to()"
+        )
     storage = _mapped(filename, bool(shared), size * wanted.itemsize, device)
     if storage is None:
         return finish(OPERATORS["empty"]((0,), dtype=wanted, device=device), requires_grad)
@@ -125,7 +130,8 @@ def _mapped(filename: Any, shared: bool, nbytes: int, device: Device) -> Storage
 
 def _lengthen(descriptor: int, held: int, nbytes: int) -> None:
     try:
-        # The blocks are there from now on: writing to them cannot end the process where the disk is full.
+        # The blocks are there from now on: writing to them cannot end the process where the disk is
+        # full.
         os.posix_fallocate(descriptor, held, nbytes - held)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
@@ -142,7 +148,8 @@ def _storage_from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> 
     filename : str or path
         The file.
     shared : bool
-        True: changes are written to the file, which is made, or made longer, where need be. Otherwise they are not.
+        True: changes are written to the file, which is made, or made longer, where need be.
+        Otherwise they are not.
     nbytes : int
         The number of bytes.
 

@@ -20,7 +20,8 @@ def typename(obj: Any) -> str:
     Parameters
     ----------
     obj
-        A tensor has the name of dtype and device that ``Tensor.type()`` gives; a class or a function its own name.
+        A tensor has the name of dtype and device that ``Tensor.type()`` gives; a class or a
+        function its own name.
 
     Examples
     --------

@@ -6,8 +6,8 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..creation.creation import sizes_of
-from ..registration import function, tensor_property
 from ..movement.views import reshape
+from ..registration import function, tensor_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def _resized(self: Tensor, size: Any, name: str) -> Tensor:
 def slice_inverse(
     self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a view of this tensor's memory with the geometry of `src`, the tensor that a slice of it was taken from.
+    """Return a view of this tensor's memory with the geometry of `src`, the tensor that a slice of
+    it was taken from.
 
     Examples
     --------
@@ -150,20 +151,25 @@ def record_stream(self: Tensor, stream: Any) -> None:
         kind = type(stream).__name__
         if stream is None or self.device.type != "cpu":
             raise RuntimeError(f"record_stream(): expected a stream of device {self.device}, but got {kind}")
-        raise NotImplementedError("record_stream(): memory of the host is used by no stream; there is nothing to record")
+        raise NotImplementedError(
+            "record_stream(): memory of the host is used by no stream; there is nothing to record"
+        )
     recorded(self)
 
 
 @function(package=False)
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
-    """Return the dimensions from the one with the largest step in memory to the one with the smallest.
+    """Return the dimensions from the one with the largest step in memory to the one with the
+    smallest.
 
-    Dimensions whose steps do not tell, as those of size 1 and expanded ones may not, stay in their order.
+    Dimensions whose steps do not tell, as those of size 1 and expanded ones may not, stay in their
+    order.
 
     Parameters
     ----------
     ambiguity_check : bool or list of memory_format
-        True raises where the order is not the only one; a list where the tensor is not in exactly one of its memory formats.
+        True raises where the order is not the only one; a list where the tensor is not in exactly
+        one of its memory formats.
 
     Raises
     ------
@@ -201,7 +207,9 @@ def _has_several_orders(self: Tensor) -> bool:
 
 
 def _order(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Sort by insertion, from the last dimension on: one passes those of larger step, and those that do not tell."""
+    """Sort by insertion, from the last dimension on: one passes those of larger step, and those
+    that do not tell.
+    """
     order = list(reversed(range(len(sizes))))
     for start in range(1, len(order)):
         place = start
@@ -247,7 +255,9 @@ def module_load(self: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @function(package=False)
 def reinforce(self: Tensor, reward: Any) -> NoReturn:
-    """Refuse: PyTorch removed it; a policy gradient is ``-log_prob(action) * reward``, from candelabra.distributions."""
+    """Refuse: PyTorch removed it; a policy gradient is ``-log_prob(action) * reward``, from
+    candelabra.distributions.
+    """
     raise RuntimeError(
         "reinforce() was removed. Use candelabra.distributions instead: with m = Categorical(probs) and action = m.sample(), "
         "(-m.log_prob(action) * reward).backward()"
@@ -272,7 +282,9 @@ def volatile(self: Tensor) -> bool:
 
 @function(package=False)
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """Compute ``candelabra.nn.functional.hardshrink`` of this tensor: 0 where the absolute value is at most `lambd`."""
+    """Compute ``candelabra.nn.functional.hardshrink`` of this tensor: 0 where the absolute value is
+    at most `lambd`.
+    """
     from candelabra.nn import functional
 
     return functional.hardshrink(self, lambd)
@@ -280,7 +292,9 @@ def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @function(package=False)
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    """Compute ``candelabra.nn.functional.prelu`` of this tensor: `weight` times itself where it is negative."""
+    """Compute ``candelabra.nn.functional.prelu`` of this tensor: `weight` times itself where it is
+    negative.
+    """
     from candelabra.nn import functional
 
     return functional.prelu(self, weight)

@@ -1,4 +1,6 @@
-"""What tensors of other layouts have: these of Candelabra are strided, and each name says what is not there."""
+"""What tensors of other layouts have: these of Candelabra are strided, and each name says what is
+not there.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 _COO, _COMPRESSED = "sparse coordinate tensor", "sparse {} compressed tensor"
-#: Methods of sparse tensors that PyTorch refuses on strided ones: what they expect, and what they are of sparse tensors.
+#: Methods of sparse tensors that PyTorch refuses on strided ones: what they expect, and what they
+#: are of sparse tensors.
 _EXPECTED = {
     "coalesce": (_COO, "Add up the entries of equal indices of a sparse tensor."),
     "is_coalesced": (_COO, "Tell whether the indices of a sparse tensor are sorted and unique."),
@@ -52,7 +55,9 @@ _MISSING = {
     },
     "tensors in oneDNN's own memory formats": {"to_mkldnn": "Convert to oneDNN's own memory format."},
     "nested tensors": {"to_padded_tensor": "Pad the parts of a nested tensor to one size."},
-    "tensors of complex numbers of half precision (complex32)": {"chalf": "Convert to complex numbers of half precision."},
+    "tensors of complex numbers of half precision (complex32)": {
+        "chalf": "Convert to complex numbers of half precision."
+    },
 }
 
 

@@ -1,4 +1,6 @@
-"""What a Storage can do beyond saying where and how large it is: reading, writing and copying its bytes."""
+"""What a Storage can do beyond saying where and how large it is: reading, writing and copying its
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def get_device(self: Storage) -> int:
 
 @_method
 def is_shared(self: Storage) -> bool:
-    """Tell whether the memory is shared between processes; that of devices which others can open always counts as such."""
+    """Tell whether the memory is shared between processes; that of devices which others can open
+    always counts as such.
+    """
     if _C.storage_owner(self) is not None:
         return True
     capabilities = _C.backend_info(self.device.type)["capabilities"]
@@ -127,7 +131,8 @@ def is_shared(self: Storage) -> bool:
 
 @_method
 def share_memory_(self: Storage) -> Storage:
-    """Move the memory to where other processes see it, under all tensors on it; candelabra-multiprocessing does this.
+    """Move the memory to where other processes see it, under all tensors on it;
+    candelabra-multiprocessing does this.
 
     Memory that is not in the host's, of a CUDA device for one, stays as it is.
     """

@@ -1,4 +1,6 @@
-"""Functions on sizes and conditions that PyTorch's compiler can trace; on Python's numbers they are what Python does."""
+"""Functions on sizes and conditions that PyTorch's compiler can trace; on Python's numbers they are
+what Python does.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     if not isinstance(b, bool):
         raise AssertionError(f"sym_ite(): the condition must be a bool, but got {type(b).__name__}")
     if type(t) is not type(f):
-        raise AssertionError(f"sym_ite(): the values must be of one type, but got {type(t).__name__} and {type(f).__name__}")
+        raise AssertionError(
+            f"sym_ite(): the values must be of one type, but got {type(t).__name__} and {type(f).__name__}"
+        )
     return t if b else f
 
 

@@ -1,4 +1,6 @@
-"""The methods of Tensor that candelabra.autograd brings: until it is imported, these import it, or say what to install."""
+"""The methods of Tensor that candelabra.autograd brings: until it is imported, these import it, or
+say what to install.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def load_autograd() -> bool:
 
 
 def _make_ready() -> bool:
-    """Import candelabra.autograd before a tensor requires grad; the core calls this until it returns True.
+    """Import candelabra.autograd before a tensor requires grad; the core calls this until it
+    returns True.
 
     Threads may call it at once: they wait in Python's import lock. A thread that would deadlock
     there is given a partial package by Python, which has no tape yet.

@@ -1,4 +1,6 @@
-"""What makes a Tensor a good Python object: copying, pickling, formatting, attributes, and questions about it."""
+"""What makes a Tensor a good Python object: copying, pickling, formatting, attributes, and
+questions about it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def storage_bytes(tensor: Tensor) -> Tensor:
 
 
 def tensor_on(flat: Tensor, dtype: dtype, size: Any, stride: Sequence[int], offset: int) -> Tensor:
-    """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it to the tape."""
+    """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it
+    to the tape.
+    """
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     if usable != flat.numel():
         flat = OPERATORS["narrow"](flat, 0, 0, usable)
@@ -182,25 +186,33 @@ def reversed_tensor(self: Tensor) -> Any:
 
 @function(package=False)
 def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it; slow, for tensors in host memory."""
+    """Replace each element by what a Python function makes of it; slow, for tensors in host
+    memory.
+    """
     return _apply(self, lambda value: callable(value))
 
 
 @function(package=False)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of that of another tensor; slow."""
+    """Replace each element by what a Python function makes of it and of that of another tensor;
+    slow.
+    """
     return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
 
 
 @function(package=False)
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of those of two other tensors; slow."""
+    """Replace each element by what a Python function makes of it and of those of two other tensors;
+    slow.
+    """
     return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
 
 
 def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
     if self.requires_grad:
-        raise TypeError("apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()")
+        raise TypeError(
+            "apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()"
+        )
 
     def walk(*values: Any) -> Any:
         return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
@@ -253,7 +265,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
 
 @function(package=False)
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes to those of another tensor; ``candelabra.preserve_format`` takes its memory format, too.
+    """Change the sizes to those of another tensor; ``candelabra.preserve_format`` takes its memory
+    format, too.
 
     Examples
     --------
@@ -269,7 +282,8 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
 
 @function(package=False)
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the memory to where other processes see it, under all tensors on it; candelabra-multiprocessing does this.
+    """Move the memory to where other processes see it, under all tensors on it;
+    candelabra-multiprocessing does this.
 
     Raises
     ------
@@ -302,7 +316,8 @@ def is_pinned(self: Tensor, device: Device = None) -> bool:
 
 @function(package=False)
 def pin_memory(self: Tensor, device: Device = None) -> Tensor:
-    """Return the tensor in pinned host memory, which an accelerator copies from without waiting; itself where it is there already.
+    """Return the tensor in pinned host memory, which an accelerator copies from without waiting;
+    itself where it is there already.
 
     Parameters
     ----------
@@ -350,7 +365,9 @@ def get_device(input: Tensor) -> int:
 
 @function(package=False)
 def storage(self: Tensor) -> Any:
-    """Return the memory that this tensor views, counted in elements of its dtype; deprecated, ``untyped_storage()`` is the memory itself."""
+    """Return the memory that this tensor views, counted in elements of its dtype; deprecated,
+    ``untyped_storage()`` is the memory itself.
+    """
     from candelabra.storage import typed_storage_of
 
     return typed_storage_of(self)
@@ -370,7 +387,9 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def _grad_dtype(self: Tensor) -> dtype:
-    """The dtype that a gradient of this tensor has: its own. It can be set to that, and to no other."""
+    """The dtype that a gradient of this tensor has: its own. It can be set to that, and to no
+    other.
+    """
     return self.dtype
 
 

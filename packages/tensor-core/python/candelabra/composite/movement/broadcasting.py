@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..registration import function
 from ..movement.views import reshape
+from ..registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     *tensors : Tensor
         One a coordinate, of one dimension or none.
     indexing : str
-        ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in pictures. Left out, it is
-        ``"ij"``, with a warning.
+        ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in
+        pictures. Left out, it is ``"ij"``, with a warning.
 
     Returns
     -------

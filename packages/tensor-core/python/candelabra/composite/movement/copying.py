@@ -35,7 +35,8 @@ def to(
 ) -> Tensor:
     """Convert to a dtype, to a device, or to those of another tensor.
 
-    Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, each followed by `non_blocking` and `copy`.
+    Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, each followed
+    by `non_blocking` and `copy`.
 
     Parameters
     ----------
@@ -76,9 +77,13 @@ def to(
             if rest and (rest[0] is None or type(rest[0]) is _dtype or rest[0] in (float, int, complex)):
                 dtype = rest.pop(0)
         else:
-            raise TypeError(f"to(): expected a dtype, a device or a Tensor as first argument, but got {type(first).__name__}")
+            raise TypeError(
+                f"to(): expected a dtype, a device or a Tensor as first argument, but got {type(first).__name__}"
+            )
         if rest and type(rest[0]) is _dtype:
-            raise TypeError("to(): a second dtype among the arguments; it is called as to(dtype), to(device, dtype) or to(other)")
+            raise TypeError(
+                "to(): a second dtype among the arguments; it is called as to(dtype), to(device, dtype) or to(other)"
+            )
         if rest:
             non_blocking = rest.pop(0)
         if rest:
@@ -158,7 +163,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     Parameters
     ----------
     dtype : dtype, str or tensor type, optional
-        What to convert to: ``candelabra.int64``, ``"candelabra.LongTensor"`` or ``candelabra.LongTensor``.
+        What to convert to: ``candelabra.int64``, ``"candelabra.LongTensor"`` or
+        ``candelabra.LongTensor``.
     non_blocking : bool
         Accepted for PyTorch's sake.
 
@@ -202,7 +208,9 @@ def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
 
 
 @function(package=False)
-def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:
+def cuda(
+    self: Tensor, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None
+) -> Tensor:
     """Copy to a CUDA device, the first one by default; the tensor itself where it is there."""
     if device is None:
         device = "cuda"

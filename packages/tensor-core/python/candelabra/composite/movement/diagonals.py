@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..registration import function
 from ..movement.views import reshape, wrap_dim
+from ..registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +91,13 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         empty = OPERATORS["empty"]((*input.shape[:-1], size, size), dtype=input.dtype, device=input.device)
         matrices = OPERATORS["fill_"](empty, 0)
         OPERATORS["diagonal"](matrices, offset, -2, -1).copy_(input)
-        return matrices if (first, second) == (ndim - 2, ndim - 1) else OPERATORS["movedim"](matrices, (-2, -1), (first, second))
-    # Each row of the identity picked out by its element: differentiable, and exact also where elements are not finite.
+        return (
+            matrices
+            if (first, second) == (ndim - 2, ndim - 1)
+            else OPERATORS["movedim"](matrices, (-2, -1), (first, second))
+        )
+    # Each row of the identity picked out by its element: differentiable, and exact also where
+    # elements are not finite.
     rows = OPERATORS["arange"](0, size, 1, dtype=_C.int64, device=input.device)
     on_diagonal = (rows + offset) == OPERATORS["unsqueeze"](rows, 1)
     on_diagonal = _transpose(on_diagonal, 0, 1)
@@ -102,7 +107,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             OPERATORS["empty"]((*input.shape[:-1], abs(offset)), dtype=input.dtype, device=input.device), 0
         )
         spread = OPERATORS["cat"]([input, padding] if offset > 0 else [padding, input], -1)
-    matrices = OPERATORS["where"](on_diagonal, OPERATORS["unsqueeze"](spread, -1), False if input.dtype is _C.bool else 0)
+    matrices = OPERATORS["where"](
+        on_diagonal, OPERATORS["unsqueeze"](spread, -1), False if input.dtype is _C.bool else 0
+    )
     return OPERATORS["movedim"](matrices, (-2, -1), (first, second))
 
 

@@ -24,10 +24,11 @@ def _ones(shape: Any, dtype: Any, device: Any) -> Any:
 
 
 def _largest(rows: Tensor, bag: Tensor, sizes: Tensor) -> Any:
-    """Return the first row that holds the largest value of each bag in each column; 0 for an empty bag. `bag` does not fall.
+    """Return the first row that holds the largest value of each bag in each column; 0 for an empty
+    bag. `bag` does not fall.
 
-    Each row is compared with the one 1, 2, 4, … rows behind it, as long as that is of its bag: then the first row of a bag knows
-    the largest of all (prefix doubling, Hillis and Steele 1986).
+    Each row is compared with the one 1, 2, 4, … rows behind it, as long as that is of its bag: then
+    the first row of a bag knows the largest of all (prefix doubling, Hillis and Steele 1986).
     """
     count, columns = rows.shape
     narrow = OPERATORS["narrow"]
@@ -44,7 +45,11 @@ def _largest(rows: Tensor, bag: Tensor, sizes: Tensor) -> Any:
         where = OPERATORS["cat"]([found, narrow(where, 0, rest, step)])
         step *= 2
     starts = OPERATORS["masked_fill"](OPERATORS["cumsum"](sizes, 0) - sizes, sizes == 0, 0)
-    return OPERATORS["index_select"](where, 0, starts) if count else _zeros((sizes.shape[0], columns), _C.int64, sizes.device)
+    return (
+        OPERATORS["index_select"](where, 0, starts)
+        if count
+        else _zeros((sizes.shape[0], columns), _C.int64, sizes.device)
+    )
 
 
 def _arange(count: int, like: Any) -> Any:
@@ -90,10 +95,15 @@ def _embedding_bag(
     count = offsets.shape[0] - (1 if include_last_offset else 0)
     starts = OPERATORS["narrow"](offsets.to(_C.int64), 0, 0, count)
     # The last bag that begins at or before each index; where there are no bags, none.
-    bag = OPERATORS["_searchsorted"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None) - 1
+    bag = (
+        OPERATORS["_searchsorted"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None)
+        - 1
+    )
     kept = (bag >= 0) & (numbers != padding_idx)
     counted, used = OPERATORS["masked_select"](bag, kept), OPERATORS["masked_select"](numbers, kept)
-    sizes = OPERATORS["index_add"](_zeros((count,), _C.int64, device), 0, counted, _ones(counted.shape, _C.int64, device))
+    sizes = OPERATORS["index_add"](
+        _zeros((count,), _C.int64, device), 0, counted, _ones(counted.shape, _C.int64, device)
+    )
     rows = wide(OPERATORS["index_select"](weight, 0, used))
     if per_sample_weights is not None:
         rows = rows * OPERATORS["masked_select"](per_sample_weights, kept).to(rows.dtype).unsqueeze(1)

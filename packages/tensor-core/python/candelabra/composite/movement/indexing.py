@@ -5,12 +5,12 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..movement.broadcasting import broadcast_shape
 from ..elementwise.elementwise import as_it_was
-from ..registration import decomposes, fallback, function
-from ..reduction.scan import cummax
-from ..transformed import all_values
+from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape, wrap_dim
+from ..reduction.scan import cummax
+from ..registration import decomposes, fallback, function
+from ..transformed import all_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def embedding_backward(grad: Tensor, indices: Any, num_weights: int, padding_idx
     flat = reshape(indices, indices.numel())
     if padding_idx >= 0:
         rows = _where(OPERATORS["unsqueeze"](OPERATORS["ne"](flat, padding_idx), 1), rows, 0)
-    zeros = OPERATORS["fill_"](OPERATORS["empty"]((num_weights, grad.shape[-1]), dtype=grad.dtype, device=grad.device), 0)
+    zeros = OPERATORS["fill_"](
+        OPERATORS["empty"]((num_weights, grad.shape[-1]), dtype=grad.dtype, device=grad.device), 0
+    )
     return OPERATORS["index_add"](zeros, 0, flat, rows)
 
 
@@ -50,7 +52,8 @@ def embedding_backward(grad: Tensor, indices: Any, num_weights: int, padding_idx
 
 @fallback("where")
 def _where_spellings(*arguments: Any, **names: Any) -> Any:
-    # where(condition) alone: the positions; x.where(condition, other) comes as where(x, condition, other) from the method below.
+    # where(condition) alone: the positions; x.where(condition, other) comes as where(x, condition,
+    # other) from the method below.
     if "self" in names:
         names["input"] = names.pop("self")
         return _where(*arguments, **names)
@@ -128,7 +131,9 @@ def _filled_by_tensor(self: Tensor, dim: int, index: Tensor, value: Any = None) 
 
 
 @fallback("index_fill")
-def _index_fill_spellings(self: Tensor, dim: int, index: Tensor, value: Any = None, *, out: Tensor | None = None) -> Any:
+def _index_fill_spellings(
+    self: Tensor, dim: int, index: Tensor, value: Any = None, *, out: Tensor | None = None
+) -> Any:
     made = _filled_by_tensor(self, dim, index, value)
     return made if out is None or made is NotImplemented else _C.give_to_out("index_fill", out, made)
 
@@ -183,15 +188,22 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
                 f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
             )
         axis = wrap_dim(dim, input.ndim)
-        sizes = [None if d == axis else broadcast_shape((a,), (b,))[0] for d, (a, b) in enumerate(zip(input.shape, indices.shape))]
+        sizes = [
+            None if d == axis else broadcast_shape((a,), (b,))[0]
+            for d, (a, b) in enumerate(zip(input.shape, indices.shape))
+        ]
         input = OPERATORS["expand"](input, [input.shape[d] if n is None else n for d, n in enumerate(sizes)])
         indices = OPERATORS["expand"](indices, [indices.shape[d] if n is None else n for d, n in enumerate(sizes)])
-    indices = OPERATORS["remainder"](indices, input.shape[axis]) if _has_negative(indices, input.shape[axis]) else indices
+    indices = (
+        OPERATORS["remainder"](indices, input.shape[axis]) if _has_negative(indices, input.shape[axis]) else indices
+    )
     return _gather(input, axis, indices) if out is None else _gather(input, axis, indices, out=out)
 
 
 def _has_negative(indices: Tensor, size: int) -> bool:
-    """Tell whether positions count from the end; those that are out of range are left for gather to refuse."""
+    """Tell whether positions count from the end; those that are out of range are left for gather to
+    refuse.
+    """
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
         return False
     values = all_values(indices)
@@ -239,7 +251,9 @@ OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].in
 
 
 @decomposes("scatter_reduce")
-def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if self.dtype is _C.bool:
@@ -249,7 +263,9 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
             )
         # Truths as numbers 0 and 1.
         whole, source = (OPERATORS["_to_copy"](x, dtype=_C.uint8) for x in (self, src))
-        made = scatter_reduce(whole, dim, index, source, "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self)
+        made = scatter_reduce(
+            whole, dim, index, source, "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self
+        )
         return OPERATORS["_to_copy"](made, dtype=_C.bool)
     axis = wrap_dim(dim, self.ndim)
     for at, size in enumerate(index.shape if src.shape != index.shape else ()):
@@ -259,7 +275,9 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
         total = OPERATORS["scatter_add"](base, axis, index, src)
         if reduce == "sum":
             return total
-        zeros = OPERATORS["fill_"](OPERATORS["empty"](self.shape, dtype=self.dtype, device=self.device), int(include_self))
+        zeros = OPERATORS["fill_"](
+            OPERATORS["empty"](self.shape, dtype=self.dtype, device=self.device), int(include_self)
+        )
         ones = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=self.dtype, device=self.device), 1)
         count = OPERATORS["scatter_add"](zeros, axis, index, ones)
         count = OPERATORS["masked_fill"](count, OPERATORS["eq"](count, 0), 1)
@@ -269,11 +287,15 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
 
 
 def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """Scatter in rounds, so that no position is met twice in one: the k-th source of each position in round k."""
+    """Scatter in rounds, so that no position is met twice in one: the k-th source of each position
+    in round k.
+    """
     if index.numel() == 0:
         return OPERATORS["clone"](input)
     if index.ndim == 0:
-        return reshape(_reduced_by_rank(reshape(input, 1), 0, reshape(index, 1), reshape(src, 1), reduce, include_self), ())
+        return reshape(
+            _reduced_by_rank(reshape(input, 1), 0, reshape(index, 1), reshape(src, 1), reduce, include_self), ()
+        )
     combine = {"amax": OPERATORS["maximum"], "amin": OPERATORS["minimum"], "prod": OPERATORS["mul"]}[reduce]
     ordered, order = OPERATORS["sort"](index, axis, False, True)
     length = index.shape[axis]
@@ -299,7 +321,14 @@ def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduc
 
 @function()
 def index_reduce(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Combine slices of `source` with those of `input` at positions of a dimension.
 
@@ -342,7 +371,10 @@ def index_reduce(
         )
     places = OPERATORS["_to_copy"](reshape(index, index.numel()), dtype=_C.int64)
     size = input.shape[axis] if input.ndim else 1
-    if places.numel() and not 0 <= int(OPERATORS["amin"](all_values(places))) <= int(OPERATORS["amax"](all_values(places))) < size:
+    if (
+        places.numel()
+        and not 0 <= int(OPERATORS["amin"](all_values(places))) <= int(OPERATORS["amax"](all_values(places))) < size
+    ):
         raise IndexError(f"index_reduce(): index out of range in self, whose dimension {axis} has size {size}")
     shape = [places.shape[0] if d == axis else 1 for d in range(max(source.ndim, 1))]
     whole = source if source.ndim else reshape(source, 1)
@@ -354,14 +386,17 @@ def index_reduce(
 
 
 @function(package=False)
-def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def index_reduce_(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Combine in place; see :func:`candelabra.index_reduce`."""
     return self.copy_(index_reduce(as_it_was(self), dim, index, source, reduce, include_self=include_self))
 
 
 @function()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
-    """Return as many positions of elements that are not zero as are asked for, the missing ones filled up.
+    """Return as many positions of elements that are not zero as are asked for, the missing ones
+    filled up.
 
     Parameters
     ----------
@@ -503,12 +538,15 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, devi
 
 
 @decomposes("_tril_triu_indices")
-def _tril_triu_indices(rows: int, columns: int, offset: int, upper: bool, *, dtype: dtype, device: Device = None) -> Tensor:
+def _tril_triu_indices(
+    rows: int, columns: int, offset: int, upper: bool, *, dtype: dtype, device: Device = None
+) -> Tensor:
     if rows < 0 or columns < 0:
         raise RuntimeError(f"row and col must be non-negative, got {rows} and {columns}")
     if dtype not in (_C.int32, _C.int64):
         raise RuntimeError(f"_tril_triu_indices(): dtype must be int32 or int64, but got {dtype}")
-    # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has elements.
+    # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has
+    # elements.
     number = _C.int32 if max(rows, columns) + abs(offset) < 2**31 else _C.int64
     row = OPERATORS["unsqueeze"](OPERATORS["arange"](0, rows, 1, dtype=number, device=device), 1)
     column = OPERATORS["sub"](OPERATORS["arange"](0, columns, 1, dtype=number, device=device), offset)

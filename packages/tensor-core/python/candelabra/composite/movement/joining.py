@@ -9,11 +9,11 @@ import operator as python_operator
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..movement.broadcasting import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from ..creation.creation import sizes_of
 from ..memory_formats import suggested
-from ..registration import decomposes, function
+from ..movement.broadcasting import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from ..movement.views import reshape, wrap_dim
+from ..registration import decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
-    """Return a copy in another shape: what is rearranged never shares memory with `like`, and keeps its order of channels."""
+    """Return a copy in another shape: what is rearranged never shares memory with `like`, and keeps
+    its order of channels.
+    """
     copy = OPERATORS["view"](OPERATORS["clone"](view, memory_format=_C.contiguous_format), shape)
     kept = suggested(like) if like.ndim == 4 else _C.contiguous_format
     return copy if kept is _C.contiguous_format else OPERATORS["contiguous"](copy, memory_format=kept)
@@ -154,7 +156,8 @@ def repeat(self: Tensor, *repeats: Any, **names: Any) -> Tensor:
     Parameters
     ----------
     *repeats : int or sequence of int
-        How often along each dimension of the result, of which there may be more than the tensor has.
+        How often along each dimension of the result, of which there may be more than the tensor
+        has.
 
     Returns
     -------
@@ -202,11 +205,15 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     tensor([1, 2, 1, 2])
     """
     times = tuple(sizes_of(dims))
-    return repeat(input, *((1,) * (input.ndim - len(times))), *times) if input.ndim or times else OPERATORS["clone"](input)
+    return (
+        repeat(input, *((1,) * (input.ndim - len(times))), *times) if input.ndim or times else OPERATORS["clone"](input)
+    )
 
 
 @function()
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Repeat each element of a dimension.
 
     Parameters
@@ -265,7 +272,9 @@ def _repeated_positions(repeats: Any, output_size: int | None) -> Tensor:
     ends = OPERATORS["cumsum"](repeats, 0)
     total = int(ends[-1]) if repeats.numel() else 0
     if output_size is not None and output_size != total:
-        raise RuntimeError(f"allocated size does not match required size: output_size is {output_size}, the repeats sum to {total}")
+        raise RuntimeError(
+            f"allocated size does not match required size: output_size is {output_size}, the repeats sum to {total}"
+        )
     starts = ends - repeats
     marks = OPERATORS["fill_"](OPERATORS["empty"]((total + 1,), dtype=_C.int64, device=repeats.device), 0)
     # One step up at each start; several where positions between are repeated zero times.
@@ -307,7 +316,9 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         length = input.shape[dim]
         start = -shift % length if length else 0
         if start:
-            result = _cat([OPERATORS["slice"](result, dim, start, None), OPERATORS["slice"](result, dim, 0, start)], dim)
+            result = _cat(
+                [OPERATORS["slice"](result, dim, start, None), OPERATORS["slice"](result, dim, 0, start)], dim
+            )
     return OPERATORS["clone"](input) if result is input else result
 
 
@@ -453,7 +464,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         # Of no elements, but of the input all the same: its gradient is zeros.
         return reshape(OPERATORS["narrow"](input, 0, 0, 0), (0,) if r == 0 else (0, r))
     if r == 2:
-        pairs = OPERATORS["_tril_triu_indices"](n, n, 0 if with_replacement else 1, True, dtype=_C.int64, device=input.device)
+        pairs = OPERATORS["_tril_triu_indices"](
+            n, n, 0 if with_replacement else 1, True, dtype=_C.int64, device=input.device
+        )
         positions = OPERATORS["contiguous"](OPERATORS["t"](pairs))
     else:
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations

@@ -6,9 +6,9 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
 from ..keyword_names import also_named
-from ..registration import decomposes, function
-from ..reduction.scan import cummax
 from ..movement.views import reshape, wrap_dim
+from ..reduction.scan import cummax
+from ..registration import decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ def _mode_index(self: Tensor, dim: int) -> Tensor:
     values_last, length = OPERATORS["movedim"](values, dim, -1), self.shape[dim]
     # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
     positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device)
-    before, after = OPERATORS["narrow"](values_last, -1, 0, length - 1), OPERATORS["narrow"](values_last, -1, 1, length - 1)
+    before, after = (
+        OPERATORS["narrow"](values_last, -1, 0, length - 1),
+        OPERATORS["narrow"](values_last, -1, 1, length - 1),
+    )
     starts = OPERATORS["where"](OPERATORS["ne"](before, after), OPERATORS["narrow"](positions, 0, 1, length - 1), 0)
     starts = OPERATORS["cat"]([starts.new_zeros((*starts.shape[:-1], 1)), starts], -1)
     run_start = cummax(starts, -1).values
@@ -75,7 +78,8 @@ def _mode_index(self: Tensor, dim: int) -> Tensor:
 
 @function()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the most frequent element along a dimension, the smallest among equals, and a position of it.
+    """Return the most frequent element along a dimension, the smallest among equals, and a position
+    of it.
 
     Examples
     --------
@@ -97,20 +101,26 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 
 
 def _unique_sorted(flat: Tensor) -> Any:
-    """Return the sorted elements, where each run of equals begins, the order, and the number of runs so far."""
+    """Return the sorted elements, where each run of equals begins, the order, and the number of
+    runs so far.
+    """
     values, order = OPERATORS["sort"](flat, 0, False, True)
     length = flat.numel()
     if length == 0:
         first = OPERATORS["empty"]((0,), dtype=_C.bool, device=flat.device)
     else:
-        changed = OPERATORS["ne"](OPERATORS["narrow"](values, 0, 1, length - 1), OPERATORS["narrow"](values, 0, 0, length - 1))
+        changed = OPERATORS["ne"](
+            OPERATORS["narrow"](values, 0, 1, length - 1), OPERATORS["narrow"](values, 0, 0, length - 1)
+        )
         head = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.bool, device=flat.device), True)
         first = OPERATORS["cat"]([head, changed])
     return values, first, order
 
 
 def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts: bool, consecutive: bool) -> Any:
-    """Return the distinct slices along a dimension, in lexicographic order, or the first of each run of equal ones."""
+    """Return the distinct slices along a dimension, in lexicographic order, or the first of each
+    run of equal ones.
+    """
     axis = wrap_dim(dim, input.ndim)
     if input.ndim == 0:
         raise IndexError("unique(): a tensor without dimensions has no slices")
@@ -131,7 +141,9 @@ def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts:
     ordered = OPERATORS["index_select"](flat, 0, order)
     first = OPERATORS["fill_"](OPERATORS["empty"]((count,), dtype=_C.bool, device=input.device), True)
     if count > 1:
-        differs = OPERATORS["ne"](OPERATORS["narrow"](ordered, 0, 1, count - 1), OPERATORS["narrow"](ordered, 0, 0, count - 1))
+        differs = OPERATORS["ne"](
+            OPERATORS["narrow"](ordered, 0, 1, count - 1), OPERATORS["narrow"](ordered, 0, 0, count - 1)
+        )
         first = OPERATORS["cat"]([OPERATORS["narrow"](first, 0, 0, 1), OPERATORS["any"](differs, 1)])
     chosen = OPERATORS["masked_select"](order, first)
     parts = [OPERATORS["index_select"](input, axis, chosen)]
@@ -145,7 +157,11 @@ def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts:
 
 @function()
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """Return the distinct elements, in ascending order.
 
@@ -189,7 +205,9 @@ def unique(
 
 
 @function()
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """Return the first element of each run of equal elements.
 
     Parameters
@@ -215,7 +233,9 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     length = flat.numel()
     first = OPERATORS["fill_"](OPERATORS["empty"]((min(length, 1),), dtype=_C.bool, device=flat.device), True)
     if length > 1:
-        changed = OPERATORS["ne"](OPERATORS["narrow"](flat, 0, 1, length - 1), OPERATORS["narrow"](flat, 0, 0, length - 1))
+        changed = OPERATORS["ne"](
+            OPERATORS["narrow"](flat, 0, 1, length - 1), OPERATORS["narrow"](flat, 0, 0, length - 1)
+        )
         first = OPERATORS["cat"]([first, changed])
     result = OPERATORS["masked_select"](flat, first)
     parts = [result]
@@ -244,7 +264,8 @@ def _searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool, out_int3
         if sorter.dtype is not _C.int64:
             raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
         sorted_sequence = OPERATORS["gather"](sorted_sequence, -1, sorter)
-    # All places at once: about log2(n) steps of a gather. NaN goes behind all that is not known to be larger.
+    # All places at once: about log2(n) steps of a gather. NaN goes behind all that is not known to
+    # be larger.
     behind = OPERATORS["gt"] if right else OPERATORS["ge"]
     length = sorted_sequence.shape[-1]
     flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
@@ -301,7 +322,9 @@ def searchsorted(
         if side not in ("left", "right"):
             raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
         if side == "left" and right:
-            raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+            raise RuntimeError(
+                "searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+            )
         right = side == "right"
     if not isinstance(values, _C.Tensor):
         values = _C.tensor_from_data(values, None, sorted_sequence.device)
@@ -309,7 +332,9 @@ def searchsorted(
     if out is None:
         return result
     if out.dtype is not result.dtype:
-        raise RuntimeError(f"searchsorted(): output tensor's dtype is wrong: it has to be {result.dtype}, but is {out.dtype}")
+        raise RuntimeError(
+            f"searchsorted(): output tensor's dtype is wrong: it has to be {result.dtype}, but is {out.dtype}"
+        )
     return _C.give_to_out("searchsorted", out, result)
 
 
@@ -350,9 +375,13 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     tensor([1, 0, 2])
     """
     if input.dtype.is_floating_point or input.dtype.is_complex:
-        raise NotImplementedError(f'"bincount" not implemented for {input.dtype}: it counts whole numbers; convert with .to()')
+        raise NotImplementedError(
+            f'"bincount" not implemented for {input.dtype}: it counts whole numbers; convert with .to()'
+        )
     if input.ndim != 1:
-        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, but got shape {list(input.shape)}.")
+        raise RuntimeError(
+            f"bincount only supports 1-d non-negative integral inputs, but got shape {list(input.shape)}."
+        )
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and weights.shape != input.shape:

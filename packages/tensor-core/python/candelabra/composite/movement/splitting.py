@@ -9,8 +9,8 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..keyword_names import also_named
-from ..registration import function, refuse_others
 from ..movement.views import wrap_dim
+from ..registration import function, refuse_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

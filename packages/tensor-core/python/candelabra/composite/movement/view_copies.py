@@ -1,4 +1,6 @@
-"""Views and their copies: ``NAME_copy`` computes what the view NAME is, into memory of its own; and copies with a part replaced."""
+"""Views and their copies: ``NAME_copy`` computes what the view NAME is, into memory of its own; and
+copies with a part replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..creation.creation import sizes_of
-from ..registration import FUNCTIONS, METHODS, function
 from ..movement.views import reshape
+from ..registration import FUNCTIONS, METHODS, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 _clone = OPERATORS["clone"]
 
-#: Each view with the arguments of its example, and what that shows of ``x = arange(4.).view(2, 2)``.
+#: Each view with the arguments of its example, and what that shows of ``x = arange(4.).view(2,
+#: 2)``.
 _VIEWS = {
     "alias": ("x", "tensor([[0., 1.],\n        [2., 3.]])"),
     "as_strided": ("x, (2,), (2,)", "tensor([0., 2.])"),
@@ -158,7 +161,8 @@ def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None 
 
 @function()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of `input` with `src` written where ``as_strided(size, stride, storage_offset)`` points.
+    """Return a copy of `input` with `src` written where ``as_strided(size, stride,
+    storage_offset)`` points.
 
     Parameters
     ----------
@@ -244,7 +248,8 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> An
 
 @function()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """Split into about equal parts as :func:`candelabra.chunk` does; see :func:`candelabra.unsafe_split`.
+    """Split into about equal parts as :func:`candelabra.chunk` does; see
+    :func:`candelabra.unsafe_split`.
 
     Examples
     --------
@@ -265,7 +270,9 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
     >>> candelabra.zeros(1).resize_as_(candelabra.zeros(2, 3)).shape
     candelabra.Size([2, 3])
     """
-    return self.resize_(other.shape) if memory_format is None else self.resize_(other.shape, memory_format=memory_format)
+    return (
+        self.resize_(other.shape) if memory_format is None else self.resize_(other.shape, memory_format=memory_format)
+    )
 
 
 FUNCTIONS["resize_as_"] = resize_as_
@@ -275,7 +282,8 @@ FUNCTIONS["resize_as_"] = resize_as_
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a tensor shaped as `src` that shares the memory of `input`, which was sliced out of a tensor like `src`.
+    """Return a tensor shaped as `src` that shares the memory of `input`, which was sliced out of a
+    tensor like `src`.
 
     Examples
     --------

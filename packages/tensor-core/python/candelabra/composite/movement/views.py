@@ -1,4 +1,6 @@
-"""Other shapes on the same memory, made of the views of the core; a copy only where no view can be."""
+"""Other shapes on the same memory, made of the views of the core; a copy only where no view can
+be.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _clone = OPERATORS["clone"]
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """Return a dimension counted from the front; a tensor without dimensions counts as having one."""
+    """Return a dimension counted from the front; a tensor without dimensions counts as having
+    one.
+    """
     limit = ndim or 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
@@ -93,11 +97,14 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
 
 
 def _can_view(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Tell whether strides exist that give elements of these sizes and strides the wanted sizes of as many elements."""
+    """Tell whether strides exist that give elements of these sizes and strides the wanted sizes of
+    as many elements.
+    """
     old = [(n, step) for n, step in zip(sizes, strides) if n != 1]
     if any(n == 0 for n, _ in old):
         return True
-    # From the back: runs of old dimensions without gaps, each of which the wanted sizes must make up exactly.
+    # From the back: runs of old dimensions without gaps, each of which the wanted sizes must make
+    # up exactly.
     position = len(wanted) - 1
     while old:
         run, step = old.pop()
@@ -247,7 +254,9 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
     """Give this tensor the geometry of a view of it."""
     if self.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError(f"{name}_(): the shape of a tensor that requires grad can't be changed in place; use {name}()")
+        raise RuntimeError(
+            f"{name}_(): the shape of a tensor that requires grad can't be changed in place; use {name}()"
+        )
     self.data = view
     return self
 
@@ -279,7 +288,9 @@ def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Tensor:
 
 @tensor_property
 def T(self: Tensor) -> Tensor:
-    """The tensor with its dimensions in reverse order; meant for matrices, with a warning for others but vectors."""
+    """The tensor with its dimensions in reverse order; meant for matrices, with a warning for
+    others but vectors.
+    """
     if self.ndim == 2:
         return _transpose(self, 0, 1)
     if self.ndim > 2:
@@ -331,7 +342,9 @@ def adjoint(input: Tensor) -> Tensor:
     if input.ndim == 0:
         return input.conj()
     if input.ndim < 2:
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
+        )
     return _transpose(input, -2, -1).conj()
 
 

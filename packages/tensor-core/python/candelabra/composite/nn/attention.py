@@ -39,7 +39,9 @@ def _gathered(x: Tensor, groups: int) -> Any:
 
 
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
-    """Return the softmax of the scores, zero in rows that see nothing, and the logarithms of its sums."""
+    """Return the softmax of the scores, zero in rows that see nothing, and the logarithms of its
+    sums.
+    """
     scores = (query @ OPERATORS["transpose"](key, -2, -1)) * scale
     if mask is not None:
         scores = OPERATORS["masked_fill"](scores, ~mask, -math.inf) if mask.dtype is _C.bool else scores + wide(mask)
@@ -58,7 +60,9 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, s
 
 
 @decomposes("_scaled_dot_product_attention")
-def _scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
+def _scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float
+) -> Any:
     heads = query.shape[1]
     weights, logarithms = _weights(wide(query), _spread(wide(key), heads), mask, is_causal, scale)
     return narrow_to(weights @ _spread(wide(value), heads), query.dtype), logarithms
@@ -76,7 +80,8 @@ def _scaled_dot_product_attention_backward(
     is_causal: bool,
     scale: float,
 ) -> Any:
-    # output and logsumexp depend on the rest; they are made again so that second derivatives see it.
+    # output and logsumexp depend on the rest; they are made again so that second derivatives see
+    # it.
     heads, groups = query.shape[1], key.shape[1]
     q, k, v, g = wide(query), _spread(wide(key), heads), _spread(wide(value), heads), wide(grad)
     weights, _ = _weights(q, k, mask, is_causal, scale)

@@ -47,7 +47,9 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if input.ndim != 3:
         raise RuntimeError(f"conv_tbc(): Input must have 3 dims: time, batch, in_channel; {shapes}")
     if weight.ndim != 3:
-        raise RuntimeError(f"conv_tbc(): Weight tensor must have 3 dims: kernel_width, in_channels, out_channels; {shapes}")
+        raise RuntimeError(
+            f"conv_tbc(): Weight tensor must have 3 dims: kernel_width, in_channels, out_channels; {shapes}"
+        )
     if bias.ndim != 1:
         raise RuntimeError(f"conv_tbc(): Bias must be 1-D; {shapes}")
     if input.shape[2] != weight.shape[1]:

@@ -1,4 +1,6 @@
-"""Losses of single elements and their gradients as decompositions, which second derivatives go through."""
+"""Losses of single elements and their gradients as decompositions, which second derivatives go
+through.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def cross_entropy_backward(
     statistics: Tensor,
 ) -> Tensor:
     log_p = OPERATORS["log_softmax"](input, 1)
-    through = OPERATORS["nll_loss_backward"](grad, log_p, target, weight, reduction_number(reduction), ignore_index, total_weight)
+    through = OPERATORS["nll_loss_backward"](
+        grad, log_p, target, weight, reduction_number(reduction), ignore_index, total_weight
+    )
     return OPERATORS["log_softmax_backward"](through, log_p, 1)
 
 

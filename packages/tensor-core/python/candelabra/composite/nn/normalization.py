@@ -1,7 +1,7 @@
 """Batch, layer, root-mean-square and group normalization as decompositions, with their gradients.
 
-The gradients take mean and rstd as numbers; where second derivatives are recorded, they are made from the input again, so that
-what depends on the input through them is not lost.
+The gradients take mean and rstd as numbers; where second derivatives are recorded, they are made
+from the input again, so that what depends on the input through them is not lost.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..elementwise.elementwise import narrow_to, wide
+from ..movement.views import reshape
 from ..registration import decomposes
 from ..transformed import is_differentiated_outside
-from ..movement.views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ _square = OPERATORS["square"]
 
 
 def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
-    """Return mean and rstd of `x` as functions of it, with the values given, where a tape records them."""
+    """Return mean and rstd of `x` as functions of it, with the values given, where a tape records
+    them.
+    """
     if not (x.requires_grad and _C.is_grad_enabled()) and not is_differentiated_outside(x):
         return mean, rstd
     mean, rstd = mean.detach(), rstd.detach()
@@ -42,7 +44,9 @@ def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
 
 
 def _normalized_gradient(g: Tensor, x: Tensor, dims: Any, mean: Tensor, rstd: Tensor, scaled: Tensor) -> Any:
-    """Return the gradient of x in (x - mean) * rstd, and the normalized x. `scaled` is the gradient times the weight."""
+    """Return the gradient of x in (x - mean) * rstd, and the normalized x. `scaled` is the gradient
+    times the weight.
+    """
     mean, rstd = _attached(x, dims, mean, rstd)
     normalized = (x - mean) * rstd
     correlation = _mean(scaled * normalized, dims, True)
@@ -244,7 +248,9 @@ def native_group_norm_backward(
     g, x = wide(grad), wide(input)
     scaled = g if weight is None else g * _channel_view(wide(weight), x.ndim)
     mean, rstd = (OPERATORS["unsqueeze"](s, -1) for s in (mean, rstd))
-    grad_groups, normalized = _normalized_gradient(g, _grouped(x, num_groups), [-1], mean, rstd, _grouped(scaled, num_groups))
+    grad_groups, normalized = _normalized_gradient(
+        g, _grouped(x, num_groups), [-1], mean, rstd, _grouped(scaled, num_groups)
+    )
     grad_input = narrow_to(reshape(grad_groups, x.shape), input.dtype)
     if weight is None:
         return (grad_input, *_no_weight(x))

@@ -120,7 +120,9 @@ def _step(cell: str, given: Tensor, h: Tensor, c: Any, turned: Tensor, bias: Ten
 def _step_back(
     cell: str, kept: Any, more: Any, h_before: Tensor, c_before: Any, h: Tensor, c: Any, dh: Tensor, dc: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """The gradients of the input's and of the state's share of the gates, and what passes by the weight to h and c before."""
+    """The gradients of the input's and of the state's share of the gates, and what passes by the
+    weight to h and c before.
+    """
     hidden = h.shape[1]
     extra = _parts(more, hidden) if more is not None else (0, 0, 0, 0)
     if cell == "lstm":
@@ -140,7 +142,9 @@ def _step_back(
 
 
 class _Times:
-    """Where the rows of each step lie in tensors over time, of a padded sequence or of a packed one."""
+    """Where the rows of each step lie in tensors over time, of a padded sequence or of a packed
+    one.
+    """
 
     def __init__(self, over_time: Tensor, batch: int, batch_sizes: list[int], reverse: bool) -> None:
         self.batch, self.packed, self.reverse = batch, bool(batch_sizes), reverse
@@ -242,7 +246,8 @@ def last_states(over_time: Tensor, first: Tensor, batch_sizes: list[int], revers
     Parameters
     ----------
     over_time, first
-        States (T, N, H), or (rows, H) of a packed sequence; and those before the first step, which remain where there is none.
+        States (T, N, H), or (rows, H) of a packed sequence; and those before the first step, which
+        remain where there is none.
     batch_sizes
         Of a packed sequence how many rows there are of each time, else empty.
     reverse

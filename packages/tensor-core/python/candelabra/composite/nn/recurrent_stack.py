@@ -32,7 +32,9 @@ class _Weights:
         self.w_ih, self.w_hh, self.b_ih, self.b_hh = w_ih, w_hh, b_ih, b_hh
 
     def biases(self, cell: str) -> tuple[Any, Any]:
-        """Return the bias of the input's share and that of the state's: one alone where both are only added."""
+        """Return the bias of the input's share and that of the state's: one alone where both are
+        only added.
+        """
         if cell == "gru" or self.b_ih is None:
             return self.b_ih, self.b_hh
         return self.b_ih + self.b_hh, None
@@ -135,7 +137,9 @@ def recurrent_stack_kept(
 
 
 def _spread(last: Tensor, over_time: Tensor, batch_sizes: list[int], reverse: bool) -> Any:
-    """Give states over time that are zero but for the last of each sequence: the gradient of `last_states`."""
+    """Give states over time that are zero but for the last of each sequence: the gradient of
+    `last_states`.
+    """
 
     def zeros(*shape: int) -> Any:
         return OPERATORS["zeros"]((*shape, last.shape[-1]), dtype=last.dtype, device=last.device)
@@ -213,11 +217,21 @@ def recurrent_stack_backward(
             made, part = runs[at], parts[at]
             of_last, of_cell = state(grad_h, at), state(grad_c, at)
             spread = [
-                _spread(one, made[0], batch_sizes, reverse) if one is not None and steps else None for one in (of_last, of_cell)
+                _spread(one, made[0], batch_sizes, reverse) if one is not None and steps else None
+                for one in (of_last, of_cell)
             ]
             own = None if of_above is None else _narrow(of_above, -1, direction * hidden, hidden)
             of_gates, of_h, third, of_w_hh = OPERATORS["recurrent_sequence_backward"](
-                _sum([own, spread[0]]), spread[1], None, state(h0, at), state(c0, at), part.w_hh, *made, batch_sizes, reverse, cell
+                _sum([own, spread[0]]),
+                spread[1],
+                None,
+                state(h0, at),
+                state(c0, at),
+                part.w_hh,
+                *made,
+                batch_sizes,
+                reverse,
+                cell,
             )
             # Without a step the first states are the last.
             of_h0[at] = of_h if steps else _sum([of_h, of_last])
@@ -230,6 +244,8 @@ def recurrent_stack_backward(
                 biases[at] = [of_bias, third if cell == "gru" else of_bias]
             of_input = _sum([of_input, _reshape(rows @ part.w_ih, (*over_time, part.w_ih.shape[1]))])
         of_above = of_input
-    of_weights = _cat([_reshape(one, (-1,)) for pairs in (matrices, biases) if pairs[0] for pair in pairs for one in pair], 0)
+    of_weights = _cat(
+        [_reshape(one, (-1,)) for pairs in (matrices, biases) if pairs[0] for pair in pairs for one in pair], 0
+    )
     of_states = _stack(of_c0) if c0 is not None else OPERATORS["empty"]((0,), dtype=output.dtype, device=output.device)
     return of_above, of_weights, _stack(of_h0), of_states

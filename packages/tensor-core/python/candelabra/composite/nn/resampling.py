@@ -1,7 +1,8 @@
 """Resampling, values at places and padded edges as decompositions, and their gradients.
 
-Each dimension is treated on its own: a position of the result takes a few old ones, weighted. The ``*_backward`` decompositions are
-written with differentiable operators: second derivatives go through them.
+Each dimension is treated on its own: a position of the result takes a few old ones, weighted. The
+``*_backward`` decompositions are written with differentiable operators: second derivatives go
+through them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..elementwise.elementwise import narrow_to, wide
-from ..registration import decomposes
 from ..movement.views import reshape
+from ..registration import decomposes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ def _taps(like: Any, old: int, new: int, scale: float, mode: str, align_corners:
 
 
 def _widened(like: Any, old: int, new: int, scale: float, mode: str, align_corners: bool) -> Any:
-    """Return the matrix of weights with a filter that is widened where pixels are drawn together, of shape (new, old)."""
+    """Return the matrix of weights with a filter that is widened where pixels are drawn together,
+    of shape (new, old).
+    """
     ratio = _ratio(old, new, align_corners, scale)
     wider = max(ratio, 1.0)
     cubic = mode == "cubic"
@@ -145,7 +148,9 @@ def _upsample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corn
     for at, new in enumerate(output_size):
         dim, old, scale = 2 + at, self.shape[2 + at], scales[at] if len(scales) else 0.0
         if antialias:
-            drawn = OPERATORS["movedim"](result, dim, -1) @ OPERATORS["t"](_widened(result, old, new, scale, mode, align_corners))
+            drawn = OPERATORS["movedim"](result, dim, -1) @ OPERATORS["t"](
+                _widened(result, old, new, scale, mode, align_corners)
+            )
             result = OPERATORS["movedim"](drawn, -1, dim)
             continue
         total: Any = None
@@ -160,7 +165,9 @@ def _upsample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corn
 
 
 @decomposes("_upsample_backward")
-def _upsample_backward(grad: Tensor, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
+def _upsample_backward(
+    grad: Tensor, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool
+) -> Any:
     _checked_sizes("_upsample_backward", input_size[2:], grad.shape[2:])
     result: Any = wide(grad)
     for at in reversed(range(grad.ndim - 2)):
@@ -185,7 +192,8 @@ def _unnormalized(grid: Any, size: int, align_corners: bool) -> Any:
 
 
 def _confined(places: Any, size: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
-    """Bring places inside where the mode says so, and return also how they move with the places given.
+    """Bring places inside where the mode says so, and return also how they move with the places
+    given.
 
     Those that are no numbers go to the beginning.
     """
@@ -208,7 +216,9 @@ def _confined(places: Any, size: int, padding_mode: str, align_corners: bool) ->
 
 
 class _Places:
-    """What each place of a grid takes: positions, and for each dimension weights, their slopes and those of the place itself."""
+    """What each place of a grid takes: positions, and for each dimension weights, their slopes and
+    those of the place itself.
+    """
 
     def __init__(self, sizes: Sequence[int], grid: Any, mode: str, padding_mode: str, align_corners: bool) -> None:
         dims = len(sizes)
@@ -257,7 +267,9 @@ class _Places:
         return total
 
     def flat(self, tap: tuple[int, ...], channels: int) -> tuple[Any, Any]:
-        """Return the flattened positions of a tap for each channel, 0 where it is outside, and whether it is inside."""
+        """Return the flattened positions of a tap for each channel, 0 where it is outside, and
+        whether it is inside.
+        """
         inside: Any = None
         flat: Any = None
         for places, k, size in zip(self.at, tap, self.sizes, strict=True):
@@ -267,7 +279,9 @@ class _Places:
             at = _whole(OPERATORS["where"](there, place, 0.0))
             flat = at if flat is None else flat * size + at
         count = math.prod(flat.shape[1:])
-        return OPERATORS["expand"](flat.reshape(flat.shape[0], 1, count), (flat.shape[0], channels, count)), inside.unsqueeze(1)
+        return OPERATORS["expand"](
+            flat.reshape(flat.shape[0], 1, count), (flat.shape[0], channels, count)
+        ), inside.unsqueeze(1)
 
 
 def _places_of(self: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> _Places:
@@ -276,10 +290,17 @@ def _places_of(self: Any, grid: Any, mode: str, padding_mode: str, align_corners
         raise RuntimeError(
             f"{name}expected input and grid to have same dtype, but input has {self.dtype} and grid has {grid.dtype}"
         )
-    if self.ndim not in (4, 5) or self.ndim != grid.ndim or self.shape[0] != grid.shape[0] or grid.shape[-1] != self.ndim - 2:
+    if (
+        self.ndim not in (4, 5)
+        or self.ndim != grid.ndim
+        or self.shape[0] != grid.shape[0]
+        or grid.shape[-1] != self.ndim - 2
+    ):
         raise RuntimeError(f"{name}input of sizes {list(self.shape)} and grid of sizes {list(grid.shape)} do not fit")
     if 0 in self.shape[2:]:
-        raise RuntimeError(f"{name}expected input to have non-empty spatial dimensions, but input has sizes {list(self.shape)}")
+        raise RuntimeError(
+            f"{name}expected input to have non-empty spatial dimensions, but input has sizes {list(self.shape)}"
+        )
     if mode == "bicubic" and self.ndim != 4:
         raise RuntimeError(f"{name}bicubic interpolation only supports 4D input")
     return _Places(self.shape[2:], wide(grid), mode, padding_mode, align_corners)
@@ -356,7 +377,11 @@ def _sources(length: int, before: int, after: int, mode: str, device: Any) -> An
 
 @decomposes("im2col")
 def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    x = OPERATORS["_constant_pad_nd"](self, (padding[1], padding[1], padding[0], padding[0]), 0) if any(padding) else self
+    x = (
+        OPERATORS["_constant_pad_nd"](self, (padding[1], padding[1], padding[0], padding[0]), 0)
+        if any(padding)
+        else self
+    )
     for i in range(2):
         x = OPERATORS["unfold"](x, 2 + i, dilation[i] * (kernel_size[i] - 1) + 1, stride[i])
     for i in range(2):
@@ -372,7 +397,9 @@ def col2im(grad: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padd
     counts = [(size[i] - dilation[i] * (kernel_size[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
     batch, channels = grad.shape[0], grad.shape[1] // area
     parts: Any = reshape(wide(grad), batch, channels, kernel_size[0], kernel_size[1], counts[0], counts[1])
-    places = [OPERATORS["arange"](0, counts[i] * stride[i], stride[i], dtype=_C.int64, device=grad.device) for i in range(2)]
+    places = [
+        OPERATORS["arange"](0, counts[i] * stride[i], stride[i], dtype=_C.int64, device=grad.device) for i in range(2)
+    ]
     # One dimension of the kernel after the other, one place in it at a time.
     tall = _filled((batch, channels, kernel_size[1], size[0], counts[1]), parts)
     for k in range(kernel_size[0]):

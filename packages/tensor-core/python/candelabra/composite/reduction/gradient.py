@@ -5,9 +5,9 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..registration import function
-from ..reduction.scan import diff
 from ..movement.views import reshape, wrap_dim
+from ..reduction.scan import diff
+from ..registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def _evenly(values: Tensor, axis: int, distance: Any, edge_order: int) -> Tensor
 
 
 def _unevenly(values: Tensor, axis: int, coordinates: Tensor, edge_order: int) -> Tensor:
-    # The parabola through three neighbours: Fornberg, "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids", 1988.
+    # The parabola through three neighbours: Fornberg, "Generation of Finite Difference Formulas on
+    # Arbitrarily Spaced Grids", 1988.
     length = values.shape[axis]
     steps = reshape(diff(coordinates), [length - 1 if d == axis else 1 for d in range(values.ndim)])
 
@@ -93,7 +94,8 @@ def gradient(
     input : Tensor
         The values; whole numbers give floating-point results.
     spacing : number, sequence of numbers or sequence of Tensor, optional
-        The distance of neighbours, 1 by default; that of each dimension; or the coordinates along each dimension.
+        The distance of neighbours, 1 by default; that of each dimension; or the coordinates along
+        each dimension.
     dim : int or sequence of int, optional
         The dimensions along which to derive; all by default.
     edge_order : int
@@ -107,7 +109,8 @@ def gradient(
     Raises
     ------
     RuntimeError
-        Where a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not belong together.
+        Where a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not
+        belong together.
 
     Examples
     --------
@@ -117,7 +120,9 @@ def gradient(
     """
     if isinstance(spacing, _Tensor):
         if spacing.ndim != 0:
-            raise TypeError("gradient(): spacing must be a number, a sequence of numbers or a sequence of Tensors, not a Tensor")
+            raise TypeError(
+                "gradient(): spacing must be a number, a sequence of numbers or a sequence of Tensors, not a Tensor"
+            )
         spacing = spacing.item()
     if input.dtype is _C.uint8:
         raise RuntimeError("candelabra.gradient does not support uint8 input.")
@@ -127,7 +132,11 @@ def gradient(
     spacings: list[Any]
     if isinstance(spacing, (list, tuple)):
         if len(spacing) != len(axes):
-            wanted = f"'self.dim() = {input.ndim}', since dim argument was not given" if dim is None else f"'dim' = {len(axes)}"
+            wanted = (
+                f"'self.dim() = {input.ndim}', since dim argument was not given"
+                if dim is None
+                else f"'dim' = {len(axes)}"
+            )
             raise RuntimeError(
                 "candelabra.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
                 f"{wanted}, but got a list of length {len(spacing)}"

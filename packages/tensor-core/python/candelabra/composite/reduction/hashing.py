@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from ..registration import function
 from ..movement.views import reshape, wrap_dim
+from ..registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def hash_tensor(
     input: Tensor, dim: int | Sequence[int] = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None
 ) -> Tensor:
-    """Hash all elements, or those along dimensions: the exclusive or of their bits, as float64 or int64.
+    """Hash all elements, or those along dimensions: the exclusive or of their bits, as float64 or
+    int64.
 
     Parameters
     ----------
@@ -82,7 +83,9 @@ def hash_tensor(
     rows = reshape(OPERATORS["permute"](bits, dims + kept) if input.ndim else bits, (count, columns))
     while count > 1:  # one half upon the other; an odd row out goes along
         half = count // 2
-        folded = OPERATORS["bitwise_xor"](OPERATORS["narrow"](rows, 0, 0, half), OPERATORS["narrow"](rows, 0, half, half))
+        folded = OPERATORS["bitwise_xor"](
+            OPERATORS["narrow"](rows, 0, 0, half), OPERATORS["narrow"](rows, 0, half, half)
+        )
         if count % 2:
             folded = OPERATORS["cat"]([folded, OPERATORS["narrow"](rows, 0, count - 1, 1)], 0)
         rows, count = folded, half + count % 2

@@ -8,8 +8,8 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.numeric_info import finfo
 
-from ..registration import FUNCTIONS, function
 from ..movement.views import reshape
+from ..registration import FUNCTIONS, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ _Tensor = _C.Tensor
 def _check_points(points: Tensor, weight: Tensor | None) -> None:
     """Check coordinates of shape (…, N) and their weights of shape (…)."""
     if points.dtype not in (_C.float32, _C.float64):
-        raise NotImplementedError(f'"histogramdd" not implemented for {points.dtype}; convert with .to(candelabra.float32)')
+        raise NotImplementedError(
+            f'"histogramdd" not implemented for {points.dtype}; convert with .to(candelabra.float32)'
+        )
     if weight is None:
         return
     if weight.shape != points.shape[:-1]:
@@ -58,7 +60,9 @@ def _check_edges(edges: Tensor, points: Tensor, axis: int) -> None:
 
 
 def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tensor]:
-    """Return the edges of this many equal bins a dimension, between the ends of `range` or of the points."""
+    """Return the edges of this many equal bins a dimension, between the ends of `range` or of the
+    points.
+    """
     dims = len(counts)
     if range is not None:
         range = [float(end) for end in range]
@@ -93,15 +97,20 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
 
 
 def _between(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate, by a search among the edges; of the last right edge one too many."""
+    """Return the bin of each coordinate, by a search among the edges; of the last right edge one
+    too many.
+    """
     return _Tensor.searchsorted(edges, coordinates, right=True) - 1
 
 
 def _even(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate among bins of equal width, by its distance to the first edge; as above."""
+    """Return the bin of each coordinate among bins of equal width, by its distance to the first
+    edge; as above.
+    """
     count = edges.shape[0] - 1
     low, high = OPERATORS["select"](edges, 0, 0), OPERATORS["select"](edges, 0, count)
-    # The width times the number of bins may be more than the largest number: a power of two makes all smaller.
+    # The width times the number of bins may be more than the largest number: a power of two makes
+    # all smaller.
     if float(OPERATORS["maximum"](OPERATORS["abs"](low), OPERATORS["abs"](high))) > finfo(edges.dtype).max * 2.0**-36:
         coordinates, low, high = (numbers * 2.0**-40 for numbers in (coordinates, low, high))
     return ((coordinates - low) * count / (high - low)).to(_C.int64)
@@ -124,7 +133,9 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
         place = OPERATORS["clamp"](places(coordinates, edge), 0, sizes[axis] - 1)
         where = place if where is None else where * sizes[axis] + place
     if where is None:  # no bins, or no coordinates: then every point is in the one bin that there is
-        inside = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0)
+        inside = OPERATORS["fill_"](
+            OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0
+        )
         where = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.int64, device=points.device), 0)
     all_inside = bool(OPERATORS["all"](inside))
     if not all_inside:
@@ -173,9 +184,11 @@ def histogram(
     input : Tensor
         Of float32 or float64; its elements are taken in any shape.
     bins : int or Tensor
-        The number of bins of equal width, or their edges, ascending: each bin holds its left edge, the last one its right edge too.
+        The number of bins of equal width, or their edges, ascending: each bin holds its left edge,
+        the last one its right edge too.
     range : pair of float, optional
-        The outer edges of equal bins; by default the least and the largest element, and half to each side where they are equal.
+        The outer edges of equal bins; by default the least and the largest element, and half to
+        each side where they are equal.
     weight : Tensor, optional
         What an element counts, instead of 1; of the shape and dtype of `input`.
     density : bool
@@ -191,7 +204,8 @@ def histogram(
     Raises
     ------
     RuntimeError
-        Where there are no bins, the range is not finite or empty the wrong way, or dtypes and shapes do not fit.
+        Where there are no bins, the range is not finite or empty the wrong way, or dtypes and
+        shapes do not fit.
 
     Examples
     --------
@@ -239,7 +253,8 @@ def histogramdd(
     bins : int, sequence of int or sequence of Tensor
         The number of equal bins of all dimensions, of each, or the ascending edges of each.
     range : sequence of float, optional
-        The outer edges of equal bins: least and largest of the first dimension, of the second, and so on.
+        The outer edges of equal bins: least and largest of the first dimension, of the second, and
+        so on.
     weight : Tensor, optional
         What a point counts, instead of 1; of shape (…).
     density : bool

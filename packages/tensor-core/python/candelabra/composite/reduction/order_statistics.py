@@ -9,10 +9,10 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.numeric_info import finfo
 
-from ..registration import decomposes, function
 from ..methods.tape_methods import _Tensor
-from ..transformed import all_values
 from ..movement.views import reshape, wrap_dim
+from ..registration import decomposes, function
+from ..transformed import all_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def _histc(self: Tensor, bins: int, low: float, high: float) -> Any:
     values = OPERATORS["masked_select"](flat, inside)
     if self.dtype in (_C.float16, _C.bfloat16):
         values = OPERATORS["_to_copy"](values, dtype=_C.float32)
-    # As EqualBins in float_index.hpp: a power of two keeps a very wide or narrow range, and bins per unit, inside of the dtype's.
+    # As EqualBins in float_index.hpp: a power of two keeps a very wide or narrow range, and bins
+    # per unit, inside of the dtype's.
     width = high - low
     exponent = math.frexp(width)[1] if math.isfinite(width) else 1025
     usual, most = (900, 990) if self.dtype is _C.float64 else (64, 100)
@@ -66,7 +67,9 @@ def _histc(self: Tensor, bins: int, low: float, high: float) -> Any:
 
 
 def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
-    """Return the tensor with at least one dimension, the wrapped dimension, and whether one was added."""
+    """Return the tensor with at least one dimension, the wrapped dimension, and whether one was
+    added.
+    """
     dim = wrap_dim(dim, input.ndim)
     added = input.ndim == 0
     if added:
@@ -83,13 +86,17 @@ def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type
 
 
 def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
-    def median_function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+    def median_function(
+        input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
+    ) -> Any:
         if dim is not None and not isinstance(dim, int):
             raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
         if dim is not None:
             _one_dimension(input, dim, name)
         if input.dtype is _C.bool and (input.numel() or dim is not None):
-            raise NotImplementedError(f'"{name}" not implemented for candelabra.bool; convert with .to(candelabra.uint8)')
+            raise NotImplementedError(
+                f'"{name}" not implemented for candelabra.bool; convert with .to(candelabra.uint8)'
+            )
         if dim is None:
             if input.numel() == 0:
                 # NaN, and what NaN is cut to as a whole number.
@@ -286,7 +293,8 @@ def nanquantile(
 
 @function()
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-    """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest to the largest element.
+    """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest
+    to the largest element.
 
     Examples
     --------
@@ -303,7 +311,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     if low == high and flat.numel():
         low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
     if low == high and math.isfinite(low):
-        # A few of the next numbers of the dtype at least, so that the one there is lies in the middle bin.
+        # A few of the next numbers of the dtype at least, so that the one there is lies in the
+        # middle bin.
         limits = finfo(input.dtype)
         margin = builtins.max(1.0, math.ldexp(4 * limits.eps, math.frexp(low)[1]))
         low, high = builtins.max(low - margin, limits.min), builtins.min(high + margin, limits.max)

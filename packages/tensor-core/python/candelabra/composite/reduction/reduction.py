@@ -1,4 +1,6 @@
-"""Reductions made of operators, and PyTorch's other spellings of the reductions that are operators."""
+"""Reductions made of operators, and PyTorch's other spellings of the reductions that are
+operators.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from candelabra.catalogue import OPERATORS
 
 from ..creation.creation import sizes_of
 from ..elementwise.elementwise import as_it_was, narrow_to, wide
+from ..movement.views import reshape, wrap_dim
 from ..registration import FUNCTIONS, decomposes, fallback, function
 from ..transformed import all_values
-from ..movement.views import reshape, wrap_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +169,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     if dim is not None and not isinstance(dim, int):
         raise TypeError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
     if input.numel() == 0 and dim is None:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     _check_dims(dim, input.ndim)
     dims = () if dim is None else dim
     low, high = OPERATORS["_aminmax"](input, dims, keepdim)
@@ -187,7 +191,12 @@ def _check_dims(dim: Any, ndim: int) -> None:
 
 @function()
 def nansum(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Sum, with NaN as zero.
 
@@ -227,7 +236,12 @@ def _nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtyp
 
 @function()
 def nanmean(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Average the elements that are not NaN; the arguments are those of :func:`candelabra.nansum`.
 
@@ -404,13 +418,16 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     axis = wrap_dim(dim, input.ndim)
     norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
-    # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
+    # As PyTorch does, with a little kept off so that the result is not above the limit after
+    # rounding.
     result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
     return result if out is None else _C.give_to_out("renorm", out, result, input)
 
 
 @function()
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
     """Estimate the covariance matrix of variables (rows) from observations (columns).
 
     Parameters
@@ -432,7 +449,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
             [2., 2.]])
     """
     if input.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
     if input.dtype is _C.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input if input.ndim == 2 else reshape(input, 1, input.numel())
@@ -447,9 +466,13 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
             )
         whole = not (given.dtype.is_floating_point or given.dtype.is_complex or given.dtype is _C.bool)
         if name == "fweights" and not whole:
-            raise RuntimeError(f"cov(): expected fweights to have integral dtype but got fweights with {given.dtype} dtype")
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {given.dtype} dtype"
+            )
         if name == "aweights" and not given.dtype.is_floating_point:
-            raise RuntimeError(f"cov(): expected aweights to have floating point dtype but got aweights with {given.dtype} dtype")
+            raise RuntimeError(
+                f"cov(): expected aweights to have floating point dtype but got aweights with {given.dtype} dtype"
+            )
         if given.numel() != count:
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
@@ -485,7 +508,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
 
 @decomposes("logcumsumexp")
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """Double the length of the sums with each step, as Hillis and Steele 1986 do: a sum is added to the one that ends before it."""
+    """Double the length of the sums with each step, as Hillis and Steele 1986 do: a sum is added to
+    the one that ends before it.
+    """
     axis = wrap_dim(dim, input.ndim)
     if input.numel() == 0 or input.ndim == 0:
         return OPERATORS["clone"](input)
@@ -502,17 +527,21 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 
 def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``log(exp(x) + exp(y))``: the number of larger real part, and a logarithm that does not overflow."""
+    """Return ``log(exp(x) + exp(y))``: the number of larger real part, and a logarithm that does
+    not overflow.
+    """
     larger = OPERATORS["ge"](x.real, y.real)
     big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
     return big + OPERATORS["log1p"](OPERATORS["exp"](small - big))
 
 
 def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
-    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ from their principal values.
+    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ
+    from their principal values.
 
-    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one and at most a quarter turn more
-    or less. It goes on from the sum so far, or begins anew with an element that outweighs that.
+    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one
+    and at most a quarter turn more or less. It goes on from the sum so far, or begins anew with an
+    element that outweighs that.
     """
     length = input.shape[axis]
 
@@ -540,7 +569,8 @@ def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
 
 @function()
 def corrcoef(input: Tensor) -> Tensor:
-    """Estimate the matrix of correlation coefficients of variables (rows) from observations (columns).
+    """Estimate the matrix of correlation coefficients of variables (rows) from observations
+    (columns).
 
     Examples
     --------

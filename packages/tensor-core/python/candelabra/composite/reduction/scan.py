@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
-from ..registration import decomposes, function
 from ..movement.views import wrap_dim
+from ..registration import decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @decomposes("_cummax_cummin")
 def _cummax_cummin(self: Tensor, dim: int, larger: bool) -> Any:
-    # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
+    # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements
+    # that end at it.
     compare = OPERATORS["ge" if larger else "le"]
     if self.ndim == 0:
         return self.new_zeros((), dtype=_C.int64)
@@ -169,7 +170,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
 @function(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """Integrate along a dimension by the trapezoidal rule, up to each position; arguments as in :func:`candelabra.trapezoid`.
+    """Integrate along a dimension by the trapezoidal rule, up to each position; arguments as in
+    :func:`candelabra.trapezoid`.
 
     Examples
     --------

@@ -26,7 +26,9 @@ def _prepared(self: Tensor, dtype: dtype | None, name: str) -> Any:
     if not result.is_floating_point:
         kind = result.name.capitalize().replace("Int64", "Long").replace("Int32", "Int")
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
-    return wide(self) if self.dtype is result else narrow_to(self, _C.float32 if result.itemsize == 2 else result), result
+    return wide(self) if self.dtype is result else narrow_to(
+        self, _C.float32 if result.itemsize == 2 else result
+    ), result
 
 
 @decomposes("softmax")

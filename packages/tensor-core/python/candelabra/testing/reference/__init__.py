@@ -1,4 +1,6 @@
-"""What each operator should compute, in NumPy and SciPy, with the inputs to try: one module a family."""
+"""What each operator should compute, in NumPy and SciPy, with the inputs to try: one module a
+family.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""References of attention, with the whole matrix of weights: P = softmax(scale * Q K^T + mask), O = P V, and by the chain rule
-dV = P^T dO, dS = P * (dO V^T - rowsum(dO * O)), dQ = scale * dS K, dK = scale * dS^T Q."""
+"""References of attention, with the whole matrix of weights: P = softmax(scale * Q K^T + mask), O =
+P V, and by the chain rule dV = P^T dO, dS = P * (dO V^T - rowsum(dO * O)), dQ = scale * dS K, dK =
+scale * dS^T Q.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def _weights(query: Array, key: Array, mask: Array | None, is_causal: bool, scal
     return powers / np.where(empty, 1, sums), logarithms[..., 0]
 
 
-def forward(query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float) -> tuple[Array, Array]:
+def forward(
+    query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float
+) -> tuple[Array, Array]:
     weights, logarithms = _weights(query, key, mask, is_causal, scale)
     return weights @ _spread(value, query.shape[1]), logarithms
 
@@ -97,7 +101,9 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         seen = None if mask is None else mask.values
         output, logarithms = forward(query.values, key.values, value.values, seen, causal, scale)
         grad = Input(numbers(rng, dtype, output.shape, -1, 1), dtype)
-        yield Sample((grad, query, key, value, mask, Input(output, dtype), Input(logarithms, statistics), causal, scale))
+        yield Sample(
+            (grad, query, key, value, mask, Input(output, dtype), Input(logarithms, statistics), causal, scale)
+        )
 
 
 REFERENCES: dict[str, Reference] = {

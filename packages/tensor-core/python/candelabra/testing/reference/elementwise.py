@@ -1,4 +1,6 @@
-"""References of the elementwise operators. Inputs come in float64, complex128, int64 or bool and hold values the tested dtype has."""
+"""References of the elementwise operators. Inputs come in float64, complex128, int64 or bool and
+hold values the tested dtype has.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def two(low: float = -4, high: float = 4, number: Any = 2, **keywords: Any) -> S
         for a, b in pairs(rng, dtype, low, high):
             yield Sample((a, b), keywords)
         if number is not None:
-            yield Sample((Input(numbers(rng, dtype, (3, 4), low, high), dtype), True if dtype == "bool" else number), keywords)
+            yield Sample(
+                (Input(numbers(rng, dtype, (3, 4), low, high), dtype), True if dtype == "bool" else number), keywords
+            )
         if keywords == {} and dtype in FLOATS:
             odd = np.array([np.nan, np.inf, -np.inf, 0.0, 1.0, -2.0])
             yield Sample((Input(odd[:, None].repeat(6, 1), dtype), Input(odd, dtype)))
@@ -58,11 +62,15 @@ def two(low: float = -4, high: float = 4, number: Any = 2, **keywords: Any) -> S
     return samples
 
 
-def unary(name: str, function: Callable[..., Any], dtypes: tuple[str, ...] = NUMBERS, tolerance: float = 1.0, **how: Any) -> None:
+def unary(
+    name: str, function: Callable[..., Any], dtypes: tuple[str, ...] = NUMBERS, tolerance: float = 1.0, **how: Any
+) -> None:
     REFERENCES[name] = Reference(function, one(**how), dtypes, tolerance)
 
 
-def binary(name: str, function: Callable[..., Any], dtypes: tuple[str, ...] = NUMBERS, tolerance: float = 1.0, **how: Any) -> None:
+def binary(
+    name: str, function: Callable[..., Any], dtypes: tuple[str, ...] = NUMBERS, tolerance: float = 1.0, **how: Any
+) -> None:
     REFERENCES[name] = Reference(function, two(**how), dtypes, tolerance)
 
 
@@ -140,11 +148,17 @@ def _divisions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a, b in pairs(rng, dtype, -9, 9):
             b.values = np.where(np.abs(b.values) < 0.5, 2, b.values)
             if mode:  # a quotient just at a whole number would round either way
-                a.values, b.values = np.trunc(a.values).astype(b.values.dtype), np.trunc(b.values) + (np.trunc(b.values) == 0)
+                a.values, b.values = (
+                    np.trunc(a.values).astype(b.values.dtype),
+                    np.trunc(b.values) + (np.trunc(b.values) == 0),
+                )
             yield Sample((a, b), {"rounding_mode": mode})
     if dtype in FLOATS:
         yield Sample(
-            (Input(np.array([1.0, -1.0, 0.0, np.inf, np.nan]), dtype), Input(np.array([0.0, 0.0, 0.0, np.inf, 1.0]), dtype))
+            (
+                Input(np.array([1.0, -1.0, 0.0, np.inf, np.nan]), dtype),
+                Input(np.array([0.0, 0.0, 0.0, np.inf, 1.0]), dtype),
+            )
         )
 
 
@@ -170,12 +184,23 @@ for _name, _function in (
     ("atan2", np.arctan2), ("hypot", np.hypot), ("copysign", np.copysign), ("logaddexp", np.logaddexp), ("logaddexp2", np.logaddexp2),
 ):  # fmt: skip
     binary(_name, _function, ("float32", "float64"), 10, number=None)
-binary("xlogy", lambda a, b: np.where(np.isnan(b), np.nan, special.xlogy(a, b)), ("float32", "float64"), 10, number=None, low=0.1)
+binary(
+    "xlogy",
+    lambda a, b: np.where(np.isnan(b), np.nan, special.xlogy(a, b)),
+    ("float32", "float64"),
+    10,
+    number=None,
+    low=0.1,
+)
 binary("nextafter", np.nextafter, ("float64",), number=None)
 binary("heaviside", lambda a, b: np.where(a == 0, b, a > 0), FLOATS, number=None)
 
 _BITS = (*BOOLEAN, *INTEGERS)
-for _name, _function in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or), ("bitwise_xor", np.bitwise_xor)):
+for _name, _function in (
+    ("bitwise_and", np.bitwise_and),
+    ("bitwise_or", np.bitwise_or),
+    ("bitwise_xor", np.bitwise_xor),
+):
     binary(_name, _function, _BITS, number=3)
 binary("bitwise_left_shift", np.left_shift, ("int32", "int64"), low=0, high=5)
 binary("bitwise_right_shift", np.right_shift, INTEGERS, low=0, high=5)
@@ -196,7 +221,11 @@ def _choices(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         shape = np.broadcast_shapes(a.values.shape, b.values.shape)
         yield Sample((Input(numbers(rng, "bool", shape), "bool"), a, b))
     yield Sample(
-        (Input(numbers(rng, "bool", (4, 1)), "bool"), Input(numbers(rng, dtype, (4, 3)), dtype), True if dtype == "bool" else 1)
+        (
+            Input(numbers(rng, "bool", (4, 1)), "bool"),
+            Input(numbers(rng, dtype, (4, 3)), dtype),
+            True if dtype == "bool" else 1,
+        )
     )
 
 
@@ -227,7 +256,9 @@ def _triples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES["lerp"] = Reference(lambda a, b, w: a + w * (b - a), _triples, ("float32", "float64"), 10)
-REFERENCES["addcmul"] = Reference(lambda a, b, c, value=1: a + value * b * c, _triples, ("float32", "float64", "int32"), 10)
+REFERENCES["addcmul"] = Reference(
+    lambda a, b, c, value=1: a + value * b * c, _triples, ("float32", "float64", "int32"), 10
+)
 REFERENCES["addcdiv"] = Reference(lambda a, b, c, value=1: a + value * b / c, _triples, ("float32", "float64"), 10)
 
 # ---- activations
@@ -315,7 +346,9 @@ REFERENCES["hardtanh"] = Reference(_cut, _with(-1.5, 2), _ACTIVATED)
 REFERENCES["hardswish"] = Reference(lambda a: a * _cut(a + 3, 0, 6) / 6, _with(), _ACTIVATED, 10)
 REFERENCES["hardsigmoid"] = Reference(lambda a: _cut(a + 3, 0, 6) / 6, _with(), _ACTIVATED, 10)
 REFERENCES["hardshrink"] = Reference(lambda a, limit: np.where(np.abs(a) <= limit, 0, a), _with(0.75), _ACTIVATED)
-REFERENCES["softshrink"] = Reference(lambda a, limit: np.sign(a) * np.maximum(np.abs(a) - limit, 0), _with(0.75), _ACTIVATED, 10)
+REFERENCES["softshrink"] = Reference(
+    lambda a, limit: np.sign(a) * np.maximum(np.abs(a) - limit, 0), _with(0.75), _ACTIVATED, 10
+)
 REFERENCES["threshold"] = Reference(lambda a, limit, value: np.where(a <= limit, value, a), _with(0.5, 8.0), _ACTIVATED)
 REFERENCES["prelu"] = Reference(lambda a, w: np.where(a > 0, a, w * a), two(number=None), _ACTIVATED, 5)
 REFERENCES["hardtanh_backward"] = Reference(
@@ -324,17 +357,29 @@ REFERENCES["hardtanh_backward"] = Reference(
 REFERENCES["hardswish_backward"] = Reference(
     lambda g, a: g * np.where(a <= -3, 0, np.where(a < 3, a / 3 + 0.5, 1)), _pair_with(), _ACTIVATED, 20
 )
-REFERENCES["hardsigmoid_backward"] = Reference(lambda g, a: np.where((a > -3) & (a < 3), g / 6, 0), _pair_with(), _ACTIVATED, 5)
-REFERENCES["shrink_backward"] = Reference(lambda g, a, limit: np.where(np.abs(a) <= limit, 0, g), _pair_with(0.75), _ACTIVATED)
-REFERENCES["leaky_relu_backward"] = Reference(lambda g, a, slope: np.where(a > 0, g, g * slope), _pair_with(0.25), _ACTIVATED, 5)
+REFERENCES["hardsigmoid_backward"] = Reference(
+    lambda g, a: np.where((a > -3) & (a < 3), g / 6, 0), _pair_with(), _ACTIVATED, 5
+)
+REFERENCES["shrink_backward"] = Reference(
+    lambda g, a, limit: np.where(np.abs(a) <= limit, 0, g), _pair_with(0.75), _ACTIVATED
+)
+REFERENCES["leaky_relu_backward"] = Reference(
+    lambda g, a, slope: np.where(a > 0, g, g * slope), _pair_with(0.25), _ACTIVATED, 5
+)
 REFERENCES["elu_backward"] = Reference(
     lambda g, a, alpha, scale, by: g * np.where(a > 0, scale, alpha * scale * by * np.exp(np.minimum(a, 0) * by)),
     _pair_with(1.5, 2.0, 0.5), _ACTIVATED, 20,
 )  # fmt: skip
 REFERENCES["softplus_backward"] = Reference(
-    lambda g, a, beta, limit: np.where(a * beta > limit, g, g * special.expit(a * beta)), _pair_with(2.0, 5.0), _ACTIVATED, 20
+    lambda g, a, beta, limit: np.where(a * beta > limit, g, g * special.expit(a * beta)),
+    _pair_with(2.0, 5.0),
+    _ACTIVATED,
+    20,
 )
 REFERENCES["log_sigmoid_backward"] = Reference(lambda g, a: g * special.expit(-a), _pair_with(), _ACTIVATED, 20)
 REFERENCES["mish_backward"] = Reference(
-    lambda g, a: g * (_tanh_softplus(a) + a * special.expit(a) * (1 - _tanh_softplus(a) ** 2)), _pair_with(), _ACTIVATED, 20
+    lambda g, a: g * (_tanh_softplus(a) + a * special.expit(a) * (1 - _tanh_softplus(a) ** 2)),
+    _pair_with(),
+    _ACTIVATED,
+    20,
 )

@@ -16,9 +16,13 @@ ANY: tuple[tuple[int, ...], ...] = (*SQUARE, (5, 3), (3, 5), (2, 4, 1), (0, 4), 
 
 
 def matrices(
-    shapes: tuple[tuple[int, ...], ...], keywords: tuple[dict[str, Any], ...] = ({},), make: Callable[[Array], Array] | None = None
+    shapes: tuple[tuple[int, ...], ...],
+    keywords: tuple[dict[str, Any], ...] = ({},),
+    make: Callable[[Array], Array] | None = None,
 ) -> Samples:
-    """Calls with matrices of these shapes, in several layouts; `make` turns random ones into those that are wanted."""
+    """Calls with matrices of these shapes, in several layouts; `make` turns random ones into those
+    that are wanted.
+    """
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for shape in shapes:
@@ -40,7 +44,9 @@ def definite(a: Array) -> Array:
 
 
 def far(name: str, left: Array, right: Array, a: Array) -> str | None:
-    """Say where two arrays differ by more than rounding in the dtype of `a`, whose values tell its precision by themselves."""
+    """Say where two arrays differ by more than rounding in the dtype of `a`, whose values tell its
+    precision by themselves.
+    """
     if left.shape != right.shape:
         return f"{name}: shape {left.shape}, expected {right.shape}"
     scale = max(1.0, float(np.abs(right).max(initial=0))) * max(1, a.shape[-1], a.shape[-2])
@@ -138,7 +144,9 @@ def symmetric(a: Array) -> Array:
 
 
 def _ldl(results: tuple[Array, ...], a: Array, hermitian: bool = False) -> str | None:
-    """What is factored is solved with elsewhere; here, the shapes, and the lower triangle of a matrix that needs no exchanges."""
+    """What is factored is solved with elsewhere; here, the shapes, and the lower triangle of a
+    matrix that needs no exchanges.
+    """
     LD, _pivots, info = results
     if info.any():
         return "info is not zero"
@@ -163,7 +171,16 @@ def _exchanged(a: Array, dim: int, backwards: bool) -> Array:
 
 
 def _exchanges(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for shape, dim in (((5,), 0), ((3, 7), -1), ((7, 3), 0), ((2, 9, 4), 1), ((0,), 0), ((0, 3), 1), ((1,), 0), ((2, 130), 1)):
+    for shape, dim in (
+        ((5,), 0),
+        ((3, 7), -1),
+        ((7, 3), 0),
+        ((2, 9, 4), 1),
+        ((0,), 0),
+        ((0, 3), 1),
+        ((1,), 0),
+        ((2, 130), 1),
+    ):
         for layout in ("contiguous", "strided", "offset") if shape[0] else ("contiguous",):
             for backwards in (False, True):
                 yield Sample((Input(rng.integers(1, shape[dim] + 1, shape), dtype, layout), dim, backwards))
@@ -176,9 +193,13 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
 _BOTH: tuple[dict[str, Any], ...] = ({}, {"upper": True})
 REFERENCES: dict[str, Reference] = {
     "linalg_cholesky_ex": Reference(_nothing, matrices(SQUARE, _BOTH, definite), DTYPES, compare=product_of(_cholesky)),
-    "linalg_lu_factor_ex": Reference(_nothing, matrices(ANY, ({}, {"pivot": False}), _dominant), DTYPES, compare=_lu_of),
+    "linalg_lu_factor_ex": Reference(
+        _nothing, matrices(ANY, ({}, {"pivot": False}), _dominant), DTYPES, compare=_lu_of
+    ),
     "_lu_pivots_to_permutation": Reference(_exchanged, _exchanges, ("int32", "int64")),
-    "linalg_ldl_factor_ex": Reference(_nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl),
+    "linalg_ldl_factor_ex": Reference(
+        _nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl
+    ),
     "geqrf": Reference(_nothing, matrices(ANY), DTYPES, compare=_geqrf),
     "linalg_qr": Reference(_nothing, matrices(ANY, ({}, {"mode": "complete"}, {"mode": "r"})), DTYPES, compare=_qr),
     "linalg_householder_product": Reference(householder, _reflections, DTYPES, 60),

@@ -19,7 +19,12 @@ def _complex(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for layout in _LAYOUTS:
             for forward in (True, False):
                 yield Sample(
-                    (Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), list(dims), forward, 0.5)
+                    (
+                        Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"),
+                        list(dims),
+                        forward,
+                        0.5,
+                    )
                 )
 
 
@@ -31,13 +36,23 @@ def _c2c(x: Array, dim: list[int], forward: bool, scale: float) -> Array:
 def _real(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, dims in _SHAPES:
         for layout in _LAYOUTS:
-            yield Sample((Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), dims[0], 2.0))
+            yield Sample(
+                (Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), dims[0], 2.0)
+            )
 
 
 def _several(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for shape, dims in (*_SHAPES, ((3, 5, 6), (0, 1, 2)), ((40, 2, 6, 8), (2, 3)), ((33, 4, 3, 7), (3, 2)), ((6, 5, 4), (1, 0))):
+    for shape, dims in (
+        *_SHAPES,
+        ((3, 5, 6), (0, 1, 2)),
+        ((40, 2, 6, 8), (2, 3)),
+        ((33, 4, 3, 7), (3, 2)),
+        ((6, 5, 4), (1, 0)),
+    ):
         for layout in _LAYOUTS:
-            yield Sample((Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), list(dims), 2.0))
+            yield Sample(
+                (Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), list(dims), 2.0)
+            )
 
 
 def _half(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -50,6 +65,8 @@ def _half(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 REFERENCES: dict[str, Reference] = {
     "_fft_c2c": Reference(_c2c, _complex, COMPLEX, 20),
     "_fft_r2c": Reference(lambda x, dim, scale: np.fft.rfft(x, axis=dim) * scale, _real, ("float32", "float64"), 20),
-    "_fft_r2c_nd": Reference(lambda x, dim, scale: np.fft.rfftn(x, axes=dim) * scale, _several, ("float32", "float64"), 20),
+    "_fft_r2c_nd": Reference(
+        lambda x, dim, scale: np.fft.rfftn(x, axes=dim) * scale, _several, ("float32", "float64"), 20
+    ),
     "_fft_c2r": Reference(lambda x, dim, n, scale: np.fft.irfft(x, n, axis=dim) * n * scale, _half, COMPLEX, 20),
 }

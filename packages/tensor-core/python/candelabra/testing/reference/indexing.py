@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from candelabra.testing.sampling import ALL, COMPLEX, FLOATS, NUMBERS, Input, Reference, Sample, Samples, layouts, numbers
+from candelabra.testing.sampling import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    NUMBERS,
+    Input,
+    Reference,
+    Sample,
+    Samples,
+    layouts,
+    numbers,
+)
 
 Array = np.ndarray
 
@@ -47,7 +58,9 @@ def _scatters(number: bool) -> Samples:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in _tensors(rng, dtype):
             for dim in (0, a.values.ndim - 1):
-                order = np.argsort(rng.random(a.values.shape), axis=dim)  # no position twice: their order is not defined
+                order = np.argsort(
+                    rng.random(a.values.shape), axis=dim
+                )  # no position twice: their order is not defined
                 yield Sample((a, dim, Input(order, "int64"), Input(numbers(rng, dtype, a.values.shape), dtype)))
                 if number:
                     yield Sample((a, dim, Input(order, "int64"), True if dtype == "bool" else 2))
@@ -71,7 +84,12 @@ def _adds(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for a in _tensors(rng, dtype):
         for dim in (0, a.values.ndim - 1):
             yield Sample(
-                (a, dim, _index(rng, a.values.shape, a.values.shape[dim]), Input(numbers(rng, dtype, a.values.shape), dtype))
+                (
+                    a,
+                    dim,
+                    _index(rng, a.values.shape, a.values.shape[dim]),
+                    Input(numbers(rng, dtype, a.values.shape), dtype),
+                )
             )
 
 
@@ -200,7 +218,11 @@ def scatter_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str,
         found.setdefault(target, [a[target]] if include_self else []).append(source[place])
     combine: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min, "mean": np.mean}
     for target, values in found.items():
-        made = np.floor(np.mean(values)) if reduce == "mean" and a.dtype.kind in "iu" else combine[reduce](np.array(values))
+        made = (
+            np.floor(np.mean(values))
+            if reduce == "mean" and a.dtype.kind in "iu"
+            else combine[reduce](np.array(values))
+        )
         result[target] = made
     return result
 
@@ -209,7 +231,12 @@ def _reductions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         if (reduce == "mean" and dtype == "bool") or (reduce[:2] == "am" and dtype in COMPLEX):
             continue
-        for shape, sources, dim in (((4,), (7,), 0), ((4, 3), (6, 3), 0), ((2, 3, 4), (2, 3, 5), 2), ((3, 4), (2, 5), 1)):
+        for shape, sources, dim in (
+            ((4,), (7,), 0),
+            ((4, 3), (6, 3), 0),
+            ((2, 3, 4), (2, 3, 5), 2),
+            ((3, 4), (2, 5), 1),
+        ):
             for include_self, layout in ((True, "contiguous"), (False, "strided")):
                 a = Input(numbers(rng, dtype, shape, -2, 3), dtype, layout)
                 index = _index(rng, sources, shape[dim])
@@ -223,7 +250,14 @@ def _bags_of(indices: Array, offsets: Array, has_end: bool) -> tuple[int, Array]
 
 
 def _embedding_bag(
-    weight: Array, indices: Array, offsets: Array, mode: str, factors: Array | None, by_frequency: bool, has_end: bool, padding: int
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    mode: str,
+    factors: Array | None,
+    by_frequency: bool,
+    has_end: bool,
+    padding: int,
 ) -> tuple[Array, Array, Array, Array]:
     count, bag = _bags_of(indices, offsets, has_end)
     out = np.zeros((count, weight.shape[1]))
@@ -276,7 +310,11 @@ def _bag_calls(rng: np.random.Generator, dtype: str) -> Iterator[tuple[Any, ...]
             weight = Input(numbers(rng, dtype, (7, 4)), dtype, layout)
             indices = _index(rng, (9,), 7)
             offsets = Input(np.array([0, 3, 3, 5] + ([9] if has_end else [])), "int64")
-            factors = Input(numbers(rng, "float64", (9,)), "float64" if dtype == "float64" else "float32") if weighted else None
+            factors = (
+                Input(numbers(rng, "float64", (9,)), "float64" if dtype == "float64" else "float32")
+                if weighted
+                else None
+            )
             yield weight, indices, offsets, mode, factors, by_frequency, has_end, padding
 
 
@@ -302,10 +340,14 @@ REFERENCES: dict[str, Reference] = {
     "index": Reference(lambda a, indices: a[_numpy_index(indices)], _advanced(False), ALL),
     "index_put": Reference(index_put, _advanced(True), _ADDED, 5),
     "take": Reference(lambda a, index: np.take(a, index), _takes, ALL),
-    "masked_fill": Reference(lambda a, mask, value: np.where(mask, value, a), lambda r, d: _masks(r, d, value=True), ALL),
+    "masked_fill": Reference(
+        lambda a, mask, value: np.where(mask, value, a), lambda r, d: _masks(r, d, value=True), ALL
+    ),
     "masked_scatter": Reference(masked_scatter, lambda r, d: _masks(r, d, source=True), ALL),
     "masked_select": Reference(lambda a, mask: a[mask] if a.ndim else a.reshape(1)[mask.reshape(1)], _masks, ALL),
-    "nonzero": Reference(lambda a: np.argwhere(a), lambda r, d: (Sample((a,)) for a in layouts(r, d, -1, 1)), ("bool", *NUMBERS)),
+    "nonzero": Reference(
+        lambda a: np.argwhere(a), lambda r, d: (Sample((a,)) for a in layouts(r, d, -1, 1)), ("bool", *NUMBERS)
+    ),
     "embedding": Reference(lambda weight, indices: weight[indices], _embeddings, FLOATS),
     "embedding_backward": Reference(embedding_backward, _embedding_gradients, ("float32", "float64"), 5),
     "scatter_reduce": Reference(scatter_reduce, _reductions, ("bool", "int64", "uint8", *FLOATS, "complex64"), 10),

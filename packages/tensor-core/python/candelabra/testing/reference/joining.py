@@ -22,7 +22,9 @@ def _cats(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 def _stacks(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for dim in (0, 1, -1):
-        yield Sample(([Input(numbers(rng, dtype, (3, 4)), dtype), Input(numbers(rng, dtype, (3, 4)), dtype, "transposed")], dim))
+        yield Sample(
+            ([Input(numbers(rng, dtype, (3, 4)), dtype), Input(numbers(rng, dtype, (3, 4)), dtype, "transposed")], dim)
+        )
 
 
 def _flips(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -71,8 +73,22 @@ def channel_shuffle(a: np.ndarray, groups: int) -> np.ndarray:
     return np.concatenate([a[:, k :: a.shape[1] // groups] for k in range(a.shape[1] // groups)], 1)
 
 
-SHUFFLED = (((4, 3, 5), 2), ((2, 9, 2, 3), 3), ((2, 8, 4, 9), 2), ((3, 2, 5, 2, 2), 1), ((1, 16, 2, 9), 4), ((2, 0, 3, 3), 2))
-UNSHUFFLED = (((3, 4, 6), 2), ((2, 3, 6, 3), 3), ((2, 2, 8, 18), 2), ((3, 2, 5, 2, 2), 1), ((1, 1, 8, 36), 4), ((2, 3, 0, 4), 2))
+SHUFFLED = (
+    ((4, 3, 5), 2),
+    ((2, 9, 2, 3), 3),
+    ((2, 8, 4, 9), 2),
+    ((3, 2, 5, 2, 2), 1),
+    ((1, 16, 2, 9), 4),
+    ((2, 0, 3, 3), 2),
+)
+UNSHUFFLED = (
+    ((3, 4, 6), 2),
+    ((2, 3, 6, 3), 3),
+    ((2, 2, 8, 18), 2),
+    ((3, 2, 5, 2, 2), 1),
+    ((1, 1, 8, 36), 4),
+    ((2, 3, 0, 4), 2),
+)
 GROUPED = (((2, 6, 4), 3), ((2, 12, 3, 5), 4), ((1, 4, 40), 4), ((1, 5, 2, 2, 2), 1), ((2, 8, 0), 2))
 REFERENCES |= {
     "pixel_shuffle": Reference(pixel_shuffle, lambda rng, dtype: _images(rng, dtype, SHUFFLED), ALL),

@@ -37,20 +37,36 @@ def linear(a: Array, weight: Array, bias: Array | None = None) -> Array:
     return result if bias is None else result + bias
 
 
-def add_product_and_activate(a: Array, b: Array, c: Array, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False) -> Array:
+def add_product_and_activate(
+    a: Array, b: Array, c: Array, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+) -> Array:
     made = add_product(a, b, c, beta, alpha)
     return gelu(made) if use_gelu else np.maximum(made, 0)
 
 
 _SCALES: tuple[dict[str, Any], ...] = ({}, {"beta": 2, "alpha": 3}, {"beta": 0})
-_MATRICES = (((3, 4), (4, 5)), ((1, 1), (1, 1)), ((17, 33), (33, 9)), ((0, 4), (4, 2)), ((2, 0), (0, 3)), ((64, 48), (48, 80)))
+_MATRICES = (
+    ((3, 4), (4, 5)),
+    ((1, 1), (1, 1)),
+    ((17, 33), (33, 9)),
+    ((0, 4), (4, 2)),
+    ((2, 0), (0, 3)),
+    ((64, 48), (48, 80)),
+)
 _BATCHES = (((2, 3, 4), (2, 4, 5)), ((3, 8, 8), (3, 8, 8)), ((0, 2, 3), (0, 3, 2)))
 _matmul: Callable[..., Array] = np.matmul
 
 
 def _activated_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Sums with a row, a column and a matrix; gelu of small ones, where it is not a straight line."""
-    for shapes in (((5,), (3, 4), (4, 5)), ((3, 1), (3, 4), (4, 5)), ((3, 5), (3, 0), (0, 5)), ((130,), (70, 48), (48, 130))):
+    """Sums with a row, a column and a matrix; gelu of small ones, where it is not a straight
+    line.
+    """
+    for shapes in (
+        ((5,), (3, 4), (4, 5)),
+        ((3, 1), (3, 4), (4, 5)),
+        ((3, 5), (3, 0), (0, 5)),
+        ((130,), (70, 48), (48, 130)),
+    ):
         yield from products(shapes, keywords=_SCALES)(rng, dtype)
     if dtype not in FLOATS:
         return
@@ -108,12 +124,17 @@ REFERENCES: dict[str, Reference] = {
     "bmm": Reference(_matmul, products(*_BATCHES), _DTYPES, 60),
     "mv": Reference(_matmul, products(((3, 4), (4,)), ((5, 0), (0,))), _DTYPES, 60),
     "dot": Reference(np.dot, products(((7,), (7,)), ((0,), (0,)), ((300,), (300,))), _DTYPES, 60),
-    "addmm": Reference(add_product, products(((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), keywords=_SCALES), _DTYPES, 60),
+    "addmm": Reference(
+        add_product, products(((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), keywords=_SCALES), _DTYPES, 60
+    ),
     "_addmm_activation": Reference(
         add_product_and_activate, _activated_products, ("float32", "float64", "bfloat16", "float16", "int64"), 60
     ),
     "baddbmm": Reference(
-        add_product, products(((2, 3, 5), (2, 3, 4), (2, 4, 5)), ((1,), (2, 3, 4), (2, 4, 5)), keywords=_SCALES), _DTYPES, 60
+        add_product,
+        products(((2, 3, 5), (2, 3, 4), (2, 4, 5)), ((1,), (2, 3, 4), (2, 4, 5)), keywords=_SCALES),
+        _DTYPES,
+        60,
     ),
     "linear": Reference(
         linear,

@@ -38,7 +38,9 @@ def forward(a: Array, target: Array, weight: Array | None, reduction: int, ignor
     return np.asarray(losses.sum() / total if reduction == 1 else losses.sum()), np.asarray(total)
 
 
-def backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int, ignore: int, total: Array) -> Array:
+def backward(
+    grad: Array, a: Array, target: Array, weight: Array | None, reduction: int, ignore: int, total: Array
+) -> Array:
     share = -_weights(target, weight, a.shape[1], ignore) * grad / (total if reduction == 1 else 1)
     result = np.zeros(a.shape)
     np.put_along_axis(result, np.expand_dims(np.where(target == ignore, 0, target), 1), np.expand_dims(share, 1), 1)
@@ -77,7 +79,14 @@ def cross_entropy(
 
 
 def cross_entropy_backward(
-    grad: Array, a: Array, target: Array, weight: Array | None, ignore: int, reduction: str, total: Array, statistics: Array
+    grad: Array,
+    a: Array,
+    target: Array,
+    weight: Array | None,
+    ignore: int,
+    reduction: str,
+    total: Array,
+    statistics: Array,
 ) -> Array:
     powers = np.exp(a - statistics[0][:, None] - statistics[1][:, None])
     share = _weights(target, weight, a.shape[1], ignore) * grad / (total if reduction == "mean" else 1)
@@ -91,7 +100,13 @@ def _entropy_calls(rng: np.random.Generator, dtype: str) -> Iterator[tuple[Input
         for weight in (None, Input(rng.uniform(0.5, 2, classes), dtype)):
             for reduction in _REDUCTIONS:
                 for ignore in (-100, 1):
-                    yield Input(numbers(rng, dtype, (rows, classes)), dtype), Input(target, "int64"), weight, ignore, reduction
+                    yield (
+                        Input(numbers(rng, dtype, (rows, classes)), dtype),
+                        Input(target, "int64"),
+                        weight,
+                        ignore,
+                        reduction,
+                    )
 
 
 def _entropies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -116,7 +131,9 @@ def _said(path: tuple[int, ...], blank: int) -> list[int]:
 
 
 def _paths(scores: Array, labels: list[int], blank: int) -> tuple[float, Array]:
-    """The probability of all paths that say `labels`, and that part of it that goes through each symbol at each time."""
+    """The probability of all paths that say `labels`, and that part of it that goes through each
+    symbol at each time.
+    """
     total, through = 0.0, np.zeros(scores.shape)
     for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
         if _said(path, blank) == labels:
@@ -187,11 +204,15 @@ def _ctc_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         losses = ctc(scores.values, targets.values, input_lengths, target_lengths, blank, zero_infinity)[0]
         alphas = _alphas(scores.values, _labels(targets.values, target_lengths), input_lengths, blank)
         lengths = (input_lengths, target_lengths)
-        yield Sample((grad, scores, targets, *lengths, Input(losses, dtype), Input(alphas, dtype), blank, zero_infinity))
+        yield Sample(
+            (grad, scores, targets, *lengths, Input(losses, dtype), Input(alphas, dtype), blank, zero_infinity)
+        )
 
 
 def _alphas(scores: Array, labels: list[list[int]], input_lengths: list[int], blank: int) -> Array:
-    """Logarithms of the probabilities of all ways to each state at each time: Graves et al. 2006, equations 6 and 7."""
+    """Logarithms of the probabilities of all ways to each state at each time: Graves et al. 2006,
+    equations 6 and 7.
+    """
     result = np.zeros((scores.shape[1], scores.shape[0], 2 * max(map(len, labels)) + 1))
     for n, said in enumerate(labels):
         states = [blank] + [symbol for label in said for symbol in (label, blank)]
@@ -233,7 +254,9 @@ def _logistic(a: Array) -> Array:
 
 
 def _errors(low: float, high: float, gradients: int, *numbers_: float) -> Any:
-    """Calls with a gradient or none, an input between `low` and `high`, targets between 0 and 1 that are broadcast or not, numbers."""
+    """Calls with a gradient or none, an input between `low` and `high`, targets between 0 and 1
+    that are broadcast or not, numbers.
+    """
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for shape, other in (((3, 5), (3, 5)), ((40, 31), (31,)), ((4, 1), (1, 6)), ((), ())):
@@ -250,7 +273,10 @@ REFERENCES |= {
     "squared_error_backward": Reference(lambda g, a, t: 2 * g * (a - t), _errors(-4, 4, 1), _DTYPES, 5),
     "huber_error": Reference(_huber, _errors(-4, 4, 0, 1.5, 0.5), _DTYPES, 10),
     "huber_error_backward": Reference(
-        lambda g, a, t, delta, scale: g * scale * np.clip(a - t, -delta, delta), _errors(-4, 4, 1, 1.5, 0.5), _DTYPES, 10
+        lambda g, a, t, delta, scale: g * scale * np.clip(a - t, -delta, delta),
+        _errors(-4, 4, 1, 1.5, 0.5),
+        _DTYPES,
+        10,
     ),
     "logits_cross_entropy": Reference(lambda a, t: _entropy(_logistic(a), t), _errors(-4, 4, 0), _DTYPES, 20),
     "logits_cross_entropy_backward": Reference(lambda g, a, t: g * (_logistic(a) - t), _errors(-4, 4, 1), _DTYPES, 20),

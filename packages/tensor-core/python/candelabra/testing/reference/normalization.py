@@ -1,5 +1,7 @@
 """References of normalization, forward and backward. Gradients follow from the chain rule with
-x_hat = (x - mean) * rstd: dx = rstd * (g - mean(g) - x_hat * mean(g * x_hat)), the means over the elements normalized together."""
+x_hat = (x - mean) * rstd: dx = rstd * (g - mean(g) - x_hat * mean(g * x_hat)), the means over the
+elements normalized together.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def batch_norm(
     return _affine(hat, weight, bias, 1), None, None
 
 
-def batch_norm_backward(grad: Array, a: Array, weight: Any, mean: Array, rstd: Array, training: bool) -> tuple[Array, Any, Any]:
+def batch_norm_backward(
+    grad: Array, a: Array, weight: Any, mean: Array, rstd: Array, training: bool
+) -> tuple[Array, Any, Any]:
     axes, scale = _channel_axes(a), _broadcast(rstd, a, 1)
     hat = (a - _broadcast(mean, a, 1)) * scale
     inner = grad if weight is None else grad * _broadcast(weight, a, 1)
@@ -60,7 +64,9 @@ def batch_norm_backward(grad: Array, a: Array, weight: Any, mean: Array, rstd: A
 _SHAPES = ((4, 3), (4, 3, 5), (2, 3, 4, 5), (3, 8, 6, 6))
 
 
-def _optional(rng: np.random.Generator, dtype: str, size: int | tuple[int, ...]) -> Iterator[tuple[Input | None, Input | None]]:
+def _optional(
+    rng: np.random.Generator, dtype: str, size: int | tuple[int, ...]
+) -> Iterator[tuple[Input | None, Input | None]]:
     shape = size if isinstance(size, tuple) else (size,)
     yield None, None
     yield Input(numbers(rng, dtype, shape), dtype), Input(numbers(rng, dtype, shape), dtype)
@@ -107,14 +113,21 @@ def layer_norm(a: Array, shape: list[int], weight: Any, bias: Any, eps: float) -
     return scaled if bias is None else scaled + bias, mean, rstd
 
 
-def layer_norm_backward(grad: Array, a: Array, shape: list[int], mean: Array, rstd: Array, weight: Any) -> tuple[Array, Any, Any]:
+def layer_norm_backward(
+    grad: Array, a: Array, shape: list[int], mean: Array, rstd: Array, weight: Any
+) -> tuple[Array, Any, Any]:
     hat = (a - mean) * rstd
     slope = _slope(grad if weight is None else grad * weight, hat, rstd, _last(a, len(shape)))
     outer = tuple(range(a.ndim - len(shape)))
     return slope, None if weight is None else (grad * hat).sum(outer), None if weight is None else grad.sum(outer)
 
 
-_LAYERS: tuple[tuple[tuple[int, ...], list[int]], ...] = (((3, 5), [5]), ((2, 3, 4), [3, 4]), ((6, 300), [300]), ((7,), [7]))
+_LAYERS: tuple[tuple[tuple[int, ...], list[int]], ...] = (
+    ((3, 5), [5]),
+    ((2, 3, 4), [3, 4]),
+    ((6, 300), [300]),
+    ((7,), [7]),
+)
 
 
 def _layer_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -185,13 +198,19 @@ def group_norm(a: Array, weight: Any, bias: Any, groups: int, eps: float) -> tup
     return _affine(hat, weight, bias, 1), mean[..., 0], rstd[..., 0]
 
 
-def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight: Any, groups: int) -> tuple[Array, Any, Any]:
+def group_norm_backward(
+    grad: Array, a: Array, mean: Array, rstd: Array, weight: Any, groups: int
+) -> tuple[Array, Any, Any]:
     scale = rstd[..., None]
     hat = (_groups(a, groups) - mean[..., None]) * scale
     inner = grad if weight is None else grad * _broadcast(weight, a, 1)
     slope = _slope(_groups(inner, groups), hat, scale, (2,)).reshape(a.shape)
     axes = _channel_axes(a)
-    return slope, None if weight is None else (grad * hat.reshape(a.shape)).sum(axes), None if weight is None else grad.sum(axes)
+    return (
+        slope,
+        None if weight is None else (grad * hat.reshape(a.shape)).sum(axes),
+        None if weight is None else grad.sum(axes),
+    )
 
 
 _GROUPED = (((2, 4, 3), 2), ((2, 6, 3, 4), 3), ((3, 4, 5), 4), ((2, 4, 3, 3), 1))

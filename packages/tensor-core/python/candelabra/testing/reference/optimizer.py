@@ -1,4 +1,6 @@
-"""References of the fused optimizer steps: the updates as their papers and PyTorch's documentation give them, one parameter at a time."""
+"""References of the fused optimizer steps: the updates as their papers and PyTorch's documentation
+give them, one parameter at a time.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _lists(rng: np.random.Generator, dtype: str, *present: bool) -> tuple[list[I
 
 
 def _directed(g: Array, p: Array, decay: float, maximize: bool) -> Array:
-    """The gradient to go down, with the weight decay that is a part of it; without one an infinite parameter is left out."""
+    """The gradient to go down, with the weight decay that is a part of it; without one an infinite
+    parameter is left out.
+    """
     g = -g if maximize else g
     return g + decay * p if decay else g
 
@@ -60,7 +64,9 @@ def _adam_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for decay, decoupled, amsgrad, maximize, step in (
         (0.0, False, False, False, 1), (0.1, False, False, False, 3), (0.1, True, False, True, 3), (0.0, False, True, False, 5),
     ):  # fmt: skip
-        yield Sample((*_lists(rng, dtype, True, True, amsgrad), 0.01, 0.9, 0.99, 1e-8, decay, decoupled, amsgrad, maximize, step))
+        yield Sample(
+            (*_lists(rng, dtype, True, True, amsgrad), 0.01, 0.9, 0.99, 1e-8, decay, decoupled, amsgrad, maximize, step)
+        )
 
 
 def adam(
@@ -122,7 +128,15 @@ def _adagrad_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def adagrad(
-    params: Arrays, grads: Arrays, sums: Arrays, lr: float, lr_decay: float, decay: float, eps: float, maximize: bool, step: int
+    params: Arrays,
+    grads: Arrays,
+    sums: Arrays,
+    lr: float,
+    lr_decay: float,
+    decay: float,
+    eps: float,
+    maximize: bool,
+    step: int,
 ) -> tuple[Any, ...]:
     new, kept = [], []
     for p, g, s in zip(params, grads, sums, strict=True):
@@ -152,7 +166,9 @@ def adamax(
 
 def _nadam_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for decay, decoupled, maximize, step in ((0.0, False, False, 1), (0.1, False, False, 3), (0.1, True, True, 3)):
-        yield Sample((*_lists(rng, dtype, True, True), 0.01, 0.9, 0.99, 1e-8, decay, 0.5, 0.6, 0.3, decoupled, maximize, step))
+        yield Sample(
+            (*_lists(rng, dtype, True, True), 0.01, 0.9, 0.99, 1e-8, decay, 0.5, 0.6, 0.3, decoupled, maximize, step)
+        )
 
 
 def nadam(
@@ -205,7 +221,15 @@ def _adadelta_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def adadelta(
-    params: Arrays, grads: Arrays, squares: Arrays, changes: Arrays, lr: float, rho: float, eps: float, decay: float, maximize: bool
+    params: Arrays,
+    grads: Arrays,
+    squares: Arrays,
+    changes: Arrays,
+    lr: float,
+    rho: float,
+    eps: float,
+    decay: float,
+    maximize: bool,
 ) -> tuple[Any, ...]:
     new, v_new, u_new = [], [], []
     for p, g, v, u in zip(params, grads, squares, changes, strict=True):

@@ -27,7 +27,9 @@ _CASES: tuple[tuple[tuple[int, ...], Ints, Ints, Ints, Ints, bool], ...] = (
 )
 
 
-def _outputs(sizes: tuple[int, ...], window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> tuple[int, ...]:
+def _outputs(
+    sizes: tuple[int, ...], window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> tuple[int, ...]:
     result = []
     for n, k, s, p, d in zip(sizes, window, stride, padding, dilation, strict=True):
         reach = n + 2 * p - d * (k - 1) - 1
@@ -67,7 +69,9 @@ def _maxima(a: Array, outputs: Any, windows: Windows) -> tuple[Array, Array]:
     return values, indices
 
 
-def max_pool(a: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> tuple[Array, Array]:
+def max_pool(
+    a: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> tuple[Array, Array]:
     outputs = _outputs(a.shape[2:], window, stride, padding, dilation, ceil_mode)
     return _maxima(a, outputs, _windows(a.shape[2:], outputs, window, stride, padding, dilation))
 
@@ -97,7 +101,9 @@ def _averages(
     return [outputs, found]
 
 
-def avg_pool(a: Array, window: Ints, stride: Ints, padding: Ints, ceil_mode: bool, with_pad: bool, divisor: int | None) -> Array:
+def avg_pool(
+    a: Array, window: Ints, stride: Ints, padding: Ints, ceil_mode: bool, with_pad: bool, divisor: int | None
+) -> Array:
     outputs, windows = _averages(a.shape[2:], window, stride, padding, ceil_mode, with_pad, divisor)
     plane, result = a.reshape(*a.shape[:2], -1), np.zeros((*a.shape[:2], *outputs), a.dtype)
     for output, positions, count in windows:
@@ -106,7 +112,14 @@ def avg_pool(a: Array, window: Ints, stride: Ints, padding: Ints, ceil_mode: boo
 
 
 def avg_pool_backward(
-    grad: Array, input_size: Ints, window: Ints, stride: Ints, padding: Ints, ceil_mode: bool, with_pad: bool, divisor: int | None
+    grad: Array,
+    input_size: Ints,
+    window: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    with_pad: bool,
+    divisor: int | None,
 ) -> Array:
     _, windows = _averages(input_size[2:], window, stride, padding, ceil_mode, with_pad, divisor)
     result = np.zeros((*input_size[:2], int(np.prod(input_size[2:]))))

@@ -1,5 +1,7 @@
-"""References of the random operators: Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11) in plain
-Python integers, with the counters and words that docs/architecture.md gives each element. The suite seeds the generator with SEED, offset 0."""
+"""References of the random operators: Philox 4x32-10 (J. K. Salmon et al., "Parallel random
+numbers: as easy as 1, 2, 3", SC'11) in plain Python integers, with the counters and words that
+docs/architecture.md gives each element. The suite seeds the generator with SEED, offset 0.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def _each(shape: tuple[int, ...], value: Any) -> Array:
 
 
 def _is_wide(a: Array) -> bool:
-    return bool(a.dtype == np.float64 and a.size and float(a.flat[0]) == 2.0)  # the samples mark float64 by their content
+    return bool(
+        a.dtype == np.float64 and a.size and float(a.flat[0]) == 2.0
+    )  # the samples mark float64 by their content
 
 
 def uniform(a: Array, low: float = 0, high: float = 1) -> Array:
@@ -118,10 +122,14 @@ REFERENCES: dict[str, Reference] = {
     "uniform_": Reference(uniform, _fills(-1.0, 3.0), _DTYPES, 5),
     "normal_": Reference(normal, _fills(1.0, 2.0), _DTYPES, 20),
     "exponential_": Reference(exponential, _fills(1.5), _DTYPES, 20),
-    "bernoulli_": Reference(lambda a, p: _each(a.shape, lambda i: unit(i, False) < p), _fills(0.25), (*_DTYPES, "int64", "bool")),
+    "bernoulli_": Reference(
+        lambda a, p: _each(a.shape, lambda i: unit(i, False) < p), _fills(0.25), (*_DTYPES, "int64", "bool")
+    ),
     "bernoulli": Reference(lambda a: _each(a.shape, lambda i: unit(i, False) < a.flat[i]), _chances, _DTYPES),
     "random_range_": Reference(
-        lambda a, low, high: _each(a.shape, lambda i: low + word64(i) % (high - low)), _fills(-3, 14), ("int64", "int32", "float32")
+        lambda a, low, high: _each(a.shape, lambda i: low + word64(i) % (high - low)),
+        _fills(-3, 14),
+        ("int64", "int32", "float32"),
     ),
     "randperm": Reference(permutation, _permutations, ("int64", "int32")),
     "native_dropout": Reference(dropout, _dropouts, _DTYPES, 5),

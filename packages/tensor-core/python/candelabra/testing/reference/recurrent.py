@@ -1,4 +1,6 @@
-"""References of recurrent layers: the steps one by one, and the gradient by the chain rule through them."""
+"""References of recurrent layers: the steps one by one, and the gradient by the chain rule through
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def forward(gates: Array, h0: Array, c0: Array, weight: Array, reverse: bool) ->
     h, c = h0, c0
     for time in range(len(gates))[:: -1 if reverse else 1]:
         a = gates[time] + h @ weight.T
-        a = np.concatenate([_sigmoid(a[:, : 2 * hidden]), np.tanh(a[:, 2 * hidden : 3 * hidden]), _sigmoid(a[:, 3 * hidden :])], 1)
+        a = np.concatenate(
+            [_sigmoid(a[:, : 2 * hidden]), np.tanh(a[:, 2 * hidden : 3 * hidden]), _sigmoid(a[:, 3 * hidden :])], 1
+        )
         i, f, g, o = np.split(a, 4, 1)
         c = f * c + i * g
         h = o * np.tanh(c)
@@ -79,7 +83,9 @@ def _rows_of(batch: int, steps: int, batch_sizes: list[int], reverse: bool) -> I
         yield rows[::-1] if reverse else rows
 
 
-def _step(cell: str, x: Array, h: Array, c: Array | None, weight: Array, bias: Array | None) -> tuple[Array, Array | None, Array]:
+def _step(
+    cell: str, x: Array, h: Array, c: Array | None, weight: Array, bias: Array | None
+) -> tuple[Array, Array | None, Array]:
     y = weight @ h + (0 if bias is None else bias)
     if cell == "lstm":
         i, f, g, o = np.split(x + y, 4)
@@ -107,7 +113,11 @@ def sequence(
     batch, hidden = h0.shape
     flat = gates.reshape(math.prod(gates.shape[:-1]), gates.shape[-1])
     kept = 4 * hidden if cell in ("lstm", "gru") else 0
-    output, cells, activations = np.empty((len(flat), hidden)), np.empty((len(flat), hidden)), np.empty((len(flat), kept))
+    output, cells, activations = (
+        np.empty((len(flat), hidden)),
+        np.empty((len(flat), hidden)),
+        np.empty((len(flat), kept)),
+    )
     for number, rows in enumerate(_rows_of(batch, len(gates), batch_sizes, reverse)):
         h, c = h0[number], None if c0 is None else c0[number]
         for row in rows:
@@ -217,10 +227,14 @@ def sequence_backward(
 def _parts(
     weights: Array, input_size: int, hidden: int, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[list[Array]]:
-    """For each direction of each layer its two matrices and its two biases: zeros where there are none."""
+    """For each direction of each layer its two matrices and its two biases: zeros where there are
+    none.
+    """
     gates, count = _GATES[cell] * hidden, layers * directions
     shapes: list[tuple[int, ...]] = [
-        (gates, width) for at in range(count) for width in (input_size if at < directions else directions * hidden, hidden)
+        (gates, width)
+        for at in range(count)
+        for width in (input_size if at < directions else directions * hidden, hidden)
     ]
     shapes += [(gates,)] * (2 * count if has_biases else 0)
     ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
@@ -233,7 +247,9 @@ def _run_stack(
     input: Array, weights: Array, h0: Array, c0: Array | None, batch_sizes: list[int], layers: int, bidirectional: bool,
     has_biases: bool, cell: str,
 ) -> tuple[list[Array], list[tuple[Any, ...]]]:  # fmt: skip
-    """Run the layers: the input of each and the output of the last, and what `sequence` makes of each direction."""
+    """Run the layers: the input of each and the output of the last, and what `sequence` makes of
+    each direction.
+    """
     directions = 2 if bidirectional else 1
     inputs, runs = [input], []
     for at, (w_ih, w_hh, b_ih, b_hh) in enumerate(
@@ -243,7 +259,16 @@ def _run_stack(
         own = b_hh if cell == "gru" else None
         first_c = None if c0 is None else c0[at]
         runs.append(
-            sequence(gates if cell == "gru" else gates + b_hh, h0[at], first_c, w_hh, own, batch_sizes, at % directions == 1, cell)
+            sequence(
+                gates if cell == "gru" else gates + b_hh,
+                h0[at],
+                first_c,
+                w_hh,
+                own,
+                batch_sizes,
+                at % directions == 1,
+                cell,
+            )
         )
         if len(runs) % directions == 0:
             inputs.append(np.concatenate([run[0] for run in runs[-directions:]], -1))
@@ -335,7 +360,10 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for number, sample in enumerate(_forwards(rng, dtype)):
         gates, h0, c0, weight, reverse = sample.arguments
         made = forward(gates.values, h0.values, c0.values, weight.values, reverse)
-        grads = [Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i else None for i, one in enumerate(made)]
+        grads = [
+            Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i else None
+            for i, one in enumerate(made)
+        ]
         yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), reverse))
 
 
@@ -351,7 +379,11 @@ def _sequences(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for over_time, batch, hidden, batch_sizes in shapes:
         for number, (cell, gates) in enumerate(_GATES.items()):
             layout = "strided" if number % 2 else "contiguous"
-            bias = Input(numbers(rng, dtype, (gates * hidden,), -1, 1), dtype, layout) if cell == "gru" and batch != 1 else None
+            bias = (
+                Input(numbers(rng, dtype, (gates * hidden,), -1, 1), dtype, layout)
+                if cell == "gru" and batch != 1
+                else None
+            )
             yield Sample((
                 Input(numbers(rng, dtype, (*over_time, gates * hidden), -2, 2), dtype, layout),
                 Input(numbers(rng, dtype, (batch, hidden), -1, 1), dtype, layout),
@@ -378,22 +410,38 @@ def _sequences_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample
         gates, h0, c0, weight, bias, batch_sizes, reverse, cell = sample.arguments
         first = None if c0 is None else c0.values
         made = sequence(
-            gates.values, h0.values, first, weight.values, None if bias is None else bias.values, batch_sizes, reverse, cell
+            gates.values,
+            h0.values,
+            first,
+            weight.values,
+            None if bias is None else bias.values,
+            batch_sizes,
+            reverse,
+            cell,
         )
-        grads = [Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i else None for i, one in enumerate(made)]
+        grads = [
+            Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i else None
+            for i, one in enumerate(made)
+        ]
         yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), batch_sizes, reverse, cell))
 
 
 def _stacks(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     shapes: list[tuple[tuple[int, ...], int, int, list[int]]] = [
-        ((steps, batch), batch, hidden, []) for steps, batch, hidden in ((3, 2, 4), (1, 1, 1), (5, 9, 17), (0, 2, 3), (3, 0, 3))
+        ((steps, batch), batch, hidden, [])
+        for steps, batch, hidden in ((3, 2, 4), (1, 1, 1), (5, 9, 17), (0, 2, 3), (3, 0, 3))
     ]
     shapes += [((sum(sizes),), sizes[0], hidden, list(sizes)) for hidden, sizes in _PACKED[:2]]
     for over_time, batch, hidden, batch_sizes in shapes:
         for number, (cell, gates) in enumerate(_GATES.items()):
             layers, directions, biases = 1 + (number + batch) % 2, 1 + number % 2, 2 * ((number + hidden) % 2)
             size, layout = (3, 1, 12)[number % 3], "strided" if number % 2 else "contiguous"
-            count = directions * gates * hidden * (size + hidden + biases + (layers - 1) * (directions * hidden + hidden + biases))
+            count = (
+                directions
+                * gates
+                * hidden
+                * (size + hidden + biases + (layers - 1) * (directions * hidden + hidden + biases))
+            )
             first = (layers * directions, batch, hidden)
             yield Sample((
                 Input(numbers(rng, dtype, (*over_time, size), -1, 1), dtype, layout),
@@ -409,7 +457,9 @@ def _stacks_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         input, weights, h0, c0, *rest = sample.arguments
         made = stack(input.values, weights.values, h0.values, None if c0 is None else c0.values, *rest)
         grads = [
-            Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i and (i < 2 or c0 is not None) else None
+            Input(numbers(rng, dtype, one.shape, -1, 1), dtype)
+            if number % 4 != i and (i < 2 or c0 is not None)
+            else None
             for i, one in enumerate(made)
         ]
         nothing = Input(np.empty(0, np.uint8), "uint8")

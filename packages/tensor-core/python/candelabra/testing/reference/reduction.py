@@ -65,7 +65,9 @@ def one_dim(**keywords: Any) -> Samples:
         many = numbers(rng, dtype, (4, 50), 0, 1) if dtype == "bool" else rng.integers(0, 9, (4, 50))
         yield Sample((Input(many, dtype), 1), keywords)
         if dtype in FLOATS:
-            yield Sample((Input(np.array([[1.0, np.nan, 3.0, np.nan], [np.inf, 2.0, -np.inf, np.inf]]), dtype), 1), keywords)
+            yield Sample(
+                (Input(np.array([[1.0, np.nan, 3.0, np.nan], [np.inf, 2.0, -np.inf, np.inf]]), dtype), 1), keywords
+            )
 
     return samples
 
@@ -159,7 +161,9 @@ def _norms(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield from over_dims(empty=not np.isinf(order), special=False, ord=order)(rng, dtype)
 
 
-REFERENCES["linalg_vector_norm"] = Reference(vector_norm, _norms, ("float32", "float64", "bfloat16", "complex64", "complex128"), 20)
+REFERENCES["linalg_vector_norm"] = Reference(
+    vector_norm, _norms, ("float32", "float64", "bfloat16", "complex64", "complex128"), 20
+)
 
 
 def logsumexp(a: Array, dim: Any, keepdim: bool = False) -> Array:

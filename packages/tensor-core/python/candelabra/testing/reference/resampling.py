@@ -1,6 +1,8 @@
-"""References of resampling, values at places and padded edges, by matrices of weights and loops over elements.
+"""References of resampling, values at places and padded edges, by matrices of weights and loops
+over elements.
 
-Resampling is a matrix a dimension: its gradient is the transposed matrix. Weights of cubic convolution are those of Keys (1981).
+Resampling is a matrix a dimension: its gradient is the transposed matrix. Weights of cubic
+convolution are those of Keys (1981).
 """
 
 from __future__ import annotations
@@ -37,10 +39,20 @@ def _place(i: int, old: int, new: int, align_corners: bool, scale: float) -> flo
     return (i + 0.5) * (1 / scale if scale > 0 else old / new) - 0.5
 
 
-def matrix(old: int, new: int, mode: str, align_corners: bool = False, scale: float = 0.0, antialias: bool = False) -> Array:
+def matrix(
+    old: int, new: int, mode: str, align_corners: bool = False, scale: float = 0.0, antialias: bool = False
+) -> Array:
     """The weights of one dimension, of shape (new, old)."""
     weights = np.zeros((new, old))
-    ratio = (old - 1) / (new - 1) if align_corners and new > 1 else 0.0 if align_corners else 1 / scale if scale > 0 else old / new
+    ratio = (
+        (old - 1) / (new - 1)
+        if align_corners and new > 1
+        else 0.0
+        if align_corners
+        else 1 / scale
+        if scale > 0
+        else old / new
+    )
     for i in range(new):
         if mode in ("nearest", "nearest-exact"):
             step = np.float32(ratio)
@@ -78,7 +90,9 @@ def upsample(x: Array, size: Any, scales: Any, mode: str, align_corners: bool, a
     return x
 
 
-def _upsample_backward(grad: Array, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Array:
+def _upsample_backward(
+    grad: Array, input_size: Any, scales: Any, mode: str, align_corners: bool, antialias: bool
+) -> Array:
     for d, old in enumerate(input_size[2:]):
         scale = scales[d] if len(scales) else 0.0
         grad = _along(grad, 2 + d, matrix(old, grad.shape[2 + d], mode, align_corners, scale, antialias).T)
@@ -133,8 +147,12 @@ def _confined(place: float, size: int, padding_mode: str, align_corners: bool) -
     return min(max(place, 0.0), size - 1.0), slope
 
 
-def _axis(number: float, size: int, mode: str, padding_mode: str, align_corners: bool) -> list[tuple[float, float, float]]:
-    """What one coordinate takes: positions, weights, and how the weights change with the coordinate."""
+def _axis(
+    number: float, size: int, mode: str, padding_mode: str, align_corners: bool
+) -> list[tuple[float, float, float]]:
+    """What one coordinate takes: positions, weights, and how the weights change with the
+    coordinate.
+    """
     scale = (size - 1) / 2 if align_corners else size / 2
     place = (number + 1) * scale - (0 if align_corners else 0.5)
     if mode == "bicubic":
@@ -143,7 +161,13 @@ def _axis(number: float, size: int, mode: str, padding_mode: str, align_corners:
         for k in range(-1, 3):
             at = _confined(low + k, size, padding_mode, align_corners)[0]
             x = place - low - k
-            taps.append((float(round(at)) if padding_mode == "reflection" else at, _keys(x, -0.75), _keys_slope(x, -0.75) * scale))
+            taps.append(
+                (
+                    float(round(at)) if padding_mode == "reflection" else at,
+                    _keys(x, -0.75),
+                    _keys_slope(x, -0.75) * scale,
+                )
+            )
         return taps
     place, slope = _confined(place, size, padding_mode, align_corners)
     if mode == "nearest":
@@ -153,9 +177,15 @@ def _axis(number: float, size: int, mode: str, padding_mode: str, align_corners:
     return [(low, 1 - part, -slope * scale), (low + 1, part, slope * scale)]
 
 
-def _taps(sizes: Any, places: Any, mode: str, padding_mode: str, align_corners: bool) -> Iterator[tuple[Any, float, list[float]]]:
-    """Positions inside with their weights and how these change along each dimension of the grid (the last one first)."""
-    axes = [_axis(float(p), size, mode, padding_mode, align_corners) for p, size in zip(places[::-1], sizes, strict=True)]
+def _taps(
+    sizes: Any, places: Any, mode: str, padding_mode: str, align_corners: bool
+) -> Iterator[tuple[Any, float, list[float]]]:
+    """Positions inside with their weights and how these change along each dimension of the grid
+    (the last one first).
+    """
+    axes = [
+        _axis(float(p), size, mode, padding_mode, align_corners) for p, size in zip(places[::-1], sizes, strict=True)
+    ]
     for taps in itertools.product(*axes):
         if all(0 <= tap[0] < size for tap, size in zip(taps, sizes, strict=True)):
             weights = [tap[1] for tap in taps]
@@ -256,12 +286,15 @@ def _patch_backward_calls(rng: np.random.Generator, dtype: str) -> Iterator[Samp
         yield Sample((Input(columns, dtype), image, *how))
 
 
-def _places(padded: Array, kernel: Any, dilation: Any, stride: Any, counts: list[int]) -> Iterator[tuple[int, int, Array]]:
+def _places(
+    padded: Array, kernel: Any, dilation: Any, stride: Any, counts: list[int]
+) -> Iterator[tuple[int, int, Array]]:
     """Each place in the kernel and a view of what it meets."""
     for a in range(kernel[0]):
         for b in range(kernel[1]):
             rows, columns = (
-                slice(k * dilation[i], k * dilation[i] + (counts[i] - 1) * stride[i] + 1, stride[i]) for i, k in enumerate((a, b))
+                slice(k * dilation[i], k * dilation[i] + (counts[i] - 1) * stride[i] + 1, stride[i])
+                for i, k in enumerate((a, b))
             )
             yield a, b, padded[:, :, rows, columns]
 
@@ -298,7 +331,9 @@ def _constants(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 def _constant_pad_nd(x: Array, padding: Any, value: Any) -> Array:
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(padding) // 2)]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
-    cut = x[tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))]
+    cut = x[
+        tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
+    ]
     return np.pad(cut, [(max(before, 0), max(after, 0)) for before, after in pairs], constant_values=value)
 
 
@@ -342,6 +377,10 @@ REFERENCES: dict[str, Reference] = {
     "im2col": Reference(im2col, _patch_calls, ("int64", *FLOATS, "complex64")),
     "col2im": Reference(col2im, _patch_backward_calls, ("int64", *FLOATS, "complex64"), 5),
     "_constant_pad_nd": Reference(_constant_pad_nd, _constants, ("bool", "uint8", "int64", *FLOATS, "complex64")),
-    "_reflection_replication_pad": Reference(_reflection_replication_pad, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")),
-    "_reflection_replication_pad_backward": Reference(_reflection_replication_pad_backward, _pad_backwards, (*FLOATS, "complex64"), 2),
+    "_reflection_replication_pad": Reference(
+        _reflection_replication_pad, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")
+    ),
+    "_reflection_replication_pad_backward": Reference(
+        _reflection_replication_pad_backward, _pad_backwards, (*FLOATS, "complex64"), 2
+    ),
 }

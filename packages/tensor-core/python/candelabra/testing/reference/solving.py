@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from candelabra.testing.reference.factorization import DTYPES, SQUARE, _nothing, adjoint, definite, far, matrices, permuted
+from candelabra.testing.reference.factorization import (
+    DTYPES,
+    SQUARE,
+    _nothing,
+    adjoint,
+    definite,
+    far,
+    matrices,
+    permuted,
+)
 from candelabra.testing.sampling import Input, Reference, Sample, Samples, numbers
 
 Array = np.ndarray
@@ -22,7 +31,9 @@ def _dominant(a: Array) -> Array:
 
 
 def systems(*keywords: dict[str, Any], right: bool = False) -> Samples:
-    """A well-conditioned matrix and right-hand sides; with `right`, the matrix is on the right of them for ``left=False``."""
+    """A well-conditioned matrix and right-hand sides; with `right`, the matrix is on the right of
+    them for ``left=False``.
+    """
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for first, second in _PAIRS:
@@ -30,7 +41,9 @@ def systems(*keywords: dict[str, Any], right: bool = False) -> Samples:
                 a, b = _dominant(numbers(rng, dtype, first, -1, 1)), numbers(rng, dtype, second, -2, 2)
                 for chosen in keywords:
                     turned = np.swapaxes(b, -1, -2) if chosen.get("left") is False else b
-                    yield Sample((Input(a, dtype), Input(turned, dtype, layout if turned.size else "contiguous")), chosen)
+                    yield Sample(
+                        (Input(a, dtype), Input(turned, dtype, layout if turned.size else "contiguous")), chosen
+                    )
 
     return samples
 
@@ -78,7 +91,9 @@ def _factored(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for first, second in _PAIRS:
         LU, pivots = _packed(_dominant(numbers(rng, dtype, first, -1, 1)))
         for flag in (False, True):
-            yield Sample((Input(LU, dtype), Input(pivots, "int32"), Input(numbers(rng, dtype, second, -2, 2), dtype), flag))
+            yield Sample(
+                (Input(LU, dtype), Input(pivots, "int32"), Input(numbers(rng, dtype, second, -2, 2), dtype), flag)
+            )
 
 
 def _ldl_solve(LD: Array, pivots: Array, b: Array, hermitian: bool = False) -> Array:
@@ -151,5 +166,7 @@ REFERENCES: dict[str, Reference] = {
     "cholesky_solve": Reference(_cholesky_solve, _choleskys, DTYPES, 200),
     "linalg_det": Reference(np.linalg.det, matrices(SQUARE, make=_dominant), DTYPES, 200),
     "linalg_slogdet": Reference(_slogdet, matrices(SQUARE, make=_dominant), DTYPES, 60),
-    "linalg_pinv_atol_rtol": Reference(lambda a, atol, rtol, hermitian=False: np.linalg.pinv(a), _pseudoinverses, DTYPES, 200),
+    "linalg_pinv_atol_rtol": Reference(
+        lambda a, atol, rtol, hermitian=False: np.linalg.pinv(a), _pseudoinverses, DTYPES, 200
+    ),
 }

@@ -49,7 +49,9 @@ def _selections(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def check_topk(results: tuple[Array, Array], a: Array, k: int, dim: int, largest: bool) -> str | None:
-    """Among equal elements any may be chosen: the values must be the right ones, and the indices must point at them."""
+    """Among equal elements any may be chosen: the values must be the right ones, and the indices
+    must point at them.
+    """
     values, indices = results
     expected = np.take(sort(a, dim, largest)[0], np.arange(k), axis=dim)
     if not np.array_equal(values, expected, equal_nan=True):
@@ -68,8 +70,14 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
 def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, wanted in (((9,), (2, 3)), ((3, 8), (3, 5)), ((0,), (4,)), ((1,), (2, 0))):
         rows = rng.integers(0, 12, shape)
-        for right, out_int32, layout in ((False, False, "contiguous"), (True, True, "transposed"), (True, False, "strided")):
-            values = Input(rng.integers(0, 13, wanted), dtype, layout if len(wanted) > 1 and 0 not in wanted else "contiguous")
+        for right, out_int32, layout in (
+            (False, False, "contiguous"),
+            (True, True, "transposed"),
+            (True, False, "strided"),
+        ):
+            values = Input(
+                rng.integers(0, 13, wanted), dtype, layout if len(wanted) > 1 and 0 not in wanted else "contiguous"
+            )
             yield Sample((Input(np.sort(rows, -1), dtype), values, right, out_int32, None))
             sorter = Input(np.argsort(rows, -1), "int64")
             yield Sample((Input(rows, dtype), values, right, out_int32, sorter))
@@ -143,11 +151,15 @@ def _frequencies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
                 yield Sample((a, dim))
     for length, distinct in ((300, 7), (300, 250), (5000, 120), (70_000, 100), (70_000, 90_000)):
         values = (
-            rng.integers(0, min(distinct, 120), (length,)) if dtype not in FLOATS else rng.integers(0, distinct, (length,)) / 8 - 3
+            rng.integers(0, min(distinct, 120), (length,))
+            if dtype not in FLOATS
+            else rng.integers(0, distinct, (length,)) / 8 - 3
         )
         yield Sample((Input(values, dtype), 0))
     if dtype in FLOATS:
-        yield Sample((Input(np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, np.nan], [0.0, -0.0, np.inf]]), dtype), 1))
+        yield Sample(
+            (Input(np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, np.nan], [0.0, -0.0, np.inf]]), dtype), 1)
+        )
 
 
 def _mode_index(a: Array, dim: int) -> Array:

@@ -23,7 +23,9 @@ def _unary(function: Callable[[Array], Array], low: float, high: float, toleranc
 
 def _binary(function: Callable[..., Any], low: float, high: float, tolerance: float = 50) -> Reference:
     """Compare on numbers; of infinities and NaN, SciPy's are not PyTorch's conventions."""
-    return Reference(function, lambda rng, dtype: (Sample(both) for both in pairs(rng, dtype, low, high)), _DTYPES, tolerance)
+    return Reference(
+        function, lambda rng, dtype: (Sample(both) for both in pairs(rng, dtype, low, high)), _DTYPES, tolerance
+    )
 
 
 def _degree(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
@@ -57,13 +59,17 @@ REFERENCES: dict[str, Reference] = {
     "special_chebyshev_polynomial_t": _binary(_degree(special.eval_chebyt), -1, 5, 200),
     "special_chebyshev_polynomial_u": _binary(_degree(special.eval_chebyu), -1, 5, 200),
     "special_chebyshev_polynomial_v": _binary(
-        _degree(lambda n, x: special.eval_chebyu(n, x) - np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)),
+        _degree(
+            lambda n, x: special.eval_chebyu(n, x) - np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
+        ),
         -1,
         5,
         200,
     ),
     "special_chebyshev_polynomial_w": _binary(
-        _degree(lambda n, x: special.eval_chebyu(n, x) + np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)),
+        _degree(
+            lambda n, x: special.eval_chebyu(n, x) + np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
+        ),
         -1,
         5,
         200,
@@ -71,13 +77,21 @@ REFERENCES: dict[str, Reference] = {
     "special_shifted_chebyshev_polynomial_t": _binary(_degree(special.eval_sh_chebyt), -1, 4, 500),
     "special_shifted_chebyshev_polynomial_u": _binary(_degree(special.eval_sh_chebyu), -1, 4, 500),
     "special_shifted_chebyshev_polynomial_v": _binary(
-        _degree(lambda n, x: special.eval_sh_chebyu(n, x) - np.where(n > 0, special.eval_sh_chebyu(np.maximum(n - 1, 0), x), 0)),
+        _degree(
+            lambda n, x: (
+                special.eval_sh_chebyu(n, x) - np.where(n > 0, special.eval_sh_chebyu(np.maximum(n - 1, 0), x), 0)
+            )
+        ),
         -1,
         4,
         500,
     ),
     "special_shifted_chebyshev_polynomial_w": _binary(
-        _degree(lambda n, x: special.eval_sh_chebyu(n, x) + np.where(n > 0, special.eval_sh_chebyu(np.maximum(n - 1, 0), x), 0)),
+        _degree(
+            lambda n, x: (
+                special.eval_sh_chebyu(n, x) + np.where(n > 0, special.eval_sh_chebyu(np.maximum(n - 1, 0), x), 0)
+            )
+        ),
         -1,
         4,
         500,

@@ -1,4 +1,6 @@
-"""References of eigenvalues and singular values: values by NumPy, vectors by what they must satisfy."""
+"""References of eigenvalues and singular values: values by NumPy, vectors by what they must
+satisfy.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _eigh(results: tuple[Array, ...], a: Array, UPLO: str = "L", compute_v: bool
 
 def _eig(results: tuple[Array, ...], a: Array, compute_v: bool = True) -> str | None:
     values, vectors, _info = results
-    trace = far("the sum of eigenvalues", _rounded(values.sum(-1), values), np.trace(a, axis1=-2, axis2=-1).astype(complex), a)
+    trace = far(
+        "the sum of eigenvalues", _rounded(values.sum(-1), values), np.trace(a, axis1=-2, axis2=-1).astype(complex), a
+    )
     if trace or not compute_v:
         return trace
     return far("A V - V diag(w)", _rounded(a @ vectors, vectors), _rounded(vectors * values[..., None, :], vectors), a)

@@ -1,6 +1,8 @@
-"""What stands in for names of PyTorch that Candelabra has no module for: a file for each of PyTorch's modules.
+"""What stands in for names of PyTorch that Candelabra has no module for: a file for each of
+PyTorch's modules.
 
-Each says what is true here: what is not available says so, what has no meaning does nothing, and what cannot be done raises.
+Each says what is true here: what is not available says so, what has no meaning does nothing, and
+what cannot be done raises.
 """
 
 from __future__ import annotations
@@ -8,7 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-#: Modules of PyTorch, without ``torch.`` in front, and the file here with their names. A file's ``__all__`` is what is added.
+#: Modules of PyTorch, without ``torch.`` in front, and the file here with their names. A file's
+#: ``__all__`` is what is added.
 FILES = {
     "": "package",
     "__config__": "configuration",

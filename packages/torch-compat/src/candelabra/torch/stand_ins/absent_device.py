@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["current_device", "device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize"]
+__all__ = [
+    "current_device",
+    "device_count",
+    "empty_cache",
+    "is_available",
+    "manual_seed",
+    "manual_seed_all",
+    "synchronize",
+]
 
 
 def is_available() -> bool:

@@ -1,4 +1,6 @@
-"""``torch.compiler`` and ``torch._dynamo``: there is no compiler, so that what steers it does nothing."""
+"""``torch.compiler`` and ``torch._dynamo``: there is no compiler, so that what steers it does
+nothing.
+"""
 
 from __future__ import annotations
 

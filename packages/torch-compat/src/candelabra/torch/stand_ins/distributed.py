@@ -48,6 +48,8 @@ def _refuse(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-all_gather, all_reduce, barrier, broadcast = (_refuse(name) for name in ("all_gather", "all_reduce", "barrier", "broadcast"))
+all_gather, all_reduce, barrier, broadcast = (
+    _refuse(name) for name in ("all_gather", "all_reduce", "barrier", "broadcast")
+)
 init_process_group, destroy_process_group = _refuse("init_process_group"), _refuse("destroy_process_group")
 get_rank, get_world_size = _refuse("get_rank"), _refuse("get_world_size")

@@ -22,7 +22,8 @@ def save(
 
     Parameters
     ----------
-    obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record
+    obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization,
+    _disable_byteorder_record
         As of `candelabra.save`.
 
     Examples

@@ -9,7 +9,9 @@ __all__ = ["export", "is_in_onnx_export"]
 
 def export(*arguments: Any, **options: Any) -> NoReturn:
     """Refuse: there is no exporter."""
-    raise NotImplementedError("torch.onnx.export(): Candelabra does not export models; save the state dict with torch.save")
+    raise NotImplementedError(
+        "torch.onnx.export(): Candelabra does not export models; save the state dict with torch.save"
+    )
 
 
 def is_in_onnx_export() -> bool:

@@ -16,7 +16,8 @@ __version__ = f"2.13.0+candelabra.{_candelabra_version}"
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Return the function or module as it is: there is no compiler yet, and programs run as they are written.
+    """Return the function or module as it is: there is no compiler yet, and programs run as they
+    are written.
 
     Examples
     --------

@@ -25,4 +25,6 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     return parse
 
 
-_single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1))
+_single, _pair, _triple, _quadruple = (
+    _ntuple(n, name) for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)
+)

@@ -9,7 +9,8 @@ from .measurement import Measurement, unit_for
 
 
 class Compare:
-    """Shows measurements side by side: a table for each label, a row for each sub-label, a column for each description.
+    """Shows measurements side by side: a table for each label, a row for each sub-label, a column
+    for each description.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ class Compare:
                 title = f"    {name[1]}" if name[0] is None else f"    ({name[0]}) {name[1]}"
                 lines.append([title, *(self._cell(cells.get(column), scale) for column in columns)])
         wide = [max(len(line[0]) for line in lines if len(line) > 1)]
-        wide += [max(len(column), *(len(line[n + 1]) for line in lines if len(line) > 1)) for n, column in enumerate(columns)]
+        wide += [
+            max(len(column), *(len(line[n + 1]) for line in lines if len(line) > 1)) for n, column in enumerate(columns)
+        ]
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, wide, strict=False)).rstrip()
             for line in [["", *columns], *lines]

@@ -52,7 +52,9 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.number_per_run < 1 or not self.raw_times:
-            raise ValueError(f"a measurement has at least one run and one time, but got {self.number_per_run} and {self.raw_times}")
+            raise ValueError(
+                f"a measurement has at least one run and one time, but got {self.number_per_run} and {self.raw_times}"
+            )
 
     @property
     def times(self) -> list[float]:
@@ -79,7 +81,9 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many figures the times are good for: from the spread, for a bell curve, at 95 percent."""
+        """How many figures the times are good for: from the spread, for a bell curve, at 95
+        percent.
+        """
         import math
 
         deviation = self.iqr / 1.349
@@ -105,7 +109,9 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Join the times of measurements of the same thing; times are of single runs of the statement then."""
+        """Join the times of measurements of the same thing; times are of single runs of the
+        statement then.
+        """
         groups: dict[Any, list[Measurement]] = {}
         for one in measurements:
             key = (one.stmt, one.setup, one.label, one.sub_label, one.description, one.env, one.num_threads)

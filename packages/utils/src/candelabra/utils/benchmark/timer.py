@@ -1,4 +1,6 @@
-"""Timing a statement: as `timeit`, with one thread by default, repeated until it is known well enough."""
+"""Timing a statement: as `timeit`, with one thread by default, repeated until it is known well
+enough.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Timer:
     Parameters
     ----------
     stmt, setup, global_setup : str
-        The statement, what runs before each series of runs, and what runs first of all; all see `globals`.
+        The statement, what runs before each series of runs, and what runs first of all; all see
+        `globals`.
     timer : callable
         A clock in seconds.
     globals : dict, optional
@@ -90,7 +93,9 @@ class Timer:
                 return number
             number *= 10
 
-    def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2) -> Measurement:
+    def blocked_autorange(
+        self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
+    ) -> Measurement:
         """Run blocks, each long enough for the clock, until `min_run_time` seconds are over.
 
         Parameters
@@ -116,7 +121,9 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
-        """Run blocks until their middle half spans less than `threshold` of the median, or `max_run_time` seconds are over."""
+        """Run blocks until their middle half spans less than `threshold` of the median, or
+        `max_run_time` seconds are over.
+        """
         number = self._block(0.05)
         times: list[float] = []
         while True:
@@ -125,5 +132,7 @@ class Timer:
                 callback(number, times[-1])
             measured = Measurement(number, times, *self._what)
             total = sum(times)
-            if total >= max_run_time or (total >= min_run_time and len(times) > 3 and measured.iqr / measured.median < threshold):
+            if total >= max_run_time or (
+                total >= min_run_time and len(times) > 3 and measured.iqr / measured.median < threshold
+            ):
                 return measured

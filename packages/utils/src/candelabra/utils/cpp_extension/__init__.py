@@ -1,7 +1,8 @@
-"""Operators in C and C++: compiled by the system's compiler, behind the interface that backends have (``candelabra/backend.h``).
+"""Operators in C and C++: compiled by the system's compiler, behind the interface that backends
+have (``candelabra/backend.h``).
 
-``load_inline`` compiles source text, ``load`` files, ``CppExtension`` and ``BuildExtension`` what a ``setup.py`` builds. docs/extensions.md
-explains them from end to end.
+``load_inline`` compiles source text, ``load`` files, ``CppExtension`` and ``BuildExtension`` what a
+``setup.py`` builds. docs/extensions.md explains them from end to end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Compiling and linking, and the cache of what was built.
 
-A library's place follows from everything that it is made of: the sources, the flags, the compiler, the headers of the core, and the other
-headers that the sources include. So what is there is up to date, one that is loaded is never overwritten, and processes that build the
-same at the same time wait for one of them.
+A library's place follows from everything that it is made of: the sources, the flags, the compiler,
+the headers of the core, and the other headers that the sources include. So what is there is up to
+date, one that is loaded is never overwritten, and processes that build the same at the same time
+wait for one of them.
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ class Recipe(NamedTuple):
     include_paths: tuple[str, ...] = ()
 
 
-#: The source of formulas, and its flags: what is not taken of two values is computed as well, in vectors, and sets no flags of errors.
+#: The source of formulas, and its flags: what is not taken of two values is computed as well, in
+#: vectors, and sets no flags of errors.
 FORMULAS = "formulas.cpp"
 _FORMULA_FLAGS = ("-fno-trapping-math", "-fno-math-errno")
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Give the folders of the headers that an extension includes: ``candelabra/backend.h``, ``candelabra/extension.hpp``.
+    """Give the folders of the headers that an extension includes: ``candelabra/backend.h``,
+    ``candelabra/extension.hpp``.
 
     Parameters
     ----------
@@ -105,7 +108,9 @@ def _editable_headers() -> Iterator[Path]:
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Give the folders of the libraries that an extension is linked against: none, it is linked against nothing of Candelabra."""
+    """Give the folders of the libraries that an extension is linked against: none, it is linked
+    against nothing of Candelabra.
+    """
     include_paths(device_type, torch_include_dirs)
     return []
 
@@ -122,12 +127,16 @@ def verify_ninja_availability() -> None:
 
 
 def get_cxx_compiler() -> str:
-    """Give the command of the C++ compiler: what the environment variable ``CXX`` says, else ``c++``."""
+    """Give the command of the C++ compiler: what the environment variable ``CXX`` says, else
+    ``c++``.
+    """
     return os.environ.get("CXX", "").strip() or "c++"
 
 
 def get_c_compiler() -> str:
-    """Give the command of the C compiler: what the environment variable ``CC`` says, else ``cc``."""
+    """Give the command of the C compiler: what the environment variable ``CC`` says, else
+    ``cc``.
+    """
     return os.environ.get("CC", "").strip() or "cc"
 
 
@@ -180,8 +189,8 @@ def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, str
 def get_default_build_root() -> str:
     """Give the folder that what is compiled is kept in.
 
-    The environment variable ``CANDELABRA_EXTENSIONS_DIR`` (or ``TORCH_EXTENSIONS_DIR``) names it; else it is ``candelabra/extensions`` in the
-    user's cache folder.
+    The environment variable ``CANDELABRA_EXTENSIONS_DIR`` (or ``TORCH_EXTENSIONS_DIR``) names it;
+    else it is ``candelabra/extensions`` in the user's cache folder.
     """
     for variable in ("CANDELABRA_EXTENSIONS_DIR", "TORCH_EXTENSIONS_DIR"):
         if os.environ.get(variable):
@@ -203,7 +212,9 @@ def check_source_name(name: str) -> None:
     if name.endswith((".cu", ".cuh", ".sycl", ".mm")):
         raise NotImplementedError(f"{name}: this version of candelabra-utils compiles C and C++ only, for the CPU")
     if not is_cpp(name) and not name.endswith(".c"):
-        raise ValueError(f"{name}: the ending of a source says its language: .c for C, one of {', '.join(_CPP_ENDINGS)} for C++")
+        raise ValueError(
+            f"{name}: the ending of a source says its language: .c for C, one of {', '.join(_CPP_ENDINGS)} for C++"
+        )
 
 
 def _flags(source: Source, recipe: Recipe) -> list[str]:
@@ -239,7 +250,13 @@ def _key(recipe: Recipe) -> str:
     """What the place of a library follows from, as far as it is known before compiling."""
     parts: list[str] = [str(_GENERATION), recipe.name, _core_headers(), platform.machine(), *recipe.ldflags]
     for source in recipe.sources:
-        parts += [source.name, source.text, compiler_version(_command(source)), _command(source), *_flags(source, recipe)]
+        parts += [
+            source.name,
+            source.text,
+            compiler_version(_command(source)),
+            _command(source),
+            *_flags(source, recipe),
+        ]
     return _digest(*parts)
 
 
@@ -319,15 +336,24 @@ def _build(recipe: Recipe, folder: Path, verbose: bool) -> Path:
 
 
 def compile_and_link(recipe: Recipe, scratch: Path, library: Path, verbose: bool) -> set[str]:
-    """Compile each source in a folder, link them, and return the headers of neither the system nor the core that they include."""
+    """Compile each source in a folder, link them, and return the headers of neither the system nor
+    the core that they include.
+    """
     jobs = int(os.environ.get("MAX_JOBS", "0") or 0) or min(len(os.sched_getaffinity(0)), len(recipe.sources))
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         done = list(
-            pool.map(lambda number: _compile(recipe, scratch, number, recipe.sources[number], verbose), range(len(recipe.sources)))
+            pool.map(
+                lambda number: _compile(recipe, scratch, number, recipe.sources[number], verbose),
+                range(len(recipe.sources)),
+            )
         )
     linker = get_cxx_compiler() if any(is_cpp(source.name) for source in recipe.sources) else get_c_compiler()
     objects = [str(path) for path, _ in done]
-    _run([*shlex.split(linker), "-shared", "-pthread", *objects, *recipe.ldflags, "-o", str(library)], recipe.name, verbose)
+    _run(
+        [*shlex.split(linker), "-shared", "-pthread", *objects, *recipe.ldflags, "-o", str(library)],
+        recipe.name,
+        verbose,
+    )
     return {header for _, headers in done for header in headers}
 
 
@@ -352,7 +378,9 @@ def _compile(recipe: Recipe, scratch: Path, number: int, source: Source, verbose
     words = shlex.split(listed.read_text().partition(":")[2].replace("\\\n", " "))
     headers = [os.path.realpath(word) for word in words]
     return made, [
-        header for header in headers if not header.startswith((core, os.path.realpath(scratch), "/usr/include/", "/usr/lib/"))
+        header
+        for header in headers
+        if not header.startswith((core, os.path.realpath(scratch), "/usr/include/", "/usr/lib/"))
     ]
 
 

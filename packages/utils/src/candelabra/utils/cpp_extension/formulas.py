@@ -88,7 +88,9 @@ class _Translation:
             return f"{written}({given})"
         if isinstance(node, (ast.Compare, ast.BoolOp)):
             return f"C({self.condition(node)})"
-        self.refuse(f"{ast.unparse(node)!r} is none of the numbers, names, operations and functions that a formula is made of")
+        self.refuse(
+            f"{ast.unparse(node)!r} is none of the numbers, names, operations and functions that a formula is made of"
+        )
 
     def choice(self, condition: ast.expr, first: ast.expr, second: ast.expr) -> str:
         test = self.condition(condition)
@@ -151,7 +153,8 @@ def _kernel(function: Function) -> str:
     return (
         f"template <typename C>\nstruct {function.name}_formula {{\n{members}"
         f"  [[gnu::noinline]] void operator()(C* out, const std::array<const C*, {count}>& in, int64_t count) const {{\n{rows}"
-        # An element of the result may lie where an input's of the same number lies, and nowhere else.
+        # An element of the result may lie where an input's of the same number lies, and nowhere
+        # else.
         "#pragma GCC ivdep\n"
         f"    for (int64_t i = 0; i < count; ++i) {{\n{elements}      out[i] = static_cast<C>({body});\n    }}\n  }}\n}};\n"
         f'extern "C" CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call) {{\n'

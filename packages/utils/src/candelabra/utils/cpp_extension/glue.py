@@ -74,7 +74,9 @@ def cpp_glue(function: Function) -> str:
     head = f'extern "C" CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call)'
     names = f"{function.name}_parameter_names"
     if not function.dtypes:
-        return f"{_names(function)}\n{head} {{ return candelabra::extension::call<&{function.name}>(call, {names}); }}\n"
+        return (
+            f"{_names(function)}\n{head} {{ return candelabra::extension::call<&{function.name}>(call, {names}); }}\n"
+        )
     types = ", ".join(cpp_types(function))
     return (
         f"{_names(function)}\n{head} {{\n"
@@ -88,7 +90,9 @@ def c_glue(function: Function, text: str) -> str:
     """What the core calls, for a function in C."""
     head = f"CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call)"
     if function.dtypes:
-        raise ValueError(f"{function.name}: dtypes= is for function templates in C++; a function in C looks at the dtype itself")
+        raise ValueError(
+            f"{function.name}: dtypes= is for function templates in C++; a function in C looks at the dtype itself"
+        )
     if takes_call(function.name, text):
         return f"{head} {{ return {function.name}(call); }}\n"
     given = [f"&call->outputs[{number}]" for number in range(len(function.parsed.results))]
@@ -119,7 +123,13 @@ def manifest(namespace: str, functions: Sequence[Function]) -> dict[str, Any]:
         "format": 1,
         "namespace": namespace,
         "operators": [
-            {"schema": one.schema, "shape": one.shape, "doc": one.doc, "formula": one.formula, "dtypes": list(one.dtypes)}
+            {
+                "schema": one.schema,
+                "shape": one.shape,
+                "doc": one.doc,
+                "formula": one.formula,
+                "dtypes": list(one.dtypes),
+            }
             for one in functions
         ],
     }

@@ -62,24 +62,32 @@ def _function(schema: str, shape: Any, dtypes: Iterable[Any], doc: str, formula:
 def _functions(
     functions: Any, shapes: Mapping[str, Shape], dtypes: Mapping[str, Sequence[Any]]
 ) -> tuple[list[Function], dict[str, Callable[..., Any]]]:
-    """Read ``functions``: schemas, alone or with their documentation or options; and what describes results in Python."""
+    """Read ``functions``: schemas, alone or with their documentation or options; and what describes
+    results in Python.
+    """
     if isinstance(functions, str):
         functions = [functions]
-    entries = list(functions.items()) if isinstance(functions, Mapping) else [(schema, "") for schema in functions or ()]
+    entries = (
+        list(functions.items()) if isinstance(functions, Mapping) else [(schema, "") for schema in functions or ()]
+    )
     made: list[Function] = []
     described: dict[str, Callable[..., Any]] = {}
     for schema, options in entries:
         given = {"doc": options} if isinstance(options, str) else dict(options)
         unknown = set(given) - {"doc", "shape", "dtypes"}
         if unknown:
-            raise ValueError(f"functions: {sorted(unknown)[0]!r} is no option of {schema!r}; there are doc, shape and dtypes")
+            raise ValueError(
+                f"functions: {sorted(unknown)[0]!r} is no option of {schema!r}; there are doc, shape and dtypes"
+            )
         name = schema.partition("(")[0].strip()
         shape = given.get("shape", shapes.get(name))
         made.append(_function(schema, shape, given.get("dtypes", dtypes.get(name, ())), given.get("doc", "")))
         if callable(shape):
             described[made[-1].name] = shape
         elif shape is not None and not isinstance(shape, str):
-            raise TypeError(f"{name}: expected the shape of its results as a text or a function, but got {type(shape).__name__}")
+            raise TypeError(
+                f"{name}: expected the shape of its results as a text or a function, but got {type(shape).__name__}"
+            )
     _check_names(made, [*shapes, *dtypes])
     return made, described
 
@@ -218,7 +226,9 @@ def _define(path: str, described: Mapping[str, Callable[..., Any]]) -> types.Mod
     return module
 
 
-def _define_one(path: str, namespace: str, said: dict[str, Any], described: Mapping[str, Callable[..., Any]]) -> CustomOpDef:
+def _define_one(
+    path: str, namespace: str, said: dict[str, Any], described: Mapping[str, Callable[..., Any]]
+) -> CustomOpDef:
     schema = said["schema"]
     name = schema.partition("(")[0].strip()
     qualname = f"{namespace}::{name}"
@@ -237,7 +247,10 @@ def _define_one(path: str, namespace: str, said: dict[str, Any], described: Mapp
     if said["formula"] is not None:
         one = Function(name, schema, parsed, None, tuple(said["dtypes"]), "", said["formula"])
         made = CustomOpDef(
-            qualname, schema[len(name) :], rule="formula" if formulas.keeps_integers(one) else "formula_float", tags=NUMBERS
+            qualname,
+            schema[len(name) :],
+            rule="formula" if formulas.keeps_integers(one) else "formula_float",
+            tags=NUMBERS,
         )
     else:
         data = rule is not None and rule.depends_on_data
@@ -251,7 +264,9 @@ def _define_one(path: str, namespace: str, said: dict[str, Any], described: Mapp
     return made
 
 
-def load_library(path: str | os.PathLike[str], shapes: Mapping[str, Callable[..., Any]] | None = None) -> types.ModuleType:
+def load_library(
+    path: str | os.PathLike[str], shapes: Mapping[str, Callable[..., Any]] | None = None
+) -> types.ModuleType:
     """Define the operators of a library that `load`, `load_inline` or a ``setup.py`` has built.
 
     Parameters
@@ -291,7 +306,9 @@ def _refuse_cuda(name: str, with_cuda: bool | None, **given: Any) -> None:
 
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"expected a name for the extension, which is the namespace of its operators, but got {name!r}")
+        raise ValueError(
+            f"expected a name for the extension, which is the namespace of its operators, but got {name!r}"
+        )
 
 
 def load(
@@ -314,8 +331,8 @@ def load(
 ) -> Any:
     """Compile files in C and C++ into operators.
 
-    What was compiled before is taken from the cache: its place follows from the sources, the headers they include, the flags and the
-    compiler's version.
+    What was compiled before is taken from the cache: its place follows from the sources, the
+    headers they include, the flags and the compiler's version.
 
     Parameters
     ----------
@@ -334,19 +351,23 @@ def load(
     verbose
         Whether commands and warnings are shown.
     is_python_module
-        False: the path of the library is returned instead of the operators. There is no module of Python in it either way.
+        False: the path of the library is returned instead of the operators. There is no module of
+        Python in it either way.
     is_standalone
         Refused: programs are not built.
     keep_intermediates
         Taken for PyTorch's sake: object files are not kept.
     functions
-        The schemas of the operators, ``["smooth(Tensor x, float strength=1.0) -> Tensor"]``, each for the function of its name; a dict
-        has their documentation as values, or dicts of ``doc``, ``shape`` and ``dtypes``.
+        The schemas of the operators, ``["smooth(Tensor x, float strength=1.0) -> Tensor"]``, each
+        for the function of its name; a dict has their documentation as values, or dicts of ``doc``,
+        ``shape`` and ``dtypes``.
     shapes
-        By operator, what the results are like: a rule such as ``"(n, m), (m, k) -> (n, k)"``, ``"like x"`` or ``"data: int64"``, or a
-        function of the arguments that returns sizes or tensors. Like the first tensor by default.
+        By operator, what the results are like: a rule such as ``"(n, m), (m, k) -> (n, k)"``,
+        ``"like x"`` or ``"data: int64"``, or a function of the arguments that returns sizes or
+        tensors. Like the first tensor by default.
     dtypes
-        By operator, the dtypes that a function template is compiled for; the first tensor's decides.
+        By operator, the dtypes that a function template is compiled for; the first tensor's
+        decides.
 
     Returns
     -------
@@ -372,7 +393,9 @@ def load(
         )
     made, described = _functions(functions, shapes or {}, dtypes or {})
     own = [os.path.dirname(os.path.abspath(os.fspath(path))) for path in paths]
-    recipe = _recipe(name, with_glue(read_sources(paths), made, name), extra_cflags, extra_ldflags, extra_include_paths or (), own)
+    recipe = _recipe(
+        name, with_glue(read_sources(paths), made, name), extra_cflags, extra_ldflags, extra_include_paths or (), own
+    )
     return _finish(build(recipe, build_directory, verbose), described, is_python_module)
 
 
@@ -406,8 +429,8 @@ def load_inline(
     name
         Of the extension: the namespace of its operators, ``candelabra.ops.NAME``.
     cpp_sources, c_sources
-        Texts in C++ and in C. ``candelabra/extension.hpp`` (whose names are in scope) or ``candelabra/backend.h`` and the usual headers
-        are included.
+        Texts in C++ and in C. ``candelabra/extension.hpp`` (whose names are in scope) or
+        ``candelabra/backend.h`` and the usual headers are included.
     cuda_sources, extra_cuda_cflags, with_cuda
         Refused where they are set.
     functions, shapes, dtypes
@@ -419,9 +442,9 @@ def load_inline(
     no_implicit_headers
         True: nothing is included but what the text includes.
     elementwise
-        Formulas by schema: ``{"damped(Tensor x, Tensor y, float rate=1.0)": "x * exp(-rate * abs(y))"}``, in the notation of Python.
-        Arguments broadcast and are promoted as everywhere, of any strides; whole numbers become the default dtype, unless `dtypes` names
-        whole ones.
+        Formulas by schema: ``{"damped(Tensor x, Tensor y, float rate=1.0)": "x * exp(-rate *
+        abs(y))"}``, in the notation of Python. Arguments broadcast and are promoted as everywhere,
+        of any strides; whole numbers become the default dtype, unless `dtypes` names whole ones.
 
     Returns
     -------

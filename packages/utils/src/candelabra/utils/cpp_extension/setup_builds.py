@@ -5,12 +5,13 @@
     setup(
         name="waves",
         packages=["waves"],
-        ext_modules=[CppExtension("waves.kernels", ["kernels.cpp"], functions=["wave(Tensor x) -> Tensor"])],
-        cmdclass={"build_ext": BuildExtension},
+        ext_modules=[CppExtension("waves.kernels", ["kernels.cpp"], functions=["wave(Tensor x) ->
+        Tensor"])], cmdclass={"build_ext": BuildExtension},
     )
 
-and in ``waves/__init__.py``: ``load_library(Path(__file__).parent / "kernels.so")``. The library depends neither on the version of Python
-nor on that of Candelabra, as long as the interface of ``backend.h`` has the same major version.
+and in ``waves/__init__.py``: ``load_library(Path(__file__).parent / "kernels.so")``. The library
+depends neither on the version of Python nor on that of Candelabra, as long as the interface of
+``backend.h`` has the same major version.
 """
 
 from __future__ import annotations
@@ -58,21 +59,24 @@ def CppExtension(
     sources
         Files that end in ``.c`` or ``.cpp``.
     functions, dtypes
-        As in `load`. Without `functions` the library is linked as it is: a backend, which exports ``candelabra_backend``.
+        As in `load`. Without `functions` the library is linked as it is: a backend, which exports
+        ``candelabra_backend``.
     shapes
         As in `load`, rules only: `load_library` takes functions.
     namespace
         Of the operators; the last part of `name` by default.
     args, kwargs
-        Of ``setuptools.Extension``: ``include_dirs``, ``define_macros``, ``libraries``, ``library_dirs``, ``extra_compile_args``,
-        ``extra_link_args``, ``depends``.
+        Of ``setuptools.Extension``: ``include_dirs``, ``define_macros``, ``libraries``,
+        ``library_dirs``, ``extra_compile_args``, ``extra_link_args``, ``depends``.
 
     Returns
     -------
     setuptools.Extension
     """
     if any(callable(shape) for shape in (shapes or {}).values()):
-        raise TypeError(f"CppExtension({name!r}): a function cannot be put into a library; load_library(path, shapes=...) takes it")
+        raise TypeError(
+            f"CppExtension({name!r}): a function cannot be put into a library; load_library(path, shapes=...) takes it"
+        )
     made = _Library(name, list(sources), *args, **kwargs)
     made.candelabra_functions, made.candelabra_shapes, made.candelabra_dtypes = functions, shapes or {}, dtypes or {}
     made.candelabra_namespace = namespace or name.rpartition(".")[2]
@@ -80,11 +84,15 @@ def CppExtension(
 
 
 class BuildExtension(build_ext):
-    """The command ``build_ext`` of a ``setup.py`` with `CppExtension`; others are built as usual."""
+    """The command ``build_ext`` of a ``setup.py`` with `CppExtension`; others are built as
+    usual.
+    """
 
     @classmethod
     def with_options(cls, **options: Any) -> type[BuildExtension]:
-        """Give a class with these options; there is none that changes anything (``use_ninja``, ``no_python_abi_suffix``)."""
+        """Give a class with these options; there is none that changes anything (``use_ninja``,
+        ``no_python_abi_suffix``).
+        """
         unknown = set(options) - {"use_ninja", "no_python_abi_suffix", "max_jobs"}
         if unknown:
             raise TypeError(f"BuildExtension.with_options(): there is no option {sorted(unknown)[0]!r}")

@@ -1,10 +1,11 @@
 """Shapes of results: a notation for them, and functions that make results by it.
 
-``"(n, m), (m, k) -> (n, k)"`` has one group of sizes for each tensor argument and each result, as NumPy's generalized ufuncs have. A name
-stands for one size wherever it appears, ``...`` for any leading sizes (which broadcast), a number for itself. Sizes of results may be
-sums, differences, products and quotients of names, ``min`` and ``max``, and name whole numbers among the arguments. A dtype may follow a
-result: ``(n): int64``; the first tensor's is the default. ``like x`` is the shape of argument `x`. ``data: int64`` says that the kernel
-finds out the sizes itself.
+``"(n, m), (m, k) -> (n, k)"`` has one group of sizes for each tensor argument and each result, as
+NumPy's generalized ufuncs have. A name stands for one size wherever it appears, ``...`` for any
+leading sizes (which broadcast), a number for itself. Sizes of results may be sums, differences,
+products and quotients of names, ``min`` and ``max``, and name whole numbers among the arguments. A
+dtype may follow a result: ``(n): int64``; the first tensor's is the default. ``like x`` is the
+shape of argument `x`. ``data: int64`` says that the kernel finds out the sizes itself.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def split_groups(text: str) -> list[str]:
 
 
 class ShapeRule:
-    """What the results of an operator are like: its description, as `candelabra.library.register_fake` takes it.
+    """What the results of an operator are like: its description, as
+    `candelabra.library.register_fake` takes it.
 
     Parameters
     ----------
@@ -103,9 +105,12 @@ class ShapeRule:
             self._refuse(f"it describes {len(self.results)} result(s), but the schema has {len(schema.results)}")
 
         one = self.results[0] if len(self.results) == 1 and not self.groups else None
-        #: The position of the argument that the only result is like, if there is nothing else to the rule.
+        #: The position of the argument that the only result is like, if there is nothing else to
+        #: the rule.
         self.quick = (
-            self.parameters.index(one.like) if one is not None and one.like is not None and not optional(schema, one.like) else None
+            self.parameters.index(one.like)
+            if one is not None and one.like is not None and not optional(schema, one.like)
+            else None
         )
 
     @property
@@ -119,7 +124,9 @@ class ShapeRule:
     def _argument_groups(self, head: str) -> list[tuple[str, bool, tuple[str, ...]]]:
         parts = split_groups(head)
         if len(parts) != len(self.tensors):
-            self._refuse(f"it has {len(parts)} group(s) of sizes for arguments, but the schema has {len(self.tensors)} tensor(s)")
+            self._refuse(
+                f"it has {len(parts)} group(s) of sizes for arguments, but the schema has {len(self.tensors)} tensor(s)"
+            )
         groups = []
         for name, part in zip(self.tensors, parts, strict=True):
             if not (part.startswith("(") and part.endswith(")")):
@@ -162,12 +169,16 @@ class ShapeRule:
         called = {id(node.func): node.func for node in nodes if isinstance(node, ast.Call)}
         for node in nodes:
             if isinstance(node, ast.Name) and node.id not in known and id(node) not in called:
-                self._refuse(f"the size {text!r} names {node.id!r}, which is neither a size of an argument nor an int argument")
+                self._refuse(
+                    f"the size {text!r} names {node.id!r}, which is neither a size of an argument nor an int argument"
+                )
         ok = tree is not None and all(isinstance(node, _ALLOWED) for node in nodes)
         ok = ok and all(isinstance(node, ast.Name) and node.id in ("min", "max") for node in called.values())
         ok = ok and all(isinstance(node.value, int) for node in nodes if isinstance(node, ast.Constant))
         if not ok or tree is None:
-            self._refuse(f"the size {text!r} is no sum, difference, product or quotient (//) of names and whole numbers")
+            self._refuse(
+                f"the size {text!r} is no sum, difference, product or quotient (//) of names and whole numbers"
+            )
         return _Size(text, compile(tree, "<shape rule>", "eval"))  # type: ignore[arg-type]
 
     # ---- at a call
@@ -219,10 +230,17 @@ class ShapeRule:
         try:
             return tuple(candelabra.broadcast_shapes(leading, front))
         except RuntimeError as error:
-            raise RuntimeError(f"{self.name}(): the leading sizes of argument '{name}' do not broadcast: {error}") from None
+            raise RuntimeError(
+                f"{self.name}(): the leading sizes of argument '{name}' do not broadcast: {error}"
+            ) from None
 
     def _make(
-        self, result: _Result, values: dict[str, Any], bound: dict[str, int], leading: tuple[int, ...] | None, first: Tensor | None
+        self,
+        result: _Result,
+        values: dict[str, Any],
+        bound: dict[str, int],
+        leading: tuple[int, ...] | None,
+        first: Tensor | None,
     ) -> Any:
         like = values.get(result.like) if result.like is not None else first
         dtype = result.dtype or (like.dtype if like is not None else candelabra.get_default_dtype())
@@ -247,7 +265,9 @@ def _split_sizes(text: str) -> list[str]:
 
 
 def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a description of results of a function that gives their sizes: one tuple, or a list of them; or tensors, taken as they are."""
+    """Make a description of results of a function that gives their sizes: one tuple, or a list of
+    them; or tensors, taken as they are.
+    """
     tensors = [number for number, parameter in enumerate(schema.parameters) if parameter.type == "Tensor"]
 
     def describe(*arguments: Any, **keywords: Any) -> Any:
@@ -260,7 +280,9 @@ def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Ca
         for part in parts:
             if isinstance(part, (Tensor, candelabra.dtype)):
                 made.append(part)
-            elif isinstance(part, (tuple, candelabra.Size)) and all(isinstance(size, int) and size >= 0 for size in part):
+            elif isinstance(part, (tuple, candelabra.Size)) and all(
+                isinstance(size, int) and size >= 0 for size in part
+            ):
                 dtype = candelabra.get_default_dtype() if first is None else first.dtype
                 made.append(candelabra.empty(tuple(part), dtype=dtype, device=None if first is None else first.device))
             else:
@@ -273,6 +295,10 @@ def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Ca
 
 
 def default_rule(schema: Parsed) -> str | None:
-    """The rule where none is given: results like the first tensor; None where there is no tensor, or no result."""
-    tensors = [parameter.name for parameter in schema.parameters if parameter.type == "Tensor" and not parameter.mutated]
+    """The rule where none is given: results like the first tensor; None where there is no tensor,
+    or no result.
+    """
+    tensors = [
+        parameter.name for parameter in schema.parameters if parameter.type == "Tensor" and not parameter.mutated
+    ]
     return ", ".join([f"like {tensors[0]}"] * len(schema.results)) if tensors and schema.results else None

@@ -1,9 +1,10 @@
 """The shared memory that batches come in, used again once the parent has no tensor on it any more.
 
-New memory has to be cleared and mapped page by page, which costs more than filling it. So a worker keeps the buffers of the batches it
-has sent. Each has a flag in memory that both processes share: the worker raises it when it sends the buffer, and the parent lowers it
-when the storage there is freed. A buffer that the parent hands on, to a third process or to a fork of its own, is never lowered: the
-worker then gives its own hold of that memory up.
+New memory has to be cleared and mapped page by page, which costs more than filling it. So a worker
+keeps the buffers of the batches it has sent. Each has a flag in memory that both processes share:
+the worker raises it when it sends the buffer, and the parent lowers it when the storage there is
+freed. A buffer that the parent hands on, to a third process or to a fork of its own, is never
+lowered: the worker then gives its own hold of that memory up.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ FREE, LENT, GIVEN_AWAY = 0, 1, 2
 
 
 class BorrowedFile(memory.AnonymousFile):
-    """The file of a buffer in the parent; lowers the flag when nobody there has a tensor on it any more."""
+    """The file of a buffer in the parent; lowers the flag when nobody there has a tensor on it any
+    more.
+    """
 
-    # A file is made one by borrow(), which sets these; memory that is passed on asks for the descriptor.
+    # A file is made one by borrow(), which sets these; memory that is passed on asks for the
+    # descriptor.
     _descriptor: int
     _slot: int
     _flags: Any
@@ -53,7 +57,8 @@ class BorrowedFile(memory.AnonymousFile):
         return self._descriptor
 
 
-# By the flags that a buffer has and its place there; without callbacks, which would have a frame of Python's.
+# By the flags that a buffer has and its place there; without callbacks, which would have a frame of
+# Python's.
 _borrowed: dict[tuple[int, int], weakref.ref[BorrowedFile]] = {}
 
 
@@ -120,10 +125,13 @@ class Buffers:
         return self._kept[fits]
 
     def lend(self, sent: bool) -> list[tuple[Any, int]]:
-        """Return what the parent has to know of the buffers taken since the last time, and raise their flags."""
+        """Return what the parent has to know of the buffers taken since the last time, and raise
+        their flags.
+        """
         taken, self._taken = self._taken, []
         if not sent:
-            # Whoever made the batch may still hold it: only memory that went to the parent is told to be free.
+            # Whoever made the batch may still hold it: only memory that went to the parent is told
+            # to be free.
             for slot in taken:
                 del self._kept[slot]
             return []

@@ -18,7 +18,9 @@ CollateMap = dict[Any, Callable[..., Any]]
 
 
 def destination(shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-    """Where a worker writes a batch of tensors like this one; None in the main process, or where it has to be a new tensor."""
+    """Where a worker writes a batch of tensors like this one; None in the main process, or where it
+    has to be a new tensor.
+    """
     if get_worker_info() is None or like.requires_grad or like.device.type != "cpu" or 0 in shape:
         return None
     return shared_empty(shape, like.dtype)
@@ -103,7 +105,8 @@ def collate(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> An
     Parameters
     ----------
     batch : list
-        Samples of one structure: tensors, arrays, numbers, strings, and dictionaries, sequences and named tuples of these.
+        Samples of one structure: tensors, arrays, numbers, strings, and dictionaries, sequences and
+        named tuples of these.
     collate_fn_map : dict, optional
         From types, or tuples of types, to functions ``fn(batch, *, collate_fn_map)``.
 
@@ -174,8 +177,9 @@ def default_collate(batch: list[Any]) -> Any:
     Parameters
     ----------
     batch : list
-        Tensors and arrays of one shape are stacked, numbers become a tensor, strings stay a list; dictionaries, lists, tuples and named
-        tuples of these are batched by their entries (a tuple becomes a list).
+        Tensors and arrays of one shape are stacked, numbers become a tensor, strings stay a list;
+        dictionaries, lists, tuples and named tuples of these are batched by their entries (a tuple
+        becomes a list).
 
     Raises
     ------
@@ -194,12 +198,14 @@ def default_collate(batch: list[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Make tensors of the arrays in a sample: what `DataLoader` calls where there are no batches (``batch_size=None``).
+    """Make tensors of the arrays in a sample: what `DataLoader` calls where there are no batches
+    (``batch_size=None``).
 
     Parameters
     ----------
     data : Any
-        Arrays, and dictionaries, sequences and named tuples that have some; the rest stays as it is.
+        Arrays, and dictionaries, sequences and named tuples that have some; the rest stays as it
+        is.
 
     Examples
     --------
@@ -212,7 +218,9 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor | str | bytes):
         return data
     if numpy is not None and isinstance(data, numpy.ndarray | numpy.bool_ | numpy.number):
-        return data if isinstance(data, numpy.ndarray) and data.dtype.kind not in "biufc" else candelabra.as_tensor(data)
+        return (
+            data if isinstance(data, numpy.ndarray) and data.dtype.kind not in "biufc" else candelabra.as_tensor(data)
+        )
     if isinstance(data, collections.abc.Mapping):
         return _same_mapping(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):

@@ -11,7 +11,16 @@ from typing import Any, Generic, TypeVar
 from candelabra import accelerator
 
 from .collate import default_collate, default_convert
-from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split
+from .dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from .iterators import BatchIterator, ByWorkers, InProcess
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .worker_info import get_worker_info
@@ -34,7 +43,8 @@ class _Endless:
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, made here or by worker processes, which hand them over in shared memory.
+    """Batches of a dataset, made here or by worker processes, which hand them over in shared
+    memory.
 
     Parameters
     ----------
@@ -47,7 +57,8 @@ class DataLoader(Generic[T_co]):
     sampler : Sampler or iterable, optional
         The order; not together with `shuffle`.
     batch_sampler : Sampler or iterable, optional
-        Yields the lists of numbers of each batch; not together with `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        Yields the lists of numbers of each batch; not together with `batch_size`, `shuffle`,
+        `sampler` and `drop_last`.
     num_workers : int
         How many processes make the batches; 0 is this process.
     collate_fn : callable, optional
@@ -57,7 +68,8 @@ class DataLoader(Generic[T_co]):
     drop_last : bool
         Whether the last batch is left out where it is not full.
     timeout : float
-        After so many seconds without a batch from a worker, RuntimeError is raised; 0 waits for ever (but notices when one dies).
+        After so many seconds without a batch from a worker, RuntimeError is raised; 0 waits for
+        ever (but notices when one dies).
     worker_init_fn : callable, optional
         Called in each worker with its number.
     multiprocessing_context : str or context, optional
@@ -73,22 +85,23 @@ class DataLoader(Generic[T_co]):
     in_order : bool
         Whether batches come in the order of the sampler; else as they are ready.
     seed_each_batch : bool
-        Seed the generators of Python, NumPy and Candelabra for each batch from its place in the epoch: what datasets draw by chance is
-        then the same for any number of workers, none included, and after a resume. Otherwise each worker is seeded once.
+        Seed the generators of Python, NumPy and Candelabra for each batch from its place in the
+        epoch: what datasets draw by chance is then the same for any number of workers, none
+        included, and after a resume. Otherwise each worker is seeded once.
 
     Raises
     ------
     ValueError
         Of options that contradict each other.
     RuntimeError
-        While iterating: a worker was killed, or the timeout is over. An exception in a worker is raised here by its type, with the
-        traceback it had there.
+        While iterating: a worker was killed, or the timeout is over. An exception in a worker is
+        raised here by its type, with the traceback it had there.
 
     Notes
     -----
-    The order is the same for any number of workers. ``state_dict()`` in the middle of an epoch says how far it is, and
-    ``load_state_dict()`` has the next iteration go on there with the same order: samples by number are not read again, streams are
-    read and dropped up to that place.
+    The order is the same for any number of workers. ``state_dict()`` in the middle of an epoch says
+    how far it is, and ``load_state_dict()`` has the next iteration go on there with the same order:
+    samples by number are not read again, streams are read and dropped up to that place.
 
     Examples
     --------
@@ -148,9 +161,13 @@ class DataLoader(Generic[T_co]):
         self.seed_each_batch = seed_each_batch
         if isinstance(dataset, IterableDataset):
             if shuffle not in {False, None}:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+                )
             if sampler is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}"
+                )
             if batch_sampler is not None:
                 raise ValueError(
                     f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}"
@@ -159,7 +176,9 @@ class DataLoader(Generic[T_co]):
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
@@ -224,13 +243,22 @@ class DataLoader(Generic[T_co]):
         self._context = multiprocessing.get_context(context)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._ready and name in {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}:
+        if self._ready and name in {
+            "batch_size",
+            "batch_sampler",
+            "sampler",
+            "drop_last",
+            "dataset",
+            "persistent_workers",
+        }:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
     @property
     def pins(self) -> bool:
-        """Whether batches are moved to page-locked memory: where that is asked for and an accelerator is there to profit."""
+        """Whether batches are moved to page-locked memory: where that is asked for and an
+        accelerator is there to profit.
+        """
         if not self.pin_memory:
             return False
         if accelerator.is_available():
@@ -283,12 +311,14 @@ class DataLoader(Generic[T_co]):
         return {**self.__dict__, "_iterator": None, "_latest": None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the latest iteration is, as plain data and tensors that `candelabra.save` takes.
+        """Return how far the latest iteration is, as plain data and tensors that `candelabra.save`
+        takes.
 
         Returns
         -------
         dict
-            Whether an epoch is under way, how many of its batches were yielded, and the generators that its order depends on.
+            Whether an epoch is under way, how many of its batches were yielded, and the generators
+            that its order depends on.
 
         Examples
         --------
@@ -318,7 +348,8 @@ class DataLoader(Generic[T_co]):
         Parameters
         ----------
         state_dict : dict
-            What :meth:`state_dict` returned, of a loader made with the same options (the number of workers may differ).
+            What :meth:`state_dict` returned, of a loader made with the same options (the number of
+            workers may differ).
 
         Raises
         ------

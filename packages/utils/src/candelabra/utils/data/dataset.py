@@ -16,10 +16,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by number: subclasses define ``__getitem__``, and ``__len__`` where a sampler has to know how many there are.
+    """Samples by number: subclasses define ``__getitem__``, and ``__len__`` where a sampler has to
+    know how many there are.
 
-    ``__getitems__(indices)`` may be defined besides, for sources that give many samples faster than one by one; the loader then calls
-    that with the numbers of a batch.
+    ``__getitems__(indices)`` may be defined besides, for sources that give many samples faster than
+    one by one; the loader then calls that with the numbers of a batch.
 
     Examples
     --------
@@ -43,7 +44,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Samples that come as a stream: subclasses define ``__iter__``.
 
-    With workers, each of them iterates a copy of the dataset: ask :func:`get_worker_info` there which part is to be yielded.
+    With workers, each of them iterates a copy of the dataset: ask :func:`get_worker_info` there
+    which part is to be yielded.
 
     Examples
     --------
@@ -87,7 +89,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
-            raise AssertionError(f"Size mismatch between tensors: first dimensions are {[tensor.size(0) for tensor in tensors]}")
+            raise AssertionError(
+                f"Size mismatch between tensors: first dimensions are {[tensor.size(0) for tensor in tensors]}"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -103,7 +107,8 @@ class StackDataset(Dataset[Any]):
     Parameters
     ----------
     *args, **kwargs : Dataset
-        The parts, all of one length; samples are tuples of positional ones, or dictionaries of named ones.
+        The parts, all of one length; samples are tuples of positional ones, or dictionaries of
+        named ones.
 
     Raises
     ------
@@ -277,7 +282,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     dataset : Dataset
         What to split.
     lengths : sequence of int or float
-        How many samples each part gets, or which fraction; fractions sum to 1, what rounding leaves goes to the first parts by turns.
+        How many samples each part gets, or which fraction; fractions sum to 1, what rounding leaves
+        goes to the first parts by turns.
     generator : Generator, optional
         Where the chance comes from.
 
@@ -288,7 +294,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     Raises
     ------
     ValueError
-        Where the lengths do not sum to the length of the dataset, or a fraction is not between 0 and 1.
+        Where the lengths do not sum to the length of the dataset, or a fraction is not between 0
+        and 1.
 
     Examples
     --------
@@ -309,11 +316,15 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
             counts[number % len(counts)] += 1
         for number, count in enumerate(counts):
             if count == 0:
-                warnings.warn(f"Length of split at index {number} is 0. This might result in an empty dataset.", stacklevel=2)
+                warnings.warn(
+                    f"Length of split at index {number} is 0. This might result in an empty dataset.", stacklevel=2
+                )
     else:
         counts = [int(count) for count in lengths]
     if sum(counts) != total or (counts and min(counts) < 0):
-        raise ValueError(f"Sum of input lengths does not equal the length of the input dataset! ({list(lengths)} of {total})")
+        raise ValueError(
+            f"Sum of input lengths does not equal the length of the input dataset! ({list(lengths)} of {total})"
+        )
     order = candelabra.randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(counts)
     return [Subset(dataset, order[end - count : end]) for end, count in zip(ends, counts, strict=True)]

@@ -16,21 +16,24 @@ __all__ = ["DistributedSampler"]
 class DistributedSampler(Sampler[int]):
     """The samples of one of several processes, each of which takes its share of every epoch.
 
-    All processes shuffle with the same seed and the same epoch, and take every ``num_replicas``-th number. Call :meth:`set_epoch`
-    before each epoch: the order is the same in all of them otherwise.
+    All processes shuffle with the same seed and the same epoch, and take every ``num_replicas``-th
+    number. Call :meth:`set_epoch` before each epoch: the order is the same in all of them
+    otherwise.
 
     Parameters
     ----------
     dataset : Dataset
         What has a length.
     num_replicas, rank : int, optional
-        How many processes there are, and which one this is; asked for at ``candelabra.distributed`` by default.
+        How many processes there are, and which one this is; asked for at ``candelabra.distributed``
+        by default.
     shuffle : bool
         Whether the order is one of chance.
     seed : int
         The same in all processes.
     drop_last : bool
-        Whether samples at the end are left out so that all get as many; else some at the beginning come twice.
+        Whether samples at the end are left out so that all get as many; else some at the beginning
+        come twice.
 
     Raises
     ------
@@ -77,7 +80,9 @@ class DistributedSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
         if self.shuffle:
-            order = candelabra.randperm(count, generator=candelabra.Generator().manual_seed(self.seed + self.epoch)).tolist()
+            order = candelabra.randperm(
+                count, generator=candelabra.Generator().manual_seed(self.seed + self.epoch)
+            ).tolist()
         else:
             order = list(range(count))
         if not self.drop_last and count:

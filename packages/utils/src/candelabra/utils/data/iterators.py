@@ -25,11 +25,15 @@ PATIENCE = 1.0
 
 
 class BatchIterator:
-    """What the two kinds have in common: the order, the place within it, and what is done with each batch."""
+    """What the two kinds have in common: the order, the place within it, and what is done with each
+    batch.
+    """
 
     def __init__(self, loader: Any) -> None:
         self._auto_collation = loader.batch_sampler is not None
-        self._expected = len(loader) if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__") else None
+        self._expected = (
+            len(loader) if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__") else None
+        )
         self._iterable = isinstance(loader.dataset, IterableDataset)
         self._num_workers = loader.num_workers
         self._pin = loader.pins
@@ -52,9 +56,12 @@ class BatchIterator:
         try:
             #: The generators when the epoch began: the order follows from them.
             self.started_with = ([generator.get_state() for generator in generators], candelabra.get_rng_state())
-            self._base_seed = int(candelabra.empty((), dtype=candelabra.int64).random_(generator=loader.generator).item())
+            self._base_seed = int(
+                candelabra.empty((), dtype=candelabra.int64).random_(generator=loader.generator).item()
+            )
             self._indices: Iterator[Any] = iter(loader._index_sampler)
-            # Samplers draw at the first number: that has to be now, while the generators are as they were noted.
+            # Samplers draw at the first number: that has to be now, while the generators are as
+            # they were noted.
             count = 0 if self._iterable else skipped
             ahead = list(itertools.islice(self._indices, count + 1))[count:]
             self._indices = itertools.chain(ahead, self._indices)
@@ -152,7 +159,8 @@ class ByWorkers(BatchIterator):
         self._connections: list[Any] = []
         self._processes: list[Any] = []
         self._flags: list[Any] = []
-        # Batches in flight at the end, an error, Ctrl-C, a loop that is left: whatever ends this iterator ends its workers.
+        # Batches in flight at the end, an error, Ctrl-C, a loop that is left: whatever ends this
+        # iterator ends its workers.
         self._end = weakref.finalize(self, end_workers, os.getpid(), self._connections, self._processes)
         super().__init__(loader)
 
@@ -263,7 +271,8 @@ class ByWorkers(BatchIterator):
             hint = " It might be out of memory." if -code == signal.SIGKILL else ""
             raise RuntimeError(f"DataLoader worker (pid {pid}) is killed by signal: {name}.{hint}")
         raise RuntimeError(
-            f"DataLoader worker (pid(s) {pid}) exited unexpectedly" + ("" if code is None else f" with exit code {code}")
+            f"DataLoader worker (pid(s) {pid}) exited unexpectedly"
+            + ("" if code is None else f" with exit code {code}")
         )
 
     def _next(self) -> Any:
@@ -315,7 +324,9 @@ class ByWorkers(BatchIterator):
 
 
 def end_workers(owner: int, connections: list[Any], processes: list[Any]) -> None:
-    """Close the pipes, which workers take as the end; make those end that are in the middle of something."""
+    """Close the pipes, which workers take as the end; make those end that are in the middle of
+    something.
+    """
     if os.getpid() != owner:
         # A fork has a copy of the iterator, but the workers are not its children.
         return

@@ -15,14 +15,17 @@ DRAWN_AT_ONCE = 32
 
 
 def _own_generator() -> Any:
-    """A generator that the default one seeds, so that what is drawn later by others does not change the order."""
+    """A generator that the default one seeds, so that what is drawn later by others does not change
+    the order.
+    """
     generator = candelabra.Generator()
     generator.manual_seed(int(candelabra.empty((), dtype=candelabra.int64).random_().item()))
     return generator
 
 
 class Sampler(Generic[T_co]):
-    """An order of samples: subclasses define ``__iter__``, which yields numbers (or lists of them), and ``__len__`` where it is known.
+    """An order of samples: subclasses define ``__iter__``, which yields numbers (or lists of them),
+    and ``__len__`` where it is known.
 
     Examples
     --------
@@ -95,7 +98,12 @@ class RandomSampler(Sampler[int]):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         count = self.num_samples
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0 or (num_samples is not None and count == 0):
+        if (
+            not isinstance(count, int)
+            or isinstance(count, bool)
+            or count < 0
+            or (num_samples is not None and count == 0)
+        ):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={count}")
 
     @property
@@ -145,7 +153,8 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers from 0 to ``len(weights) - 1``, each as probable as its weight; weights need not sum to 1.
+    """Numbers from 0 to ``len(weights) - 1``, each as probable as its weight; weights need not sum
+    to 1.
 
     Parameters
     ----------
@@ -165,20 +174,26 @@ class WeightedRandomSampler(Sampler[int]):
     [1, 1, 1, 1]
     """
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None) -> None:
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
+    ) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.weights = candelabra.as_tensor(weights, dtype=candelabra.double)
         if self.weights.dim() != 1:
-            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        yield from candelabra.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
+        yield from candelabra.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        ).tolist()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -33,7 +33,8 @@ def get_worker_info() -> WorkerInfo | None:
     Returns
     -------
     WorkerInfo or None
-        With `id` (from 0), `num_workers`, `seed` (that this worker's generators were seeded with) and `dataset` (its copy).
+        With `id` (from 0), `num_workers`, `seed` (that this worker's generators were seeded with)
+        and `dataset` (its copy).
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The training loop that is written by hand each time, and its pieces, each of which can be used by itself."""
+"""The training loop that is written by hand each time, and its pieces, each of which can be used by
+itself.
+"""
 
 from .callbacks import HOOKS, Callback, EarlyStopping
 from .checkpoints import Checkpoints

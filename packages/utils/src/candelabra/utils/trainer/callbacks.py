@@ -25,8 +25,9 @@ HOOKS = {
 class Callback:
     """A base for callbacks, where one is wanted: every method is there and does nothing.
 
-    Any object will do that has some of the methods that `HOOKS` lists. They are called with the trainer and what is listed there, of each
-    callback in the order in which they were given, and in this order::
+    Any object will do that has some of the methods that `HOOKS` lists. They are called with the
+    trainer and what is listed there, of each callback in the order in which they were given, and in
+    this order::
 
         on_fit_start
           on_epoch_start
@@ -39,8 +40,8 @@ class Callback:
         on_exception    where there is one
         on_fit_end
 
-    ``trainer.stop("why")`` ends training after the step. A callback with ``state_dict()`` and ``load_state_dict()`` has its state in
-    checkpoints.
+    ``trainer.stop("why")`` ends training after the step. A callback with ``state_dict()`` and
+    ``load_state_dict()`` has its state in checkpoints.
 
     Examples
     --------
@@ -88,7 +89,9 @@ class Callback:
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse an object that has no method that is ever called, or one whose name begins with ``on_`` and that never is."""
+    """Refuse an object that has no method that is ever called, or one whose name begins with
+    ``on_`` and that never is.
+    """
     if isinstance(callback, type):
         raise TypeError(f"a callback is an object, but got the class {callback.__name__}: write {callback.__name__}()")
     named = [name for name in dir(callback) if name.startswith("on_") and callable(getattr(callback, name))]
@@ -126,7 +129,9 @@ class EarlyStopping:
     5
     """
 
-    def __init__(self, monitor: str = "eval_loss", patience: int = 3, min_delta: float = 0.0, mode: str = "min") -> None:
+    def __init__(
+        self, monitor: str = "eval_loss", patience: int = 3, min_delta: float = 0.0, mode: str = "min"
+    ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode is 'min' or 'max', but got {mode!r}")
         if patience < 1:

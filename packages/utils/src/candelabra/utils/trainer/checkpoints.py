@@ -16,8 +16,9 @@ _NAME = re.compile(r"step-(\d+)\.candelabra")
 class Checkpoints:
     """A folder of checkpoints, of which the last and the best are kept.
 
-    Each is a file ``step-NUMBER.candelabra``, written by `candelabra.save`: beside its place, synced and renamed. So whatever happens, a
-    file that has such a name is whole. An older one is removed only when the newer one is there. A folder is for one run at a time.
+    Each is a file ``step-NUMBER.candelabra``, written by `candelabra.save`: beside its place,
+    synced and renamed. So whatever happens, a file that has such a name is whole. An older one is
+    removed only when the newer one is there. A folder is for one run at a time.
 
     Parameters
     ----------
@@ -97,7 +98,9 @@ class Checkpoints:
         return self.path(ranked[0]) if ranked else None
 
     def _ranked(self) -> list[int]:
-        """Steps of checkpoints that are there and have a value, the best first, the earlier one among equals."""
+        """Steps of checkpoints that are there and have a value, the best first, the earlier one
+        among equals.
+        """
         sign = 1 if self.mode == "min" else -1
         there = {_step(path) for path in self.paths()}
         valued = [step for step, value in self.values.items() if step in there and not math.isnan(value)]
@@ -136,7 +139,9 @@ class Checkpoints:
                 self.values.pop(_step(path), None)
 
     def remove_remnants(self) -> None:
-        """Remove what a run that was killed while it wrote left behind: files that never became checkpoints."""
+        """Remove what a run that was killed while it wrote left behind: files that never became
+        checkpoints.
+        """
         if self.folder.is_dir():
             for path in self.folder.glob("step-*.candelabra.*.part"):
                 path.unlink(missing_ok=True)
@@ -147,7 +152,9 @@ class Checkpoints:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the values of checkpoints that are in the folder."""
-        self.values = {int(step): float(value) for step, value in state["values"].items() if os.path.exists(self.path(int(step)))}
+        self.values = {
+            int(step): float(value) for step, value in state["values"].items() if os.path.exists(self.path(int(step)))
+        }
 
 
 def _step(path: Path) -> int:

@@ -8,7 +8,9 @@ from typing import Any
 import candelabra
 
 
-def clip_gradients(parameters: Iterable[Any], norm: float | None = None, value: float | None = None, norm_type: float = 2.0) -> Any:
+def clip_gradients(
+    parameters: Iterable[Any], norm: float | None = None, value: float | None = None, norm_type: float = 2.0
+) -> Any:
     """Bound gradients in place: each element by `value`, then all of them together by their norm.
 
     Parameters
@@ -16,7 +18,8 @@ def clip_gradients(parameters: Iterable[Any], norm: float | None = None, value: 
     parameters : iterable of Tensor
         Those without a gradient are left out.
     norm : float, optional
-        The largest norm that all gradients have together, as if they were one vector: where it is larger, all are scaled down.
+        The largest norm that all gradients have together, as if they were one vector: where it is
+        larger, all are scaled down.
     value : float, optional
         The largest magnitude of an element.
     norm_type : float
@@ -34,7 +37,8 @@ def clip_gradients(parameters: Iterable[Any], norm: float | None = None, value: 
 
     Notes
     -----
-    Scaling by the norm is of Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.
+    Scaling by the norm is of Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent
+    neural networks", 2013.
 
     Examples
     --------

@@ -15,7 +15,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """Call `stop` with the name of a signal that asks the process to end, within a block; the second one does what it did before.
+    """Call `stop` with the name of a signal that asks the process to end, within a block; the
+    second one does what it did before.
 
     Signals come to the main thread, so that in another one nothing is changed.
     """
@@ -34,7 +35,8 @@ def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
 
     for number in SIGNALS:
         handler = signal.getsignal(number)
-        # A signal that is ignored stays so, and a handler that was not set by Python cannot be put back.
+        # A signal that is ignored stays so, and a handler that was not set by Python cannot be put
+        # back.
         if handler is not None and handler != signal.SIG_IGN:
             before[number] = handler
             signal.signal(number, handle)

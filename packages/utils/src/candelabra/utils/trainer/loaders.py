@@ -24,7 +24,10 @@ def length_of(loader: Any) -> int | None:
 
 def set_epoch(loader: Any, epoch: int) -> None:
     """Tell samplers that draw their order from the number of the epoch."""
-    samplers: list[Any] = [getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)]
+    samplers: list[Any] = [
+        getattr(loader, "sampler", None),
+        getattr(getattr(loader, "batch_sampler", None), "sampler", None),
+    ]
     for sampler in samplers:
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)

@@ -33,9 +33,13 @@ class ProgressBar:
         try:
             from tqdm.auto import tqdm
         except ImportError as error:
-            raise ImportError(f"ProgressBar needs tqdm ({error}): pip install tqdm, or Trainer(progress_bar=False)") from error
+            raise ImportError(
+                f"ProgressBar needs tqdm ({error}): pip install tqdm, or Trainer(progress_bar=False)"
+            ) from error
         self._bar = tqdm(
-            total=trainer.total_steps, initial=trainer.progress.step, **{"desc": "training", "unit": "step", **self._options}
+            total=trainer.total_steps,
+            initial=trainer.progress.step,
+            **{"desc": "training", "unit": "step", **self._options},
         )
 
     def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
@@ -58,8 +62,9 @@ class ProgressBar:
 class CSVLog:
     """Writes a table: a line for every so many steps, and one for each evaluation and epoch.
 
-    The columns are ``step``, ``epoch`` and whatever values there are. A run that goes on from a checkpoint takes away the lines that were
-    written after it, so that the table is that of one run.
+    The columns are ``step``, ``epoch`` and whatever values there are. A run that goes on from a
+    checkpoint takes away the lines that were written after it, so that the table is that of one
+    run.
 
     Parameters
     ----------
@@ -135,7 +140,8 @@ class CSVLog:
 
 
 class Curves:
-    """Draws the loss of training and the values of evaluations into a picture, anew after each epoch and at the end.
+    """Draws the loss of training and the values of evaluations into a picture, anew after each
+    epoch and at the end.
 
     Parameters
     ----------
@@ -195,7 +201,11 @@ class Curves:
             for name in names:
                 steps, values = [step for step, _ in self.points[name]], [value for _, value in self.points[name]]
                 axes.plot(
-                    steps, values, label=name, linewidth=0.8 if name == "train_loss" else 2, marker="." if len(steps) < 30 else None
+                    steps,
+                    values,
+                    label=name,
+                    linewidth=0.8 if name == "train_loss" else 2,
+                    marker="." if len(steps) < 30 else None,
                 )
             axes.set_xlabel("step")
             axes.spines[["top", "right"]].set_visible(False)
@@ -205,7 +215,10 @@ class Curves:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the points."""
-        return {name: candelabra.tensor(points, dtype=candelabra.float64).reshape(-1, 2) for name, points in self.points.items()}
+        return {
+            name: candelabra.tensor(points, dtype=candelabra.float64).reshape(-1, 2)
+            for name, points in self.points.items()
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on after these points."""
@@ -234,7 +247,9 @@ class TensorBoard:
         self.writer: Any = None
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Open the log; what an earlier run wrote after the step at which this one goes on is hidden."""
+        """Open the log; what an earlier run wrote after the step at which this one goes on is
+        hidden.
+        """
         from ..tensorboard import SummaryWriter
 
         step = trainer.progress.step

@@ -6,7 +6,8 @@ from typing import Any
 
 
 class Mean:
-    """The mean of numbers that come one after the other, each with a weight; summed in double precision.
+    """The mean of numbers that come one after the other, each with a weight; summed in double
+    precision.
 
     Examples
     --------
@@ -67,7 +68,9 @@ def accuracy(output: Any, target: Any) -> float:
 
 
 def size_of(batch: Any) -> int:
-    """How many samples a batch has: the size of the first dimension of the first tensor in it; 1 where there is none."""
+    """How many samples a batch has: the size of the first dimension of the first tensor in it; 1
+    where there is none.
+    """
     found = _first_size(batch)
     return 1 if found is None else found
 
@@ -86,10 +89,11 @@ def _first_size(batch: Any) -> int | None:
 
 
 class Metrics:
-    """Metrics by name: functions of output and target, averaged over samples, and objects that keep count themselves.
+    """Metrics by name: functions of output and target, averaged over samples, and objects that keep
+    count themselves.
 
-    A metric is a function ``f(output, target)`` that returns a number, the mean over the batch; or an object with ``update(output,
-    target)``, ``compute()`` and ``reset()``.
+    A metric is a function ``f(output, target)`` that returns a number, the mean over the batch; or
+    an object with ``update(output, target)``, ``compute()`` and ``reset()``.
     """
 
     def __init__(self, metrics: Any) -> None:

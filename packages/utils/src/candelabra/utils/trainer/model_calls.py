@@ -8,7 +8,9 @@ import candelabra
 
 
 def call_model(model: Any, inputs: Any) -> Any:
-    """Call a model with inputs: the entries of a list or tuple are its arguments, those of a dict its keyword arguments."""
+    """Call a model with inputs: the entries of a list or tuple are its arguments, those of a dict
+    its keyword arguments.
+    """
     if isinstance(inputs, dict):
         return model(**inputs)
     if isinstance(inputs, list | tuple):
@@ -31,7 +33,9 @@ def numbers_of(result: dict[str, Any]) -> dict[str, float]:
 
 
 def together(outputs: list[Any]) -> Any:
-    """Outputs of batches as one output: tensors one behind the other, in whatever lists, tuples and dicts they are."""
+    """Outputs of batches as one output: tensors one behind the other, in whatever lists, tuples and
+    dicts they are.
+    """
     first = outputs[0]
     if isinstance(first, candelabra.Tensor):
         return candelabra.cat(outputs) if first.dim() else candelabra.stack(outputs)

@@ -9,21 +9,25 @@ from .randomness import random_states, set_random_states
 
 
 class Place:
-    """Goes through a loader's batches and knows how to take them up again in the middle, in the same order.
+    """Goes through a loader's batches and knows how to take them up again in the middle, in the
+    same order.
 
-    Iterating yields the batches of one epoch. Within it, :meth:`state_dict` is what another place needs to go on with the next batch.
+    Iterating yields the batches of one epoch. Within it, :meth:`state_dict` is what another place
+    needs to go on with the next batch.
 
     Parameters
     ----------
     loader : iterable
-        A `DataLoader`, something else with ``state_dict()`` and ``load_state_dict()``, or whatever yields the batches of an epoch each
-        time it is iterated over. A `DataLoader` whose samples have numbers does not read those again that were seen; other batches are
-        drawn again, with all generators as they were, and dropped.
+        A `DataLoader`, something else with ``state_dict()`` and ``load_state_dict()``, or whatever
+        yields the batches of an epoch each time it is iterated over. A `DataLoader` whose samples
+        have numbers does not read those again that were seen; other batches are drawn again, with
+        all generators as they were, and dropped.
 
     Notes
     -----
-    All generators (see :func:`random_states`) are noted where an epoch begins, so that an order drawn from any of them can be drawn
-    again. Generators of one's own are out of sight, but for those of a `DataLoader` and its sampler.
+    All generators (see :func:`random_states`) are noted where an epoch begins, so that an order
+    drawn from any of them can be drawn again. Generators of one's own are out of sight, but for
+    those of a `DataLoader` and its sampler.
 
     Examples
     --------
@@ -79,7 +83,8 @@ class Place:
             self.loader.load_state_dict(saved)
             return iter(self.loader)
         if saved is not None:
-            # What a stream draws by chance is to be drawn before the generators are set to where training was.
+            # What a stream draws by chance is to be drawn before the generators are set to where
+            # training was.
             self.loader.load_state_dict({**saved, "in_epoch": False, "batches": 0})
         batches = iter(self.loader)
         for number in range(count):

@@ -11,7 +11,8 @@ from candelabra import backends
 
 
 def choose_device(device: Any = "auto") -> Any:
-    """Return a device: the one that is named, or with ``"auto"`` the CUDA device where a backend drives one, else the CPU.
+    """Return a device: the one that is named, or with ``"auto"`` the CUDA device where a backend
+    drives one, else the CPU.
 
     Parameters
     ----------
@@ -35,8 +36,9 @@ def to_device(batch: Any, device: Any, non_blocking: bool = False) -> Any:
     Parameters
     ----------
     batch
-        Tensors in any nesting of dict and other mappings, list, tuple, named tuple and data class; objects with a method ``to`` (packed
-        sequences, batches of one's own) are asked to move themselves, and everything else stays as it is.
+        Tensors in any nesting of dict and other mappings, list, tuple, named tuple and data class;
+        objects with a method ``to`` (packed sequences, batches of one's own) are asked to move
+        themselves, and everything else stays as it is.
     device : str or device
         Where to.
     non_blocking : bool
@@ -69,5 +71,7 @@ def to_device(batch: Any, device: Any, non_blocking: bool = False) -> Any:
         return batch.to(device)
     if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
         fields = [field.name for field in dataclasses.fields(batch) if field.init]
-        return dataclasses.replace(batch, **{name: to_device(getattr(batch, name), device, non_blocking) for name in fields})
+        return dataclasses.replace(
+            batch, **{name: to_device(getattr(batch, name), device, non_blocking) for name in fields}
+        )
     return batch

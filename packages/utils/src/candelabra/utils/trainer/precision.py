@@ -1,4 +1,6 @@
-"""Mixed precision: an autocast block for the forward pass, and a gradient scaler where the dtype needs one."""
+"""Mixed precision: an autocast block for the forward pass, and a gradient scaler where the dtype
+needs one.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ class Precision:
     Parameters
     ----------
     dtype : str, dtype or None
-        None or ``"float32"`` computes in the dtypes of the parameters. ``"bfloat16"`` and ``"float16"`` compute matrix products and
-        convolutions in these (`candelabra.amp.autocast`). float16 has so few exponents that gradients vanish: they are scaled by a
+        None or ``"float32"`` computes in the dtypes of the parameters. ``"bfloat16"`` and
+        ``"float16"`` compute matrix products and convolutions in these (`candelabra.amp.autocast`).
+        float16 has so few exponents that gradients vanish: they are scaled by a
         `candelabra.amp.GradScaler`.
     device_type : str
         ``"cpu"``, ``"cuda"``.
@@ -75,7 +78,9 @@ class Precision:
             self.scaler.unscale_(optimizer)
 
     def step(self, optimizer: Any) -> bool:
-        """Step the optimizer; returns whether it did, which it does not where scaled gradients overflowed."""
+        """Step the optimizer; returns whether it did, which it does not where scaled gradients
+        overflowed.
+        """
         if self.scaler is None:
             optimizer.step()
             return True

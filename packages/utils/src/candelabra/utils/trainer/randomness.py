@@ -1,4 +1,6 @@
-"""The generators that a training run draws from: Python's, NumPy's and Candelabra's of each device."""
+"""The generators that a training run draws from: Python's, NumPy's and Candelabra's of each
+device.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from candelabra import _C
 
 
 def _devices() -> list[Any]:
-    """All devices whose generators may have been drawn from: those of the backends that are loaded."""
+    """All devices whose generators may have been drawn from: those of the backends that are
+    loaded.
+    """
     places = {str(_C.get_default_device()): _C.get_default_device()}
     for kind in _C.loaded_device_types():
         for number in range(_C.backend_info(kind)["device_count"]):
@@ -54,7 +58,8 @@ def seed_everything(seed: int) -> None:
 
 
 def random_states() -> dict[str, Any]:
-    """Return the states of the generators of Python, NumPy (where it is imported) and all devices, as data that `candelabra.save` takes.
+    """Return the states of the generators of Python, NumPy (where it is imported) and all devices,
+    as data that `candelabra.save` takes.
 
     Examples
     --------
@@ -87,7 +92,8 @@ def set_random_states(states: dict[str, Any]) -> None:
     Parameters
     ----------
     states : dict
-        What :func:`random_states` returned. Devices that are not there are left out: a run may go on on another machine.
+        What :func:`random_states` returned. Devices that are not there are left out: a run may go
+        on on another machine.
     """
     version, numbers, spare = states["python"]
     random.setstate((version, tuple(numbers.tolist()), spare))

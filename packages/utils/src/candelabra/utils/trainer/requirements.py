@@ -10,7 +10,8 @@ def needs_value(scheduler: Any) -> bool:
     """Whether a schedule's step has an argument without a default, the value that it looks at."""
     parameters = inspect.signature(scheduler.step).parameters.values()
     return any(
-        parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         for parameter in parameters
     )
 

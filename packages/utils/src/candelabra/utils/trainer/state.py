@@ -31,7 +31,9 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "evaluated": dict(trainer._evaluated),
         "running": {name: mean.state_dict() for name, mean in trainer._running.items()},
         "callbacks": {
-            name: callback.state_dict() for name, callback in named(trainer.callbacks) if hasattr(callback, "state_dict")
+            name: callback.state_dict()
+            for name, callback in named(trainer.callbacks)
+            if hasattr(callback, "state_dict")
         },
         "checkpoints": None if trainer.checkpoints is None else trainer.checkpoints.state_dict(),
         "place": place,
@@ -50,7 +52,9 @@ def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError("load_state_dict(): this is no state of a Trainer")
     if state["version"] > VERSION:
-        raise ValueError(f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}")
+        raise ValueError(
+            f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}"
+        )
     trainer.model.load_state_dict(state["model"])
     trainer.optimizer.load_state_dict(state["optimizer"])
     if trainer.scheduler is not None and state["scheduler"] is not None:
@@ -73,7 +77,9 @@ def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
 
 
 def named(callbacks: list[Any]) -> list[tuple[str, Any]]:
-    """Return callbacks by type, numbered within it, so that their states find them where others were added."""
+    """Return callbacks by type, numbered within it, so that their states find them where others
+    were added.
+    """
     counts: dict[str, int] = {}
     pairs = []
     for callback in callbacks:

@@ -31,7 +31,8 @@ from .state import set_state, state_of
 
 
 class Trainer:
-    """Trains a model: epochs, steps, evaluation, and checkpoints from which a run goes on as if it had never been interrupted.
+    """Trains a model: epochs, steps, evaluation, and checkpoints from which a run goes on as if it
+    had never been interrupted.
 
     Parameters
     ----------
@@ -40,34 +41,38 @@ class Trainer:
     optimizer : Optimizer
         Of the model's parameters.
     loss : callable, optional
-        ``loss(output, target)``. A batch is then a pair of inputs and target; inputs that are a list or tuple are the model's arguments,
-        a dict its keyword arguments.
+        ``loss(output, target)``. A batch is then a pair of inputs and target; inputs that are a
+        list or tuple are the model's arguments, a dict its keyword arguments.
     step : callable, optional
-        Instead of `loss`: ``step(model, batch)`` returns the loss, or a dict with ``"loss"``, for metrics ``"output"`` and ``"target"``, and
-        whatever other numbers are to be averaged and logged.
+        Instead of `loss`: ``step(model, batch)`` returns the loss, or a dict with ``"loss"``, for
+        metrics ``"output"`` and ``"target"``, and whatever other numbers are to be averaged and
+        logged.
     scheduler : optional
-        A learning rate schedule. One whose ``step`` needs a value (ReduceLROnPlateau) gets the latest `monitor` after each epoch.
+        A learning rate schedule. One whose ``step`` needs a value (ReduceLROnPlateau) gets the
+        latest `monitor` after each epoch.
     schedule_by : str
         Whether the schedule steps after each ``"step"`` or each ``"epoch"``.
     metrics : dict or list, optional
-        By name: functions of output and target that return the mean over a batch, or objects with ``update(output, target)``,
-        ``compute()`` and ``reset()``. Evaluations have them.
+        By name: functions of output and target that return the mean over a batch, or objects with
+        ``update(output, target)``, ``compute()`` and ``reset()``. Evaluations have them.
     device : str or device
         ``"auto"`` is the CUDA device where there is one, else the CPU.
     precision : str or dtype, optional
-        ``"bfloat16"`` or ``"float16"`` compute the forward pass in an autocast block; float16 with a gradient scaler.
+        ``"bfloat16"`` or ``"float16"`` compute the forward pass in an autocast block; float16 with
+        a gradient scaler.
     accumulate : int
-        How many batches' gradients make a step: the mean of their losses is what is descended. Fewer batches left at the end of an
-        epoch make a step, too.
+        How many batches' gradients make a step: the mean of their losses is what is descended.
+        Fewer batches left at the end of an epoch make a step, too.
     clip_norm, clip_value : float, optional
         Bounds of the norm of all gradients and of each element.
     callbacks : iterable
         Objects with some of the methods that :data:`HOOKS` lists; see :class:`Callback`.
     checkpoints : Checkpoints, str or path, optional
-        Where the state is saved and how often; a folder by itself keeps the newest, after each epoch.
+        Where the state is saved and how often; a folder by itself keeps the newest, after each
+        epoch.
     on_nan : str
-        What happens when a loss is not finite: ``"raise"`` FloatingPointError before anything is changed by it, ``"skip"`` the batch, or
-        ``"ignore"``.
+        What happens when a loss is not finite: ``"raise"`` FloatingPointError before anything is
+        changed by it, ``"skip"`` the batch, or ``"ignore"``.
     seed : int, optional
         Seeds all generators when training begins.
     deterministic : bool
@@ -75,8 +80,8 @@ class Trainer:
     max_time : float or timedelta, optional
         After so many seconds of :meth:`fit`, it stops after the step and saves.
     profiler : optional
-        A context manager that lasts as long as :meth:`fit`; where it has ``step()``, that is called after each step
-        (`candelabra.profiler.profile`).
+        A context manager that lasts as long as :meth:`fit`; where it has ``step()``, that is called
+        after each step (`candelabra.profiler.profile`).
     monitor : str
         Which value the schedule looks at.
     progress_bar : bool or dict, optional
@@ -87,21 +92,24 @@ class Trainer:
     progress : Progress
         Epochs, steps and batches so far.
     history : list of dict
-        For each epoch its number, the steps so far, the mean of the loss, and what the evaluation found.
+        For each epoch its number, the steps so far, the mean of the loss, and what the evaluation
+        found.
     stopped : str or None
         Why the latest :meth:`fit` stopped before its end; ``"SIGINT"`` after Ctrl-C.
 
     Raises
     ------
     TypeError
-        If neither or both of `loss` and `step` are given; of an optimizer that needs a closure, and of objects that are no callbacks.
+        If neither or both of `loss` and `step` are given; of an optimizer that needs a closure, and
+        of objects that are no callbacks.
     ValueError
         Of options that mean nothing.
 
     Notes
     -----
-    A run that is killed and goes on from its checkpoint ends with the same weights, bit for bit: the checkpoint has the model, optimizer,
-    schedule, scaler, callbacks, all generators, and the place in the epoch.
+    A run that is killed and goes on from its checkpoint ends with the same weights, bit for bit:
+    the checkpoint has the model, optimizer, schedule, scaler, callbacks, all generators, and the
+    place in the epoch.
 
     Examples
     --------
@@ -145,7 +153,9 @@ class Trainer:
         progress_bar: bool | dict[str, Any] | None = None,
     ) -> None:
         if (loss is None) == (step is None):
-            raise TypeError("Trainer: give loss=, a function of output and target, or step=, a function of model and batch")
+            raise TypeError(
+                "Trainer: give loss=, a function of output and target, or step=, a function of model and batch"
+            )
         refuse_closures(optimizer)
         if schedule_by not in ("step", "epoch"):
             raise ValueError(f"Trainer: schedule_by is 'step' or 'epoch', but got {schedule_by!r}")
@@ -216,8 +226,8 @@ class Trainer:
         eval_loader : iterable, optional
             What the model is evaluated on, after each epoch.
         epochs, steps : int, optional
-            When to stop, counted from the beginning of training and not of this call: a run that goes on is asked for the same. Whichever
-            comes first, where both are given.
+            When to stop, counted from the beginning of training and not of this call: a run that
+            goes on is asked for the same. Whichever comes first, where both are given.
         eval_every : int, optional
             Evaluate after so many steps instead of each epoch.
         resume : bool, str or path
@@ -239,8 +249,8 @@ class Trainer:
 
         Notes
         -----
-        Ctrl-C and SIGTERM stop after the step under way: the state is saved, `stopped` says so, and this returns. The second one
-        does what it would have done.
+        Ctrl-C and SIGTERM stop after the step under way: the state is saved, `stopped` says so, and
+        this returns. The second one does what it would have done.
         """
         if epochs is None and steps is None:
             raise ValueError("fit(): say when to stop, by epochs= or steps=")
@@ -259,7 +269,8 @@ class Trainer:
         deadline = math.inf if self.max_time is None else time.monotonic() + self.max_time
 
         def is_over(stepped: bool = True) -> bool:
-            # At least one step is taken: a time that is always too short would never come to an end.
+            # At least one step is taken: a time that is always too short would never come to an
+            # end.
             if stepped and self.stopped is None and time.monotonic() >= deadline:
                 self.stop("max_time")
             return (
@@ -277,7 +288,8 @@ class Trainer:
             try:
                 self._call("on_fit_start")
                 if self._random is not None:
-                    # Last of all, so that nothing that was done to go on is seen in what is drawn from here on.
+                    # Last of all, so that nothing that was done to go on is seen in what is drawn
+                    # from here on.
                     set_random_states(self._random)
                     self._random = None
                 while not is_over(stepped=False):
@@ -320,7 +332,8 @@ class Trainer:
             if pending:
                 self._take_step(pending, losses / pending)
                 self._after_step(eval_loader, eval_every)
-        # A place where the batch after the last one was not asked for yet is taken up again as such, and ends here then.
+        # A place where the batch after the last one was not asked for yet is taken up again as
+        # such, and ends here then.
         if place.exhausted:
             self._end_epoch(eval_loader if eval_every is None else None)
 
@@ -397,11 +410,17 @@ class Trainer:
                 self.scheduler.step()
         self._call("on_epoch_end", values)
         checkpoints = self.checkpoints
-        if checkpoints is not None and checkpoints.every_epochs is not None and self.progress.epoch % checkpoints.every_epochs == 0:
+        if (
+            checkpoints is not None
+            and checkpoints.every_epochs is not None
+            and self.progress.epoch % checkpoints.every_epochs == 0
+        ):
             self.save_checkpoint()
 
     def forward(self, batch: Any) -> dict[str, Any]:
-        """Compute the loss of a batch that is on the device, and whatever else `step` returns: a dict with ``"loss"``."""
+        """Compute the loss of a batch that is on the device, and whatever else `step` returns: a
+        dict with ``"loss"``.
+        """
         if self.step_function is not None:
             result = self.step_function(self.model, batch)
             if not isinstance(result, dict):
@@ -430,7 +449,8 @@ class Trainer:
     def evaluate(self, loader: Any) -> dict[str, float]:
         """Return the mean loss and the metrics over all batches of a loader.
 
-        The model is in evaluation mode, nothing is recorded, and no generator is changed by it: training goes on as if it had not been.
+        The model is in evaluation mode, nothing is recorded, and no generator is changed by it:
+        training goes on as if it had not been.
 
         Parameters
         ----------
@@ -440,7 +460,8 @@ class Trainer:
         Returns
         -------
         dict
-            ``eval_loss``, ``eval_NAME`` of each metric and of each other number that `step` returns.
+            ``eval_loss``, ``eval_NAME`` of each metric and of each other number that `step`
+            returns.
         """
         means: dict[str, Mean] = {}
         self.metrics.reset()
@@ -455,7 +476,9 @@ class Trainer:
                     means.setdefault(name, Mean()).add(value, size_of(batch))
                 if self.metrics:
                     if "output" not in result or "target" not in result:
-                        raise KeyError("metrics need step(model, batch) to return a dict with 'output' and 'target' beside 'loss'")
+                        raise KeyError(
+                            "metrics need step(model, batch) to return a dict with 'output' and 'target' beside 'loss'"
+                        )
                     self.metrics.add(result["output"], result["target"])
         if not means:
             raise RuntimeError("evaluate(): the loader has no batches")
@@ -494,11 +517,14 @@ class Trainer:
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that training goes on from: plain data and tensors that `candelabra.save` takes."""
+        """Return everything that training goes on from: plain data and tensors that
+        `candelabra.save` takes.
+        """
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of another trainer that was made alike; the next :meth:`fit` goes on from there.
+        """Take over the state of another trainer that was made alike; the next :meth:`fit` goes on
+        from there.
 
         Raises
         ------
@@ -516,7 +542,9 @@ class Trainer:
         self.load_state_dict(candelabra.load(path, map_location=self.device))
 
     def save_checkpoint(self, again: bool = True) -> Path | None:
-        """Write a checkpoint now; None where there are no checkpoints, or where `again` is False and this state was written already."""
+        """Write a checkpoint now; None where there are no checkpoints, or where `again` is False
+        and this state was written already.
+        """
         at = (self.progress.step, self.progress.epoch)
         if self.checkpoints is None or (not again and self._saved_at == at) or not self.progress.batches:
             return None

@@ -19,7 +19,9 @@ def _floats(tensor: Tensor) -> bool:
 
 
 class Conversion:
-    """The part of `Module` that moves and converts. All of it works in place, keeps parameters the same objects, and returns self."""
+    """The part of `Module` that moves and converts. All of it works in place, keeps parameters the
+    same objects, and returns self.
+    """
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -55,8 +57,9 @@ class Conversion:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, convert floating and complex tensors to a dtype, or both.
 
-        Called as ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype, non_blocking=False)``,
-        ``to(tensor, non_blocking=False)`` or ``to(memory_format=...)``. Integer tensors keep their dtype.
+        Called as ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype,
+        non_blocking=False)``, ``to(tensor, non_blocking=False)`` or ``to(memory_format=...)``.
+        Integer tensors keep their dtype.
 
         Raises
         ------
@@ -72,7 +75,9 @@ class Conversion:
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(tensor: Tensor) -> Tensor:
             options: dict[str, Any] = {"non_blocking": non_blocking}
@@ -127,7 +132,12 @@ class Conversion:
 
 
 def _parse_to(
-    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
 ) -> tuple[Any, Any, bool, Any]:
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
@@ -142,7 +152,9 @@ def _parse_to(
     if rest:
         non_blocking = rest.pop(0)
     if len(rest) > 1:
-        raise TypeError(f"to() received an invalid combination of arguments: {args}; expected (device, dtype), (dtype) or (tensor)")
+        raise TypeError(
+            f"to() received an invalid combination of arguments: {args}; expected (device, dtype), (dtype) or (tensor)"
+        )
     if device is not None and not isinstance(device, candelabra.device):
         if not isinstance(device, str | int):
             raise TypeError(

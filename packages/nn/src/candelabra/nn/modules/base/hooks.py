@@ -1,4 +1,6 @@
-"""Hooks: functions that are called before or after `forward`, of one module or of all, and around its gradients."""
+"""Hooks: functions that are called before or after `forward`, of one module or of all, and around
+its gradients.
+"""
 
 from __future__ import annotations
 
@@ -79,14 +81,18 @@ def _register_global(
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, args)`` before the `forward` of every module; what it returns, unless None, replaces args."""
+    """Call ``hook(module, args)`` before the `forward` of every module; what it returns, unless
+    None, replaces args.
+    """
     return _register_global(global_forward_pre, hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call ``hook(module, args, output)`` after the `forward` of every module; what it returns, unless None, replaces output."""
+    """Call ``hook(module, args, output)`` after the `forward` of every module; what it returns,
+    unless None, replaces output.
+    """
     flags = [global_forward_with_kwargs] if with_kwargs else []
     if always_call:
         flags.append(global_forward_always)
@@ -119,7 +125,9 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_input, grad_output)`` after the gradients of every module were computed."""
+    """Call ``hook(module, grad_input, grad_output)`` after the gradients of every module were
+    computed.
+    """
     require_autograd("register_module_full_backward_hook")
     _note_global_kind(True)
     return _register_global(global_backward, hook)
@@ -132,17 +140,23 @@ def _register_registration(kind: str, hook: Callable[..., Any]) -> RemovableHand
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, parameter)`` when a parameter is registered anywhere; what it returns, unless None, is used instead."""
+    """Call ``hook(module, name, parameter)`` when a parameter is registered anywhere; what it
+    returns, unless None, is used instead.
+    """
     return _register_registration("parameter", hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, buffer)`` when a buffer is registered anywhere; what it returns, unless None, is used instead."""
+    """Call ``hook(module, name, buffer)`` when a buffer is registered anywhere; what it returns,
+    unless None, is used instead.
+    """
     return _register_registration("buffer", hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, submodule)`` when a submodule is registered; what it returns, unless None, is used instead."""
+    """Call ``hook(module, name, submodule)`` when a submodule is registered; what it returns,
+    unless None, is used instead.
+    """
     return _register_registration("module", hook)
 
 
@@ -162,7 +176,9 @@ def has_hooks(module: Module) -> bool:
 
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module.forward` with all hooks around it, in PyTorch's order: those of all modules first."""
+    """Call `module.forward` with all hooks around it, in PyTorch's order: those of all modules
+    first.
+    """
     called: set[int] = set()
 
     def run_forward_hooks(result: Any, only_always: bool) -> Any:
@@ -177,7 +193,9 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
                 if only_always:
                     # The exception that is on its way is the one to report.
                     try:
-                        new = hook(module, args, kwargs, result) if number in with_kwargs else hook(module, args, result)
+                        new = (
+                            hook(module, args, kwargs, result) if number in with_kwargs else hook(module, args, result)
+                        )
                     except Exception as failure:
                         warnings.warn(
                             f"a forward hook with always_call=True raised {failure!r} while another exception was raised",
@@ -227,8 +245,9 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
 class BackwardHooks:
     """Watches the gradients of one call of a module.
 
-    The tensors that go into the module, and those that come out, pass through the identity, as a custom function whose backward is
-    called with the gradients: those of the outputs first, those of the inputs when the module is done.
+    The tensors that go into the module, and those that come out, pass through the identity, as a
+    custom function whose backward is called with the gradients: those of the outputs first, those
+    of the inputs when the module is done.
     """
 
     def __init__(self, module: Module) -> None:
@@ -245,7 +264,8 @@ class BackwardHooks:
         self.inputs = len(args)
         self.input_places = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
         if self.input_places:
-            # The gradients of the other tensors are zeros in PyTorch: None is only for what is no tensor.
+            # The gradients of the other tensors are zeros in PyTorch: None is only for what is no
+            # tensor.
             self.constants = [
                 (i, tuple(value.shape), value.dtype, value.device)
                 for i, value in enumerate(args)
@@ -254,7 +274,9 @@ class BackwardHooks:
         return self._through(args, self.input_places, self._input_gradients)
 
     def watch_outputs(self, result: Any) -> Any:
-        """Pass the tensors of `result`, a tensor or a tuple, that require grad through the identity."""
+        """Pass the tensors of `result`, a tensor or a tuple, that require grad through the
+        identity.
+        """
         values = result if isinstance(result, tuple) else (result,)
         self.outputs = len(values)
         self.output_places = [i for i, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
@@ -308,7 +330,9 @@ class BackwardHooks:
             return old
         new = new if isinstance(new, tuple) else (new,)
         if len(new) != len(old):
-            raise RuntimeError(f"Backward {kind} returned an invalid number of grad_input, got {len(new)}, but expected {len(old)}")
+            raise RuntimeError(
+                f"Backward {kind} returned an invalid number of grad_input, got {len(new)}, but expected {len(old)}"
+            )
         return new
 
 
@@ -323,7 +347,9 @@ _watch_function: Any = None
 
 
 def _watch() -> Callable[..., Any]:
-    """The identity whose backward calls a function with the gradients. Made on first use, since candelabra.autograd may be absent."""
+    """The identity whose backward calls a function with the gradients. Made on first use, since
+    candelabra.autograd may be absent.
+    """
     global _watch_function
     if _watch_function is None:
         from candelabra.autograd import Function

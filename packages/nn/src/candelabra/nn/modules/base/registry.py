@@ -9,9 +9,10 @@ from typing import Any
 class Registry(dict[str, Any]):
     """A dictionary whose entries are also attributes of the module that owns it.
 
-    Every change is repeated in the instance dictionary of the owner. So ``module.weight`` is an ordinary attribute, found without
-    any Python code, and ``module._parameters["weight"] = ...`` still does what it says. The owner is referred to weakly: a module is
-    freed with its last reference, not by the cyclic collector.
+    Every change is repeated in the instance dictionary of the owner. So ``module.weight`` is an
+    ordinary attribute, found without any Python code, and ``module._parameters["weight"] = ...``
+    still does what it says. The owner is referred to weakly: a module is freed with its last
+    reference, not by the cyclic collector.
     """
 
     __slots__ = ("_owner",)

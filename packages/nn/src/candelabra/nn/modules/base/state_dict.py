@@ -50,7 +50,9 @@ class StateDict:
     # ---- taking out
 
     def get_extra_state(self) -> Any:
-        """Return more state of this module to be kept in its state dict; a module that defines this also defines `set_extra_state`."""
+        """Return more state of this module to be kept in its state dict; a module that defines this
+        also defines `set_extra_state`.
+        """
         raise RuntimeError(
             f"{type(self).__name__} has no extra state; a module that has some defines both get_extra_state() and set_extra_state()"
         )
@@ -114,7 +116,9 @@ class StateDict:
         return handle
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the state of this module was taken out; it may change it."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the state of this module
+        was taken out; it may change it.
+        """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return self._register_state_dict_hook(hook)
 
@@ -126,13 +130,19 @@ class StateDict:
 
     # ---- putting in
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = (lambda *arguments: hook(self, *arguments)) if with_module else hook
+        self._load_state_dict_pre_hooks[handle.id] = (
+            (lambda *arguments: hook(self, *arguments)) if with_module else hook
+        )
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` before loading."""
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)`` before loading.
+        """
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
 
         def with_module(*arguments: Any) -> Any:
@@ -142,7 +152,9 @@ class StateDict:
         return handle
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after loading; it may change the two lists of keys in place."""
+        """Call ``hook(module, incompatible_keys)`` after loading; it may change the two lists of
+        keys in place.
+        """
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle
@@ -157,7 +169,9 @@ class StateDict:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take the state of this module alone out of `state_dict`, and note what is wrong with it."""
+        """Take the state of this module alone out of `state_dict`, and note what is wrong with
+        it.
+        """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
@@ -194,7 +208,9 @@ class StateDict:
                         mine.copy_(given)
                 elif isinstance(mine, Parameter):
                     setattr(
-                        self, name, given if isinstance(given, Parameter) else Parameter(given, requires_grad=mine.requires_grad)
+                        self,
+                        name,
+                        given if isinstance(given, Parameter) else Parameter(given, requires_grad=mine.requires_grad),
                     )
                 else:
                     setattr(self, name, given)
@@ -222,8 +238,11 @@ class StateDict:
                     if (name not in self._modules) if rest else (name not in own):
                         unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """Copy the tensors of `state_dict` into the parameters and buffers of this module and all below it.
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy the tensors of `state_dict` into the parameters and buffers of this module and all
+        below it.
 
         Parameters
         ----------
@@ -232,7 +251,8 @@ class StateDict:
         strict
             Whether keys that are missing or that nobody asks for are an error.
         assign
-            Take the tensors themselves, with their dtype and device, instead of copying into the module's.
+            Take the tensors themselves, with their dtype and device, instead of copying into the
+            module's.
 
         Returns
         -------
@@ -266,7 +286,11 @@ class StateDict:
             for name, child in module._modules.items():
                 if child is not None:
                     child_prefix = f"{prefix}{name}."
-                    load(child, {key: value for key, value in below.items() if key.startswith(child_prefix)}, child_prefix)
+                    load(
+                        child,
+                        {key: value for key, value in below.items() if key.startswith(child_prefix)},
+                        child_prefix,
+                    )
             incompatible = IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
@@ -278,9 +302,13 @@ class StateDict:
         load(self, entries, "")
         if strict:
             if unexpected:
-                errors.insert(0, "Unexpected key(s) in state_dict: {}. ".format(", ".join(f'"{key}"' for key in unexpected)))
+                errors.insert(
+                    0, "Unexpected key(s) in state_dict: {}. ".format(", ".join(f'"{key}"' for key in unexpected))
+                )
             if missing:
                 errors.insert(0, "Missing key(s) in state_dict: {}. ".format(", ".join(f'"{key}"' for key in missing)))
         if errors:
-            raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors)))
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
+            )
         return IncompatibleKeys(missing, unexpected)

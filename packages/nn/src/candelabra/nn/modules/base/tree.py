@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """The part of `Module` that finds parameters, buffers and submodules. Names are paths with dots, as in ``"encoder.0.weight"``."""
+    """The part of `Module` that finds parameters, buffers and submodules. Names are paths with
+    dots, as in ``"encoder.0.weight"``.
+    """
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -23,7 +25,8 @@ class Tree:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Go over this module and all below it, with their paths; each once, unless `remove_duplicate` is False.
+        """Go over this module and all below it, with their paths; each once, unless
+        `remove_duplicate` is False.
 
         Examples
         --------
@@ -80,7 +83,8 @@ class Tree:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Go over the parameters of this module (with `recurse`, and of all below it), with their paths.
+        """Go over the parameters of this module (with `recurse`, and of all below it), with their
+        paths.
 
         Examples
         --------
@@ -99,8 +103,12 @@ class Tree:
         """Whether no subclass says what its parameters are."""
         return type(self).parameters is Tree.parameters and type(self).named_parameters is Tree.named_parameters
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Go over the buffers of this module (with `recurse`, and of all below it), with their paths."""
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Go over the buffers of this module (with `recurse`, and of all below it), with their
+        paths.
+        """
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -135,7 +143,9 @@ class Tree:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at the path `target`; with `strict`, only where there is a module already."""
+        """Put `module` at the path `target`; with `strict`, only where there is a module
+        already.
+        """
         from ..module import Module
 
         if not target:
