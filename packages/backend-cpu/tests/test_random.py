@@ -1,4 +1,4 @@
-"""Random numbers: Philox's known answers, the numbers of docs/architecture.md computed again in
+"""Random numbers: Philox's known answers, the numbers of docs/random-numbers.md computed again in
 NumPy, and their distributions.
 """
 

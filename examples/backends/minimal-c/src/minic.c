@@ -1,12 +1,10 @@
 /*
  * A whole Candelabra backend in one C99 file: device type "minic".
  *
- * Its memory is its own. An address that the core gets from allocate() is no address of the host: it is a position in a
- * private arena with a tag in the upper bits, so that whoever dereferences it by accident crashes at once. Only at()
- * turns it into memory.
+ * Its memory is its own. An address that the core gets from allocate() is no address of the host: it is a position in a private
+ * arena with a tag in the upper bits, so that whoever dereferences it by accident crashes at once. Only at() turns it into memory.
  *
- * It has few kernels, each for float32 and float64 only: what it lacks, the core composes of what it has or refuses
- * clearly.
+ * It has few kernels, each for float32 and float64 only: what it lacks, the core composes of what it has or refuses clearly.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -18,8 +16,7 @@
 
 #include "candelabra/backend.h"
 
-/* ---- memory: a first-fit arena
- * ------------------------------------------------------------------------------------------ */
+/* ---- memory: a first-fit arena ------------------------------------------------------------------------------------------ */
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define ALIGNMENT ((size_t)64)
@@ -135,8 +132,7 @@ static int32_t memory_statistics(int32_t device, cb_memory_statistics* result) {
   return CB_OK;
 }
 
-/* ---- walking over tensors
- * ----------------------------------------------------------------------------------------------- */
+/* ---- walking over tensors ----------------------------------------------------------------------------------------------- */
 
 /* Memory of a descriptor: a number that stands in for a tensor is in host memory, everything else in the arena. */
 static void* memory_of(const cb_tensor* t) {
@@ -171,8 +167,7 @@ static void set(const cb_tensor* t, int64_t number, double value) {
   }
 }
 
-/* ---- kernels
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels -------------------------------------------------------------------------------------------------------------- */
 
 typedef double (*unary_function)(double);
 typedef double (*binary_function)(double, double);
@@ -271,8 +266,8 @@ static int32_t copy(cb_call* call) {
   return CB_OK;
 }
 
-/* The output has as many dimensions as the input; the reduced ones have size 1. So the strides of the output, with 0
- * for those, say where each element of the input belongs. */
+/* The output has as many dimensions as the input; the reduced ones have size 1. So the strides of the output, with 0 for those,
+ * say where each element of the input belongs. */
 static int32_t sum(cb_call* call) {
   cb_tensor out = call->outputs[0];
   const cb_tensor* a = call->arguments[0].as.tensor;

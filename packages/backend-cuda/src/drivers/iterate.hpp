@@ -25,8 +25,7 @@ constexpr int max_piece_dims = 8;
 
 enum class Pieces {
   Any,     // in any order
-  InOrder  // each piece is the range of indices that follows the one before (where the dimensions fit, see
-           // for_each_piece)
+  InOrder  // each piece is the range of indices that follows the one before (where the dimensions fit, see for_each_piece)
 };
 
 // Calls f(piece, offsets) for pieces of a geometry that have at most max_piece_dims dimensions, and

@@ -68,8 +68,7 @@ inline int threads_for(int64_t n) {
 }
 
 // ---- sums over rows of a matrix (rows, columns) without gaps, for the gradients of parameters:
-//   first[c] = sum of grad[r, c] xhat[r, c], second[c] = sum of grad[r, c], xhat = (input - mean)
-//   rstd
+//   first[c] = sum of grad[r, c] xhat[r, c], second[c] = sum of grad[r, c], xhat = (input - mean) rstd
 // with statistics for each row or for each column.
 
 constexpr int tile_columns = 32, tile_rows = 8;

@@ -1,5 +1,5 @@
-/* What cuDNN's libraries need of the driver on a machine without one: plans can be made, as if their code had been
- * loaded. Nothing can run. */
+/* What cuDNN's libraries need of the driver on a machine without one: plans can be made, as if their code had been loaded. Nothing
+ * can run. */
 int cuGetErrorString(int error, const char** text) {
   (void)error;
   *text = "there is no driver";

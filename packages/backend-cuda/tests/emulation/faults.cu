@@ -9,7 +9,8 @@ namespace {
 __global__ void block_sums(const int* in, int* out, int count) {
   __shared__ int of_warps[32];
   int sum = 0;
-  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += static_cast<int>(gridDim.x * blockDim.x))
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < count;
+       i += static_cast<int>(gridDim.x * blockDim.x))
     sum += in[i];
   for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
@@ -23,7 +24,8 @@ __global__ void block_sums(const int* in, int* out, int count) {
 __global__ void votes(int* out) {
   const bool odd = threadIdx.x % 2;
   const unsigned ballot = __ballot_sync(0xffffffffu, odd);
-  const int count = __syncthreads_count(odd), any = __syncthreads_or(threadIdx.x == 5), all = __syncthreads_and(threadIdx.x != 5);
+  const int count = __syncthreads_count(odd), any = __syncthreads_or(threadIdx.x == 5),
+            all = __syncthreads_and(threadIdx.x != 5);
   if (threadIdx.x == 0) {
     out[0] = static_cast<int>(__popc(ballot));
     out[1] = count;

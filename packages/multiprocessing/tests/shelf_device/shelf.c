@@ -1,7 +1,6 @@
-/* A device that is made up: its memory is shelves, anonymous files that are mapped, which other processes open as long
- * as the process that made them lives. It behaves as the drivers of GPUs do: a handle cannot be opened in its own
- * process, a second time, or after a fork, and describe() tells what was asked for. SHELVES names the devices that are
- * visible, "0,1" by default. */
+/* A device that is made up: its memory is shelves, anonymous files that are mapped, which other processes open as long as the
+ * process that made them lives. It behaves as the drivers of GPUs do: a handle cannot be opened in its own process, a second time,
+ * or after a fork, and describe() tells what was asked for. SHELVES names the devices that are visible, "0,1" by default. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,9 +2,7 @@
 // core is given.
 //
 //   void smooth(Tensor out, Array<const float, 1> x, double strength);
-//   extern "C" CB_EXPORT int32_t candelabra_kernel_smooth(cb_call* c) { return
-//   candelabra::extension::call<&smooth>(c);
-//   }
+//   extern "C" CB_EXPORT int32_t candelabra_kernel_smooth(cb_call* c) { return candelabra::extension::call<&smooth>(c); }
 //
 // (candelabra.utils.cpp_extension writes the second line.) Results come first, then the arguments
 // in the order of the schema. Parameters may be
@@ -12,13 +10,18 @@
 //   Tensor                        a tensor of any dtype: sizes, strides, data<T>()
 //   std::optional<Tensor>         one that may be missing: Tensor? in the schema
 //   std::vector<Tensor>           Tensor[] and Tensor?[] (a missing one is not defined())
-//   Array<T, N>                   a tensor of this dtype with N dimensions, of any strides: a(i, j); const T where it
-//   is only read T*, std::span<T>              the elements of a tensor of this dtype in row-major order; one with gaps
-//   is copied where T is const bool, integers, double, float bool, int, float, Scalar std::optional
-//   of these int?,
-//   float?, … std::complex<double>, const cb_scalar&   Scalar std::span<const int64_t>, std::span<const double> int[],
-//   float[]   (spans of a Tensor argument are its elements) std::string, const char*      str cb_call* the call itself;
-//   takes the place of no argument
+//   Array<T, N>                   a tensor of this dtype with N dimensions, of any strides: a(i, j);
+//                                 const T where it is only read
+//   T*, std::span<T>              the elements of a tensor of this dtype in row-major order; one with
+//                                 gaps is copied where T is const
+//   bool, integers, double, float bool, int, float, Scalar
+//   std::optional of these        int?, float?, …
+//   std::complex<double>, const cb_scalar&
+//                                 Scalar
+//   std::span<const int64_t>, std::span<const double>
+//                                 int[], float[] (spans of a Tensor argument are its elements)
+//   std::string, const char*      str
+//   cb_call*                      the call itself; takes the place of no argument
 //
 // An exception becomes a Python exception: Error says which, std::invalid_argument ValueError,
 // std::out_of_range IndexError, std::bad_alloc OutOfMemoryError, all others RuntimeError.

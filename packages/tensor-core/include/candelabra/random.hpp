@@ -5,7 +5,7 @@
 // as easy as 1, 2, 3" (2011). Ten rounds of multiplications map (key, counter) to four independent
 // 32-bit words. Element i of a tensor depends on i alone, so any number of threads may compute
 // elements in any order. The key is the seed, and the counter is the block index. This file and
-// docs/architecture.md, "Random numbers", define which word belongs to which element.
+// docs/random-numbers.md define which word belongs to which element.
 #ifndef CANDELABRA_RANDOM_HPP
 #define CANDELABRA_RANDOM_HPP
 

@@ -5,7 +5,7 @@
 
 namespace candelabra {
 
-// Calls a Python kernel. docs/architecture.md, "Python kernels", describes the protocol.
+// Calls a Python kernel. docs/operators-in-python.md describes the protocol.
 void call_python_kernel(Call& call, PyObject* function);
 
 // Reserves random numbers for a call of an operator tagged random. Returns the generator's state

@@ -127,8 +127,8 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   auto kept = std::make_unique<BufferExport>();
   for (int i = 0; i < tensor->ndim(); ++i) {
     kept->shape[i] = tensor->sizes[i];
-    if (__builtin_mul_overflow(tensor->strides[i], size, &kept->strides[i]))
-      kept->strides[i] = size;  // never stepped along
+    // Never stepped along
+    if (__builtin_mul_overflow(tensor->strides[i], size, &kept->strides[i])) kept->strides[i] = size;
   }
   view->buf = tensor->numel ? tensor->data() : nothing;
   view->len = tensor->numel * size;

@@ -131,9 +131,10 @@ void check_rank_of_format(MemoryFormat format,
 bool init_memory_format(PyObject* module);
 
 // New tensors. All throw.
-TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides,
-                      int64_t offset);                                        // takes over one reference
-TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device);  // contiguous
+// Takes over one reference
+TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides, int64_t offset);
+// Contiguous
+TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device);
 TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
 // Strides like those of `like` where it is dense and without overlap (memory format "preserve"),
 // else contiguous.

@@ -33,7 +33,8 @@ static size_t element_bytes(int32_t dtype) {
   return sizes[dtype];
 }
 static int32_t usable(void* c) {
-  return ((fake_communicator*)c)->aborted ? collective_failure(CB_RUNTIME_ERROR, "the communicator was aborted") : CB_OK;
+  return ((fake_communicator*)c)->aborted ? collective_failure(CB_RUNTIME_ERROR, "the communicator was aborted")
+                                          : CB_OK;
 }
 
 static int32_t collective_version(int32_t* result) {
@@ -57,7 +58,8 @@ static int32_t communicator_create(int32_t device, const uint8_t id[128], int32_
   *result = made;
   return CB_OK;
 }
-static int32_t communicator_split(void* c, int32_t color, int32_t key, const cb_communicator_options* options, void** child) {
+static int32_t communicator_split(void* c, int32_t color, int32_t key, const cb_communicator_options* options,
+                                  void** child) {
   (void)options;
   told("split", 0, color, key, NULL);
   *child = NULL;
@@ -95,16 +97,18 @@ static int32_t all_reduce(void* c, const void* send, void* receive, uint64_t cou
                           void* stream) {
   told("all_reduce", count, dtype, reduction, stream);
   for (uint64_t i = 0; dtype == CB_FLOAT32 && i < count; ++i)
-    ((float*)receive)[i] = ((const float*)send)[i] * (float)(reduction == CB_REDUCE_SUM ? ((fake_communicator*)c)->ranks : 1);
+    ((float*)receive)[i] =
+        ((const float*)send)[i] * (float)(reduction == CB_REDUCE_SUM ? ((fake_communicator*)c)->ranks : 1);
   return usable(c);
 }
-static int32_t broadcast(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root, void* stream) {
+static int32_t broadcast(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root,
+                         void* stream) {
   told("broadcast", count, dtype, root, stream);
   if (send != receive) return collective_failure(CB_RUNTIME_ERROR, "broadcast is in place");
   return usable(c);
 }
-static int32_t reduce(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction, int32_t root,
-                      void* stream) {
+static int32_t reduce(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
+                      int32_t root, void* stream) {
   const int32_t status = all_reduce(c, send, receive, count, dtype, reduction, stream);
   told("reduce", count, dtype, 10 * reduction + root, stream);
   return status;
@@ -112,11 +116,12 @@ static int32_t reduce(void* c, const void* send, void* receive, uint64_t count, 
 static int32_t all_gather(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream) {
   told("all_gather", count, dtype, 0, stream);
   const size_t bytes = count * element_bytes(dtype);
-  for (int32_t rank = 0; rank < ((fake_communicator*)c)->ranks; ++rank) memcpy((char*)receive + (size_t)rank * bytes, send, bytes);
+  for (int32_t rank = 0; rank < ((fake_communicator*)c)->ranks; ++rank)
+    memcpy((char*)receive + (size_t)rank * bytes, send, bytes);
   return usable(c);
 }
-static int32_t reduce_scatter(void* c, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
-                              void* stream) {
+static int32_t reduce_scatter(void* c, const void* send, void* receive, uint64_t count, int32_t dtype,
+                              int32_t reduction, void* stream) {
   const char* own = (const char*)send + (size_t)((fake_communicator*)c)->rank * count * element_bytes(dtype);
   const int32_t status = all_reduce(c, own, receive, count, dtype, reduction, stream);
   told("reduce_scatter", count, dtype, reduction, stream);

@@ -1,6 +1,5 @@
-/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a
- * record of what the core asked for, told by describe(). With it candelabra.accelerator is tested on machines without
- * one. */
+/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a record of what
+ * the core asked for, told by describe(). With it candelabra.accelerator is tested on machines without one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""Generators: Philox 4x32-10 as published, its words in the order that docs/architecture.md says,
+"""Generators: Philox 4x32-10 as published, its words in the order that docs/random-numbers.md says,
 states and seeds.
 """
 

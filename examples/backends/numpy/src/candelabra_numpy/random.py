@@ -1,5 +1,5 @@
 """Random numbers: Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2,
-3", SC'11), counted as docs/architecture.md says, so that a seed gives the same numbers here as on
+3", SC'11), counted as docs/random-numbers.md says, so that a seed gives the same numbers here as on
 every other backend.
 """
 

@@ -1,5 +1,5 @@
 // Random numbers. Element i depends only on the seed, the call's first Philox block and i
-// (docs/architecture.md), so neither threads nor strides matter. Each chunk is generated in three
+// (docs/random-numbers.md), so neither threads nor strides matter. Each chunk is generated in three
 // steps: random words, numbers, stores.
 #include <cmath>
 

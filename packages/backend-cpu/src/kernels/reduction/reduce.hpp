@@ -7,8 +7,7 @@
 //     static constexpr bool ordered = false;                // true: rows must be merged in order
 //     static Acc identity();
 //     static void block(Acc& acc, const Value* values, int64_t n, int64_t first);                  // n <= block_length
-//     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t
-//     columns, int64_t first);
+//     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t first);
 //     static void merge(Acc& acc, const Acc& later);
 //     // Optional: block() for `count` results at once, `pitch` values apart.
 //     static void blocks(Acc* acc, int64_t count, const Value* values, int64_t pitch, int64_t n);

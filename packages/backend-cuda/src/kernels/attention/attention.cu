@@ -354,8 +354,8 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
       __syncthreads();
       C* row = scores + thread / row_threads * (n_tile + 1);
       C most = largest;
-      for (int j = thread % row_threads; j < n_tile; j += row_threads)
-        most = row[j] > most ? row[j] : most;  // skips NaN
+      // Skips NaN
+      for (int j = thread % row_threads; j < n_tile; j += row_threads) most = row[j] > most ? row[j] : most;
       for (int step = row_threads / 2; step > 0; step /= 2) {
         const C other = __shfl_xor_sync(0xffffffffu, most, step);
         most = other > most ? other : most;

@@ -1,4 +1,4 @@
-// Random numbers, equal to those of the CPU backend for the same seed (docs/architecture.md). A
+// Random numbers, equal to those of the CPU backend for the same seed (docs/random-numbers.md). A
 // thread computes one Philox block, the draws of four elements or two.
 #include <bit>
 #include <cstring>

@@ -85,8 +85,8 @@ struct RunningLog<::cuda::std::complex<R>> {
     if (!a.begun) return b;
     const complex128 total = a.total, x = b.total;
     if (!::cuda::std::isfinite(x.real()) && x.real() == total.real()) {
-      if (x.real() > 0)
-        return {::cuda::std::log(::cuda::std::exp(total) + ::cuda::std::exp(x)), true};  // neither is the larger
+      // Neither is the larger
+      if (x.real() > 0) return {::cuda::std::log(::cuda::std::exp(total) + ::cuda::std::exp(x)), true};
       return a;
     }
     const bool larger = x.real() >= total.real();

@@ -1,6 +1,6 @@
 """References of the random operators: Philox 4x32-10 (J. K. Salmon et al., "Parallel random
 numbers: as easy as 1, 2, 3", SC'11) in plain Python integers, with the counters and words that
-docs/architecture.md gives each element. The suite seeds the generator with SEED, offset 0.
+docs/random-numbers.md gives each element. The suite seeds the generator with SEED, offset 0.
 """
 
 from __future__ import annotations
