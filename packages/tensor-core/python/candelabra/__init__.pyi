@@ -21,7 +21,7 @@ from . import signal as signal
 from . import special as special
 from . import types as types
 from ._C import Device, Dtype, Ints, MemoryFormat, Number
-from .composite.legacy_types import TensorType
+from .composite.creation.legacy_types import TensorType
 from ._C import AcceleratorError as AcceleratorError
 from ._C import BackendError as BackendError
 from ._C import BackendVersionError as BackendVersionError

@@ -84,9 +84,9 @@ def SimpleQueue() -> Any:  # type: ignore[no-redef]
     return get_context().SimpleQueue()
 
 
-def Pool(
+def Pool(  # type: ignore[no-redef]
     processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None
-) -> Any:  # type: ignore[no-redef]
+) -> Any:
     """Return a pool of processes; see `multiprocessing.Pool`.
 
     Parameters

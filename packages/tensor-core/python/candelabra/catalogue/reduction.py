@@ -2,7 +2,16 @@
 all of them when none were given.
 """
 
+from __future__ import annotations
+
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: What a row of a loop states beside the columns that all rows have.
+facts: list[dict[str, Any]]
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_SUM = (

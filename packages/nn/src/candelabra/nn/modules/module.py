@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from candelabra import _C, Tensor
 
 from ..parameter import Buffer, Parameter
-from . import hooks
+from .base import hooks
 from .base.conversion import Conversion
 from .base.hooks import RemovableHandle
 from .base.hooks import register_module_backward_hook as register_module_backward_hook
