@@ -336,12 +336,13 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy, clang-format, mdformat and floats as indices, as CI runs them."""
+    """ruff, mypy, clang-format, mdformat, floats as indices and the layout, as CI runs them."""
     session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
     session.run("python", str(ROOT / "tools" / "lint_float_index.py"))
+    session.run("python", str(ROOT / "tools" / "lint_layout.py"))
     sources = [
         str(path)
         for pattern in (

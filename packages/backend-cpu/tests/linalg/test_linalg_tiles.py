@@ -38,7 +38,7 @@ def wide(x):
     return x.astype(np.float64)
 
 
-# Shapes that fill tiles and that do not, factors that lie either way, sums into what is there, rows with gaps between them.
+# Shapes that fill tiles and that do not, transposed factors, sums into the result, rows with gaps.
 for m, n, k in [(256, 256, 256), (300, 257, 333), (49, 2100, 513), (2100, 50, 200), (513, 1030, 48), (256, 1100, 129), (64, 600, 1000), (250, 130, 1500)]:
     for left in (False, True):
         for right in (False, True):
@@ -72,7 +72,7 @@ a = np.diag(2.0**24 - 1 - np.arange(256)).astype(np.float32)
 b = np.eye(256, 300, 5, dtype=np.float32)
 assert np.array_equal(product(a, b), wide(a) @ wide(b))
 
-# What parts do not hold: infinities, NaN, numbers near the largest, numbers and products so small that they are denormal.
+# What bfloat16 parts do not hold: infinities, NaN, the largest numbers, denormal numbers.
 for rows, turned in [(320, False), (240, True)]:
     a, b = normal(rows, 288), matrix(288, 352, turned)
     a[3, 5], a[40, 7], b[200, 100], a[rows - 20, 3] = np.inf, np.nan, -np.inf, 3.4e38

@@ -135,7 +135,7 @@ struct IntegerDivision {
   T operator()(T a, T b) const {
     const double exact = static_cast<double>(a) / static_cast<double>(b);
     const double down = Kind == Whole::Floor || Kind == Whole::Remainder ? math::floor(exact) : math::trunc(exact);
-    // Float index: the block was checked: below 2^51, no 0
+    // float index: the block was checked: below 2^51, no 0
     const auto quotient = static_cast<int64_t>(down);
     if constexpr (Kind == Whole::Floor || Kind == Whole::Trunc)
       return static_cast<T>(quotient);

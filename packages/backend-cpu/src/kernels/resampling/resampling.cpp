@@ -190,15 +190,15 @@ void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute
   T* target = mutable_data<T>(out);
   parallel_for(
       layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
-        // A ring buffer of resampled rows of one plane and one new depth: row y is in slot y modulo the
-        // span.
+        // A ring buffer of resampled rows of one plane and one new depth: row y is in slot
+        // y modulo the span.
         Scratch<C> resampled(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
         std::vector<int64_t> held(span, -1);
         std::vector<const C*> rows(std::max(highest, deepest));
         for (int64_t item = begin; item < end; ++item) {
           const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
-          // Row `at` of the slice that depth entry `entry` refers to, converted into buffer k if T is
-          // half precision.
+          // Row `at` of the slice that depth entry `entry` refers to. Buffer k holds it as float
+          // if T is a half precision.
           const auto one_row = [&](int32_t entry, int64_t at, int32_t k) -> const C* {
             const T* from = source + plane * plane_in + (depth.index[entry] * height.from + at) * wide;
             if constexpr (std::is_same_v<T, C>) {
