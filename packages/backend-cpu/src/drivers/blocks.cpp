@@ -120,7 +120,7 @@ class Driver {
     streaming_ = may_stream_;
     // the inputs are at least a quarter of the output
     if (may_stream_ && 4 * moved_bytes_ >= 5 * written)
-      streaming_ = move.emplace(written, moved_bytes_, is_plain_ && blocks_.work == 1).non_temporal();
+      streaming_ = move.emplace(written, moved_bytes_, is_plain_ && blocks_.work == 1).is_non_temporal();
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
 

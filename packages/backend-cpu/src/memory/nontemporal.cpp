@@ -77,20 +77,20 @@ int64_t memory_move_bytes() {
 
 LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(moved) {
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
-  past_caches_ = written >= streaming_threshold() && way != ordinary;
+  non_temporal_ = written >= streaming_threshold() && way != ordinary;
   // A move that fits in the last-level cache says nothing about memory.
-  if (!past_caches_ || !is_steady || moved <= last_level_cache() || way != undecided) return;
+  if (!non_temporal_ || !is_steady || moved <= last_level_cache() || way != undecided) return;
   const int trial = begun.fetch_add(1);
   if (trial >= 2 * trials_of_each) return;
   is_trial_ = true;
-  past_caches_ = trial % 2 == 0;
+  non_temporal_ = trial % 2 == 0;
   start_ = std::chrono::steady_clock::now();
 }
 
 LargeMove::~LargeMove() {
   if (!is_trial_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  note(past_caches_ ? non_temporal : ordinary, static_cast<double>(moved_) / std::max(passed.count(), 1e-9));
+  note(non_temporal_ ? non_temporal : ordinary, static_cast<double>(moved_) / std::max(passed.count(), 1e-9));
 }
 
 void check_streaming_choice() {

@@ -33,11 +33,11 @@ class LargeMove {
   ~LargeMove();
   LargeMove(const LargeMove&) = delete;
   LargeMove& operator=(const LargeMove&) = delete;
-  bool non_temporal() const { return past_caches_; }
+  bool is_non_temporal() const { return non_temporal_; }
 
  private:
   int64_t moved_;
-  bool past_caches_, is_trial_ = false;
+  bool non_temporal_, is_trial_ = false;
   std::chrono::steady_clock::time_point start_;
 };
 

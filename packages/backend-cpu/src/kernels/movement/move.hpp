@@ -19,7 +19,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
   const LargeMove move(bytes, 2 * bytes);
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
-    if (move.non_temporal())
+    if (move.is_non_temporal())
       stream_bytes(out + begin, in + begin, end - begin);
     else if (2 * bytes > memory_move_bytes())
       copy_pages(out + begin, in + begin, end - begin);
