@@ -5,7 +5,7 @@ import pytest
 
 import candelabra
 from candelabra import nn
-from candelabra.nn.modules import hooks
+from candelabra.nn.modules.base import hooks
 
 
 def net():

@@ -127,7 +127,7 @@ def test_limit() -> None:
 
 
 def run(code: str, **environment: str) -> str:
-    prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+    prelude = f"import sys; sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]!r}\n"
     done = subprocess.run(
         [sys.executable, "-c", prelude + code],
         capture_output=True,

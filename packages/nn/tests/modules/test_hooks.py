@@ -8,7 +8,7 @@ import pytest
 
 import candelabra
 from candelabra import nn
-from candelabra.nn.modules import hooks
+from candelabra.nn.modules.base import hooks
 
 
 class Add(nn.Module):

@@ -368,7 +368,7 @@ def test_decompositions_ask_the_rule_what_is_wrong() -> None:
     assert str(checked.value) == str(called.value)
     assert shuffle.check(c.zeros(4, 2, 2), 2) is None
     with pytest.raises(RuntimeError) as decomposed:
-        c.composite.joining.pixel_shuffle(x, 2)
+        c.composite.movement.joining.pixel_shuffle(x, 2)
     assert str(decomposed.value) == str(called.value)
     with pytest.raises(TypeError, match="pixel_shuffle"):
         shuffle.check(x)

@@ -54,6 +54,12 @@ def in_cpp(tool, name: str) -> str:
     return f"{name}_" if name in tool.RESERVED else name
 
 
+def namespace_of(tool, name: str) -> str:
+    """``_fused_adam_`` is ``fused_adam``; an operator beside one of the same name is ``bernoulli_in_place``."""
+    in_place = "_in_place" if name.endswith("_") and name[:-1] in OPERATORS else ""
+    return in_cpp(tool, name.strip("_") + in_place)
+
+
 def test_positions_are_those_of_the_schemas(tool, generated):
     text = (generated / "positions.hpp").read_text()
     written = {
@@ -61,7 +67,7 @@ def test_positions_are_those_of_the_schemas(tool, generated):
         for name, names in re.findall(r"namespace (\w+) \{\nenum Position : int \{ (.+) \};\n\}", text)
     }
     expected = {
-        in_cpp(tool, name): tuple(in_cpp(tool, parameter) for parameter in operator.parameters)
+        namespace_of(tool, name): tuple(in_cpp(tool, parameter) for parameter in operator.parameters)
         for name, operator in OPERATORS.items()
         if operator.parameters
     }
