@@ -31,9 +31,10 @@ PROGRAMS = {
         ("candelabra.autograd", "candelabra.optim", "candelabra.distributions"),
         """
 from candelabra import nn
-model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8,
-3), nn.Softmax(-1)).eval() lstm = nn.LSTM(3, 4, batch_first=True) encoder =
-nn.TransformerEncoderLayer(4, 2, batch_first=True).eval() with candelabra.no_grad():
+model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3), nn.Softmax(-1)).eval()
+lstm = nn.LSTM(3, 4, batch_first=True)
+encoder = nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()
+with candelabra.no_grad():
     out = encoder(lstm(model(candelabra.ones(2, 1, 4, 4))[:, None])[0])
 assert out.shape == (2, 1, 4)
 again = nn.Linear(2, 2)
@@ -45,8 +46,7 @@ print("done")
         ("candelabra.nn", "candelabra.distributions"),
         """
 from candelabra import optim
-for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Adadelta,
-optim.NAdam):
+for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Adadelta, optim.NAdam):
     x = candelabra.full((3,), 2.0, requires_grad=True)
     optimizer = kind([x], lr=0.1)
     schedule = optim.lr_scheduler.StepLR(optimizer, 1)

@@ -195,7 +195,7 @@ def states_of(name: str, dtype: str, shapes: list[tuple[int, ...]] = SHAPES) -> 
 def test_formulas(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
     tensors = states_of(name, dtype)
     expected = getattr(formulas, name)(*([wide(tensor) for tensor in each] for each in tensors), *numbers)
-    call(f"fused_{name}_", [], *tensors, *numbers)
+    call(f"_fused_{name}_", [], *tensors, *numbers)
     compare(tensors, expected, dtype)
 
 
@@ -214,7 +214,7 @@ def test_any_strides_and_threads(name: str, numbers: tuple[Any, ...], dtype: str
     others = [[spread(tensor, place) for tensor in each] for place, each in enumerate(states_of(name, dtype, shapes))]
     turned = [[tensor.T.copy().T for tensor in each] for each in states_of(name, dtype, shapes)]
     for tensors in (plain, others, turned):
-        call(f"fused_{name}_", [], *tensors, *numbers)
+        call(f"_fused_{name}_", [], *tensors, *numbers)
     for again in (others, turned):
         for each, one in zip(again, plain, strict=True):
             for got, wanted in zip(each, one, strict=True):
@@ -245,7 +245,7 @@ def test_numbers_that_are_not_finite(name: str, numbers: tuple[Any, ...], dtype:
         expected = [[p - np.where(np.isnan(g), 0.0, np.sign(g)) * sizes], expected[1], [g], [sizes]]
     if name == "asgd" and numbers[2] == 1:  # the first mean is the parameter
         expected[2] = expected[0]
-    call(f"fused_{name}_", [], *tensors, *numbers)
+    call(f"_fused_{name}_", [], *tensors, *numbers)
     for place, (got, wanted) in enumerate(zip(tensors, expected, strict=True)):
         np.testing.assert_allclose(wide(got[0]), wanted[0], rtol=TOLERANCE[dtype], atol=1e-7, err_msg=f"list {place}")
 
@@ -257,7 +257,7 @@ def test_an_infinite_parameter_leaves_states_alone() -> None:
             continue
         p, g = np.array([np.inf, -np.inf, np.nan]), np.ones(3)
         states = [np.ones(3) for _ in range(count)]
-        call(f"fused_{name}_", [], [p], [g], *([state] for state in states), *calls[0])
+        call(f"_fused_{name}_", [], [p], [g], *([state] for state in states), *calls[0])
         assert all(np.isfinite(state).all() for state in states), name
         np.testing.assert_array_equal(p, [np.inf, -np.inf, np.nan])
     p, g, state = np.array([np.inf]), np.ones(1), np.ones(1)

@@ -104,46 +104,42 @@ def test_results(ranks, mode: dict[str, str]) -> None:
         import numpy as np
         with communicator(name="all") as ranks:
             assert (ranks.rank, ranks.size, ranks.device) == (rank, size, device)
-            for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32",
-            "int64", "uint32", "uint64"):
+            for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "uint32", "uint64"):
                 dtype = getattr(candelabra, dtype)
                 mine = candelabra.tensor([1, 2, 3 + rank], dtype=dtype, device=device)
                 for op, expected in (
-                    ("sum", [3, 6, 12]), ("product", [1, 8, 60]), ("min", [1, 2, 3]), ("max", [1, 2,
-                    5]), ("mean", [1, 2, 4]),
+                    ("sum", [3, 6, 12]), ("product", [1, 8, 60]), ("min", [1, 2, 3]), ("max", [1, 2, 5]), ("mean", [1, 2, 4]),
                 ):
                     out = candelabra.empty_like(mine)
                     assert ranks.all_reduce(mine, op, out=out) is out
                     assert out.tolist() == expected, (dtype, op, out)
                 assert mine.tolist() == [1, 2, 3 + rank]
                 assert ranks.all_reduce(mine.clone()).tolist() == [3, 6, 12]
-            for dtype in (candelabra.bool, candelabra.int16, candelabra.complex64,
-            candelabra.float32, candelabra.uint16):
+            for dtype in (candelabra.bool, candelabra.int16, candelabra.complex64, candelabra.float32, candelabra.uint16):
                 mine = candelabra.tensor([rank, 1, 2], device=device).to(dtype)
-                assert candelabra.equal(ranks.broadcast(mine.clone(), 1), candelabra.tensor([1, 1,
-                2], device=device).to(dtype)) gathered = ranks.all_gather(candelabra.empty(size, 3,
-                dtype=dtype, device=device), mine) assert candelabra.equal(gathered[rank], mine) and
-                gathered[:, 1].tolist() == [1] * size received =
-                ranks.all_to_all(candelabra.empty(size, 2, dtype=dtype, device=device),
-                (candelabra.arange(2 * size, device=device) + rank).to(dtype)) assert
-                candelabra.equal(received[2], candelabra.tensor([2 * rank + 2, 2 * rank + 3],
-                device=device).to(dtype))
+                assert candelabra.equal(ranks.broadcast(mine.clone(), 1), candelabra.tensor([1, 1, 2], device=device).to(dtype))
+                gathered = ranks.all_gather(candelabra.empty(size, 3, dtype=dtype, device=device), mine)
+                assert candelabra.equal(gathered[rank], mine) and gathered[:, 1].tolist() == [1] * size
+                received = ranks.all_to_all(candelabra.empty(size, 2, dtype=dtype, device=device), (candelabra.arange(2 * size, device=device) + rank).to(dtype))
+                assert candelabra.equal(received[2], candelabra.tensor([2 * rank + 2, 2 * rank + 3], device=device).to(dtype))
             z = candelabra.tensor([1 + 2j * rank], device=device)
-            assert ranks.all_reduce(z.clone()).tolist() == [3 + 6j] and ranks.all_reduce(z,
-            "mean").tolist() == [1 + 2j] flags = candelabra.tensor([True, False, rank == 1],
-            device=device) assert ranks.all_reduce(flags.clone()).tolist() == [True, False, True]
-            assert ranks.all_reduce(flags.clone(), "product").tolist() == [True, False, False] out =
-            candelabra.zeros(1, device=device) assert ranks.reduce(candelabra.full((1,), rank + 1.0,
-            device=device), 2, "sum", out=out).tolist() == [6.0 if rank == 2 else 0.0] part =
-            ranks.reduce_scatter(candelabra.zeros(2, device=device), candelabra.arange(6.0,
-            device=device) * (rank + 1)) assert part.tolist() == [6.0 * 2 * rank, 6.0 * (2 * rank +
-            1)] # in order with kernels before and after, and what is a part of another tensor x =
-            candelabra.arange(1000.0, device=device) for _ in range(5):
+            assert ranks.all_reduce(z.clone()).tolist() == [3 + 6j] and ranks.all_reduce(z, "mean").tolist() == [1 + 2j]
+            flags = candelabra.tensor([True, False, rank == 1], device=device)
+            assert ranks.all_reduce(flags.clone()).tolist() == [True, False, True]
+            assert ranks.all_reduce(flags.clone(), "product").tolist() == [True, False, False]
+            out = candelabra.zeros(1, device=device)
+            assert ranks.reduce(candelabra.full((1,), rank + 1.0, device=device), 2, "sum", out=out).tolist() == [6.0 if rank == 2 else 0.0]
+            part = ranks.reduce_scatter(candelabra.zeros(2, device=device), candelabra.arange(6.0, device=device) * (rank + 1))
+            assert part.tolist() == [6.0 * 2 * rank, 6.0 * (2 * rank + 1)]
+            # in order with kernels before and after, and what is a part of another tensor
+            x = candelabra.arange(1000.0, device=device)
+            for _ in range(5):
                 ranks.all_reduce(x[500:])
                 x.div_(size)
-            np.testing.assert_allclose(x[500:].cpu().numpy(), np.arange(500.0, 1000.0) / 1,
-            rtol=1e-6) ranks.barrier() ranks.query() assert ranks.all_reduce(candelabra.empty(0,
-            device=device)).tolist() == []
+            np.testing.assert_allclose(x[500:].cpu().numpy(), np.arange(500.0, 1000.0) / 1, rtol=1e-6)
+            ranks.barrier()
+            ranks.query()
+            assert ranks.all_reduce(candelabra.empty(0, device=device)).tolist() == []
         """,
         size=3,
         **mode,
@@ -159,8 +155,7 @@ def test_messages_and_groups(ranks, mode: dict[str, str]) -> None:
             if rank == 0:
                 ranks.send(candelabra.arange(5, device=device), 1)
             else:
-                assert ranks.receive(candelabra.zeros(5, dtype=candelabra.int64, device=device),
-                0).tolist() == [0, 1, 2, 3, 4]
+                assert ranks.receive(candelabra.zeros(5, dtype=candelabra.int64, device=device), 0).tolist() == [0, 1, 2, 3, 4]
             here = candelabra.empty(3, device=device)
             with communication.group(device):
                 ranks.send(candelabra.full((3,), float(rank), device=device), peer)
@@ -170,8 +165,8 @@ def test_messages_and_groups(ranks, mode: dict[str, str]) -> None:
             parts = [candelabra.zeros(2 + each + rank, device=device) for each in range(2)]
             with communication.group(device):
                 for each in range(2):
-                    ranks.send(candelabra.full((2 + rank + each,), 10.0 * rank + each,
-                    device=device), each) ranks.receive(parts[each], each)
+                    ranks.send(candelabra.full((2 + rank + each,), 10.0 * rank + each, device=device), each)
+                    ranks.receive(parts[each], each)
             assert parts[peer].tolist() == [10.0 * peer + rank] * len(parts[peer]), parts
             a, b = candelabra.ones(2, device=device), candelabra.ones(3, device=device)
             with communication.group(device):
@@ -193,10 +188,10 @@ def test_parts_of_the_ranks(ranks) -> None:
                 assert part is None
             else:
                 members = [2, 0] if rank % 2 == 0 else [1]
-                assert part.size == len(members) and part.rank == members.index(rank) and part.name
-                == "part" gathered = part.all_gather(candelabra.empty(part.size,
-                dtype=candelabra.int64, device=device), candelabra.tensor([rank], device=device))
-                assert gathered.tolist() == members part.close()
+                assert part.size == len(members) and part.rank == members.index(rank) and part.name == "part"
+                gathered = part.all_gather(candelabra.empty(part.size, dtype=candelabra.int64, device=device), candelabra.tensor([rank], device=device))
+                assert gathered.tolist() == members
+                part.close()
             assert ranks.all_reduce(candelabra.ones(1, device=device)).item() == 4
         """,
         size=4,
@@ -230,11 +225,12 @@ def test_a_late_rank(ranks, mode: dict[str, str]) -> None:
             ranks.all_reduce(x)  # nobody else does
             time.sleep(0.1)
             text = raised(lambda: candelabra.cuda.synchronize() or time.sleep(8))
-            assert "'training' (rank 0 of 2): all_reduce (collective 2 of this rank) timed out after
-            4000 ms" in text, text assert "timed out" in raised(lambda: ranks.all_reduce(x)) and
-            "timed out" in raised(ranks.query) ranks.close() assert "was closed" in
-            raised(ranks.query) assert candelabra.ones(2, device=device).sum().item() == 2 (folder /
-            "done").write_text("")
+            assert "'training' (rank 0 of 2): all_reduce (collective 2 of this rank) timed out after 4000 ms" in text, text
+            assert "timed out" in raised(lambda: ranks.all_reduce(x)) and "timed out" in raised(ranks.query)
+            ranks.close()
+            assert "was closed" in raised(ranks.query)
+            assert candelabra.ones(2, device=device).sum().item() == 2
+            (folder / "done").write_text("")
         else:
             assert x.tolist() == [2.0] * 3
             while not (folder / "done").exists():
@@ -250,10 +246,11 @@ def test_waiting_with_a_time(ranks) -> None:
         """
         ranks = communicator(timeout=None)
         if rank == 0:
-            x = candelabra.ones(3, device=device)  # kept: giving memory back may wait for the
-            device ranks.all_reduce(x) text = raised(lambda: ranks.wait(0.3)) assert "all_reduce
-            (collective 1 of this rank) was not done after 300 ms" in text, text (folder /
-            "done").write_text("")
+            x = candelabra.ones(3, device=device)  # kept: giving memory back may wait for the device
+            ranks.all_reduce(x)
+            text = raised(lambda: ranks.wait(0.3))
+            assert "all_reduce (collective 1 of this rank) was not done after 300 ms" in text, text
+            (folder / "done").write_text("")
         else:
             while not (folder / "done").exists():
                 time.sleep(0.01)
@@ -296,8 +293,8 @@ def test_ranks_that_do_not_agree(ranks) -> None:
         if not emulated:
             sys.exit(0)  # the library itself does not look
         ranks = communicator(timeout=60)
-        text = raised(lambda: (ranks.all_reduce(candelabra.ones(2 + rank, device=device)),
-        candelabra.cuda.synchronize(), ranks.wait())) assert "invalid usage" in text, text
+        text = raised(lambda: (ranks.all_reduce(candelabra.ones(2 + rank, device=device)), candelabra.cuda.synchronize(), ranks.wait()))
+        assert "invalid usage" in text, text
         """
     )
 
@@ -319,24 +316,25 @@ def test_what_is_refused(ranks) -> None:
             refused(ValueError, "one dtype", lambda: ranks.all_reduce(x, out=x.double()))
             refused(ValueError, "right number", lambda: ranks.all_gather(x, x))
             refused(ValueError, "right number", lambda: ranks.reduce_scatter(x, x))
-            refused(ValueError, "parts of one size", lambda: ranks.all_to_all(candelabra.ones(3,
-            device=device), candelabra.ones(3, device=device))) refused(ValueError, "must not be",
-            lambda: ranks.all_to_all(x, x)) refused(ValueError, "op must be one of sum, product,
-            min, max, mean", lambda: ranks.all_reduce(x, "xor")) refused(ValueError, "rank 2 is not
-            among the 2 ranks", lambda: ranks.broadcast(x, 2)) refused(ValueError, "rank -1 is not
-            among", lambda: ranks.send(x, -1)) refused(TypeError, "must be a Tensor", lambda:
-            ranks.all_reduce([1.0])) refused(NotImplementedError, "16 bits", lambda:
-            ranks.all_reduce(x.to(candelabra.int16))) refused(NotImplementedError, "sum and mean
-            only", lambda: ranks.all_reduce(x.to(candelabra.complex64), "max"))
-            refused(NotImplementedError, "bools have no mean", lambda: ranks.all_reduce(x.bool(),
-            "mean")) refused(RuntimeError, "requires grad", lambda:
-            ranks.all_reduce(x.clone().requires_grad_())) refused(ValueError, "color must not be
-            negative", lambda: ranks.split(-2)) refused(ValueError, "128 bytes", lambda:
-            communication.Communicator(device, b"short", 0, 1)) refused(ValueError, "rank 3 is not
-            among the 2 ranks", lambda: communication.Communicator(device, bytes(128), 3, 2))
-            refused(ValueError, "timeout must be positive", lambda: ranks.wait(-1)) import pickle
-            refused(TypeError, "cannot be pickled", lambda: pickle.dumps(ranks)) version =
-            x._version ranks.all_reduce(x) assert x._version > version and x.sum().item() == 32.0
+            refused(ValueError, "parts of one size", lambda: ranks.all_to_all(candelabra.ones(3, device=device), candelabra.ones(3, device=device)))
+            refused(ValueError, "must not be", lambda: ranks.all_to_all(x, x))
+            refused(ValueError, "op must be one of sum, product, min, max, mean", lambda: ranks.all_reduce(x, "xor"))
+            refused(ValueError, "rank 2 is not among the 2 ranks", lambda: ranks.broadcast(x, 2))
+            refused(ValueError, "rank -1 is not among", lambda: ranks.send(x, -1))
+            refused(TypeError, "must be a Tensor", lambda: ranks.all_reduce([1.0]))
+            refused(NotImplementedError, "16 bits", lambda: ranks.all_reduce(x.to(candelabra.int16)))
+            refused(NotImplementedError, "sum and mean only", lambda: ranks.all_reduce(x.to(candelabra.complex64), "max"))
+            refused(NotImplementedError, "bools have no mean", lambda: ranks.all_reduce(x.bool(), "mean"))
+            refused(RuntimeError, "requires grad", lambda: ranks.all_reduce(x.clone().requires_grad_()))
+            refused(ValueError, "color must not be negative", lambda: ranks.split(-2))
+            refused(ValueError, "128 bytes", lambda: communication.Communicator(device, b"short", 0, 1))
+            refused(ValueError, "rank 3 is not among the 2 ranks", lambda: communication.Communicator(device, bytes(128), 3, 2))
+            refused(ValueError, "timeout must be positive", lambda: ranks.wait(-1))
+            import pickle
+            refused(TypeError, "cannot be pickled", lambda: pickle.dumps(ranks))
+            version = x._version
+            ranks.all_reduce(x)
+            assert x._version > version and x.sum().item() == 32.0
         ranks.close()
         refused(RuntimeError, "was closed", lambda: ranks.all_reduce(x))
         """

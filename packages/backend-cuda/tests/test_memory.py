@@ -71,8 +71,7 @@ def test_the_cache_is_given_back_before_memory_runs_out(emulated):
         try:
             candelabra.empty(200 << 20, dtype=candelabra.uint8, device="cuda")
         except candelabra.OutOfMemoryError as error:
-            assert "Tried to allocate 200.00 MiB" in str(error) and "200.00 MiB is allocated by
-            Candelabra" in str(error)
+            assert "Tried to allocate 200.00 MiB" in str(error) and "200.00 MiB is allocated by Candelabra" in str(error)
         else:
             raise AssertionError
         assert stats()["num_ooms"] == 1 and (x[:5].zero_() + 1).tolist() == [1] * 5

@@ -282,15 +282,21 @@ def test_cuda_is_a_layer_over_it(on_device):
         assert side.cuda_stream == side.stream_id and cuda.Stream.priority_range() == (0, -3)
         with cuda.stream(side):
             assert cuda.current_stream() == side and isinstance(cuda.current_stream(), cuda.Stream)
-        assert isinstance(cuda.default_stream(), cuda.Stream) and cuda.default_stream().cuda_stream
-        == 0 event = cuda.Event(enable_timing=True) event.record(side) assert event.query() and
-        event.cuda_event x = candelabra.ones(10, device="cuda") assert cuda.memory_allocated() == 40
-        and cuda.mem_get_info()[1] == 1 << 20 and "cuda:0" in cuda.memory_summary()
-        cuda.manual_seed_all(5) assert cuda.initial_seed() == 5 and [g.initial_seed() for g in
-        cuda.default_generators] == [5, 5] state = cuda.get_rng_state() candelabra.rand(100,
-        device="cuda") cuda.set_rng_state(state) cuda.nvtx.range_push("here") assert told.range ==
-        "here" assert cuda.can_device_access_peer(0, 1) assert issubclass(cuda.OutOfMemoryError,
-        RuntimeError) and x.is_cuda
+        assert isinstance(cuda.default_stream(), cuda.Stream) and cuda.default_stream().cuda_stream == 0
+        event = cuda.Event(enable_timing=True)
+        event.record(side)
+        assert event.query() and event.cuda_event
+        x = candelabra.ones(10, device="cuda")
+        assert cuda.memory_allocated() == 40 and cuda.mem_get_info()[1] == 1 << 20 and "cuda:0" in cuda.memory_summary()
+        cuda.manual_seed_all(5)
+        assert cuda.initial_seed() == 5 and [g.initial_seed() for g in cuda.default_generators] == [5, 5]
+        state = cuda.get_rng_state()
+        candelabra.rand(100, device="cuda")
+        cuda.set_rng_state(state)
+        cuda.nvtx.range_push("here")
+        assert told.range == "here"
+        assert cuda.can_device_access_peer(0, 1)
+        assert issubclass(cuda.OutOfMemoryError, RuntimeError) and x.is_cuda
         """,
         device="cuda",
     )
@@ -314,10 +320,11 @@ def test_graphs(on_device):
         before = generator.get_state().tolist()
         graph.replay()
         assert (told.launches, told.seed, told.offset) == (1, 3, 0)
-        assert generator.get_state().tolist() != before, "the replay has drawn numbers, the capture
-        none" graph.replay() assert told.launches == 2 and told.offset == 8, "as the same calls
-        without a graph would: two times (8 + 1) // 2 blocks" second = cuda.CUDAGraph() with
-        cuda.graph(second, pool=graph.pool()):
+        assert generator.get_state().tolist() != before, "the replay has drawn numbers, the capture none"
+        graph.replay()
+        assert told.launches == 2 and told.offset == 8, "as the same calls without a graph would: two times (8 + 1) // 2 blocks"
+        second = cuda.CUDAGraph()
+        with cuda.graph(second, pool=graph.pool()):
             pass
         assert second.pool() == graph.pool() and told.pools == 2
         fails(RuntimeError, "already owns", second.capture_begin)

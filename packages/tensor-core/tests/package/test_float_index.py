@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-HEADERS = Path(__file__).parent.parent / "include"
+HEADERS = Path(__file__).parents[2] / "include"
 
 PROGRAM = r"""
 #include <cinttypes>

@@ -213,7 +213,7 @@ int main() {
   const auto cat = read<arguments::Cat>({list, 1});
   EXPECT(cat.tensors.size() == 2 && cat.tensors[1] == &y && cat.dim == 1);
   const double scales[] = {0.5, 2};
-  const auto resample = read<arguments::Resample>({x, dims, scales, "linear", 1, 0});
+  const auto resample = read<arguments::Upsample>({x, dims, scales, "linear", 1, 0});
   EXPECT(resample.output_size.size() == 2 && resample.scales[0] == 0.5 && resample.mode == "linear" && resample.align_corners);
   return 0;
 }
