@@ -16,7 +16,7 @@ DTYPES = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"
 #: m, k, n: tiny, a row, a column, odd, tall, wide, deep, without an inner side, cut into parts,
 #: left to a library's threads.
 SIZES = [
-    (1, 1, 1), (2, 3, 4), (6, 7, 8), (1, 70, 33), (37, 65, 1), (33, 129, 47), (600, 40, 12), (3, 1000, 600), (64, 4099, 40), (5, 0, 6),
+    (1, 1, 1), (2, 3, 4), (6, 7, 8), (1, 70, 33), (37, 65, 1), (33, 129, 47), (600, 40, 12), (3, 1000, 400), (64, 4099, 40), (5, 0, 6),
     (200, 300, 10), (260, 270, 250), (520, 530, 540),
 ]  # fmt: skip
 #: The same for batches.
@@ -122,7 +122,7 @@ def scales_of(dtype: str, work: int) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_addmm(sizes: tuple[int, int, int], dtype: str) -> None:
     m, k, n = sizes
-    if dtype == "int64" and m * k * n > 1e8:
+    if dtype == "int64" and sizes == SIZES[-1]:
         pytest.skip("integers are exact, and slow")
     for a, b in factors_of(*sizes, dtype):
         for beta, alpha in scales_of(dtype, m * k * n):
@@ -149,7 +149,7 @@ def test_baddbmm_and_addbmm(sizes: tuple[int, int, int, int], dtype: str) -> Non
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_addmv_and_addr(dtype: str) -> None:
-    for m, k in ((1, 1), (5, 7), (200, 300), (3, 0)):
+    for m, k in ((1, 1), (5, 7), (70, 130), (3, 0)):
         for beta, alpha in scales_of(dtype, m * k):
             vector = random((k,), dtype, 1)
             check_added("addmv", random((m,), dtype, 2), random((m, k), dtype), vector, beta=beta, alpha=alpha)
@@ -159,9 +159,12 @@ def test_addmv_and_addr(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_mm_and_matmul(sizes: tuple[int, int, int], dtype: str) -> None:
+    if dtype == "int64" and sizes == SIZES[-1]:
+        pytest.skip("integers are exact, and slow")
     for a, b in factors_of(*sizes, dtype):
         check_out(candelabra.mm, a, b)
-        check_out(candelabra.matmul, a, b)
+        if sizes != SIZES[-1]:
+            check_out(candelabra.matmul, a, b)
         check_out(candelabra.mv, a, b[:, 0])
 
 
@@ -170,7 +173,8 @@ def test_mm_and_matmul(sizes: tuple[int, int, int], dtype: str) -> None:
 def test_bmm(sizes: tuple[int, int, int, int], dtype: str) -> None:
     count, m, k, n = sizes
     check_out(candelabra.bmm, random((count, m, k), dtype), random((count, k, n), dtype, 1))
-    check_out(candelabra.bmm, random((count, k, m), dtype).mT, random((count, n, k), dtype, 1).mT)
+    if m * k * n < 1e7:
+        check_out(candelabra.bmm, random((count, k, m), dtype).mT, random((count, n, k), dtype, 1).mT)
     check_out(candelabra.matmul, random((count, m, k), dtype), random((k, n), dtype, 1))
 
 
