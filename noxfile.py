@@ -310,7 +310,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Tests that need several packages at once, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "torch-compat"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "torch-compat"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
     run_tests(session, ROOT / "tests" / "integration")
 
