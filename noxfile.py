@@ -1,7 +1,7 @@
-"""Everything a developer runs: ``python3 -m nox -s NAME``; ``nox -l`` lists the sessions.
+"""The tasks of a developer: ``python3 -m nox -s NAME``. ``nox -l`` lists the sessions.
 
-The compiled packages are built once, into ``build/`` of each, and only what changed is compiled
-again. Sessions install the wheels that result, so that what is tested is what is shipped.
+The compiled packages are built incrementally in the ``build/`` folder of each. Sessions install the
+resulting wheels, so that tests run on what is shipped.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PACKAGES = ROOT / "packages"
 DIST = ROOT / "dist"
 OUTPUT = ROOT / "output"
 
-#: Every package, those that others need first; but for backend-cuda, which has the session `cuda`
-#: and a compiler of its own.
+#: All packages in order of dependency, except backend-cuda, which has its own session `cuda` and
+#: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
     "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
-#: Whether a warning of the compiler fails the build: in CI, where the compiler is known, but not
-#: for whoever builds with a newer one.
+#: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
+#: have a newer one.
 WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
-#: What the compiled packages are built with; the same as build-system.requires of their
+#: Build requirements of the compiled packages, the same as build-system.requires in their
 #: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.10",
@@ -42,24 +42,23 @@ BUILD_NEEDS = [
     "mkl-include",
     "onednn-devel-cpu-gomp==2023.2.0",
 ]
-#: What backend-cuda is built with, besides BUILD_NEEDS.
+#: Build requirements of backend-cuda besides BUILD_NEEDS.
 CUDA_NEEDS = [
     "nvidia-cuda-nvcc>=13.0,<14", "nvidia-cuda-crt>=13.0,<14", "nvidia-nvvm>=13.0,<14", "nvidia-cuda-runtime>=13.0,<14",
     "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
     "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
 ]  # fmt: skip
-#: Which sources the sessions `cuda` and `emulated` have passed with, a line each, as they write it
-#: themselves. They take an hour together on two cores; CI runs one only where what it tests has
-#: changed since.
+#: Digests of the sources that the sessions `cuda` and `emulated` have passed with, one line each,
+#: which the sessions write. Both are slow, so CI runs one only if its sources have changed.
 PASSED = PACKAGES / "backend-cuda" / "tests" / "passed.sha256"
-#: Set by CI: a session with a line in PASSED for the sources that are here is skipped.
+#: CI sets this variable: sessions whose sources have a line in PASSED are skipped.
 SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
-#: What Markdown is formatted with, as .mdformat.toml says.
+#: The Markdown formatter, configured in .mdformat.toml.
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
-#: Committed pages that sessions write.
+#: Committed pages that sessions generate.
 GENERATED_PAGES = ("docs/performance.md", "docs/parity")
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
-#: Which packages each test suite needs, and nothing else of ours.
+#: The packages that each test suite needs, and no others of ours.
 TEST_PACKAGES = {
     "tensor-core": ["tensor-core", "backend-cpu"],
     "backend-cpu": ["tensor-core", "backend-cpu"],
@@ -81,9 +80,9 @@ TEST_PACKAGES = {
         "torch-compat",
     ],
 }
-#: What some test suites need besides TEST_NEEDS.
+#: Further requirements of some test suites besides TEST_NEEDS.
 TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
-#: Suites of backend-cpu that depend on the library or the loops that the processor gets.
+#: Suites of backend-cpu that depend on the GEMM library or the instruction set.
 PRODUCTS = [
     "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",
     "runtime/test_threads_same_bits.py::test_products", "runtime/test_threads_same_bits.py::test_batches_of_products",
@@ -92,7 +91,7 @@ LOOPS = [
     "elementwise/test_activation.py", "elementwise/test_elementwise.py", "elementwise/test_elementwise_compare.py", "elementwise/test_elementwise_complex.py", "elementwise/test_mixed_dtypes.py",
     "test_reduction.py", "test_scan.py", "test_softmax.py",
 ]  # fmt: skip
-#: Settings with which one processor takes the paths of others, and what is tested with each.
+#: Settings that make a processor take the code paths of others, and the suites to run with each.
 PROCESSORS = {
     "CANDELABRA_CPU_ISA=avx2": [*PRODUCTS, *LOOPS],
     "MKL_ENABLE_INSTRUCTIONS=AVX2": [*PRODUCTS, "linalg/test_solving.py"],
@@ -101,11 +100,11 @@ PROCESSORS = {
     "CANDELABRA_CPU_GEMM=panels": PRODUCTS,
 }
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
-#: Suites of many short tests, a file of which any process may run. Those that start processes,
-#: count descriptors or wait for each other are run by one.
+#: Suites that several processes share by file. Other suites start processes, count descriptors or
+#: wait for each other, so one process runs them.
 SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions"]
 
-# uv installs in a second what takes pip ten; without it everything works as well.
+# uv installs packages much faster than pip, but is optional.
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["lint", "tests"]
 nox.options.reuse_existing_virtualenvs = True
@@ -115,15 +114,15 @@ nox.options.reuse_existing_virtualenvs = True
 
 
 def install_into(session: nox.Session, python: Path, *needs: str) -> None:
-    """Install into an environment that is not the session's: with uv where there is one."""
+    """Install into an environment other than the session's, with uv if it is installed."""
     uv = shutil.which("uv")
     installer = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
     session.run(*installer, "-q", *needs, external=True)
 
 
 def build_environment(session: nox.Session) -> Path:
-    """The environment in which wheels are built, kept between sessions so that builds stay
-    incremental.
+    """Return the environment that builds wheels. It is kept between sessions for incremental
+    builds.
     """
     environment = ROOT / ".nox" / "build-environment"
     python = environment / "bin" / "python"
@@ -134,14 +133,12 @@ def build_environment(session: nox.Session) -> Path:
     return python
 
 
-#: Wheels that this run of nox has built: sessions that need the same package share it.
+#: Wheels that this run of nox has built. Sessions share them.
 BUILT: dict[str, str] = {}
 
 
 def build(session: nox.Session, packages: list[str]) -> list[str]:
-    """Build wheels of these packages into ``dist/``, once in a run of nox, and return their
-    paths.
-    """
+    """Build wheels of these packages into ``dist/``, once per nox run, and return their paths."""
     missing = [package for package in packages if package not in BUILT]
     python = build_environment(session) if missing else Path()
     DIST.mkdir(exist_ok=True)
@@ -161,11 +158,10 @@ def build(session: nox.Session, packages: list[str]) -> list[str]:
 
 
 def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
-    """Install the core where backends are built: against the installed wheel, as a third party's
-    are.
+    """Install the core in the build environment, so that backends build against the installed
+    wheel.
 
-    Only when its headers have changed, since new ones, if only in their date, make every kernel be
-    compiled again.
+    This happens only if its headers have changed, because new timestamps recompile every kernel.
     """
     digest = hashlib.sha256()
     for folder in (core_headers(session), PACKAGES / "tensor-core" / "cmake"):
@@ -180,9 +176,7 @@ def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
 
 
 def core_headers(session: nox.Session) -> Path:
-    """Write the headers that backends are compiled against, those made from the catalogue with
-    them, and return their folder.
-    """
+    """Write the headers that backends include, with the generated ones, and return their folder."""
     folder = ROOT / "build" / "core_headers"
     writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
     session.run(sys.executable, str(writer), "--with-headers", str(folder), external=True)
@@ -190,14 +184,12 @@ def core_headers(session: nox.Session) -> Path:
 
 
 def distribution(package: str) -> str:
-    """The name a package is published under."""
+    """Return the name of a package's distribution."""
     return "candelabra" if package == "candelabra" else f"candelabra-{package}"
 
 
 def install(session: nox.Session, packages: list[str], *others: str) -> None:
-    """Build these packages and install their wheels into the session's environment, with other
-    distributions they are used with.
-    """
+    """Build these packages and install their wheels and `others` into the session's environment."""
     wheels = build(session, packages)
     if others:
         session.install("-q", *others)
@@ -210,9 +202,7 @@ def install(session: nox.Session, packages: list[str], *others: str) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """An editable environment in .venv with everything; C++ is compiled again by running this
-    session again.
-    """
+    """Create .venv with editable installs of everything. Run again to recompile C++."""
     environment = ROOT / ".venv"
     python = str(environment / "bin" / "python")
     if not environment.exists():
@@ -239,17 +229,17 @@ def dev(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Build what is needed and train a convolutional net on handwritten digits."""
+    """Build the packages and train a convolutional net on handwritten digits."""
     install(session, DEMO_PACKAGES, "numpy", "tqdm", "matplotlib", "scikit-learn")
     OUTPUT.mkdir(exist_ok=True)
     session.run("python", str(ROOT / "examples" / "digits.py"), "--output", str(OUTPUT), *session.posargs)
 
 
 def shared_out(by: str = "loadfile") -> tuple[list[str], dict[str, str]]:
-    """What has pytest share a suite among processes, by file or by test (``"worksteal"``), and the
-    variables that they need.
+    """Return the options and variables with which pytest shares a suite among processes, by file or
+    by test (``"worksteal"``).
 
-    Each has its threads, too: those that wait leave the processor to the other processes.
+    Each process has its own threads. Idle ones yield the processor to other processes.
     """
     processes = min(4, len(os.sched_getaffinity(0)))
     return ["-n", str(processes), "--dist", by], {"OMP_WAIT_POLICY": "passive"}
@@ -257,7 +247,7 @@ def shared_out(by: str = "loadfile") -> tuple[list[str], dict[str, str]]:
 
 def run_tests(session: nox.Session, folder: Path, *arguments: str, by_several: bool = False) -> None:
     sharing, variables = shared_out() if by_several else ([], {})
-    # From another directory, so that only what is installed is imported.
+    # Run from another directory, so that only installed packages are imported.
     session.chdir(session.create_tmp())
     session.run(
         "python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", *sharing, str(folder), *arguments, *session.posargs,
@@ -267,9 +257,7 @@ def run_tests(session: nox.Session, folder: Path, *arguments: str, by_several: b
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Build everything and run all tests, each package's in an environment with only its own
-    needs.
-    """
+    """Build everything and run each package's tests with only its own requirements."""
     for package in TEST_PACKAGES:
         session.notify(f"tests-{package}")
     session.notify("tests-integration")
@@ -291,12 +279,10 @@ for _package in TEST_PACKAGES:
 
 @nox.session(name="tests-processors")
 def tests_processors(session: nox.Session) -> None:
-    """Products and loops of the CPU backend as other processors run them: AVX2 only, and each
-    library of products.
-    """
+    """Test the CPU backend as other processors run it: AVX2 only, and each GEMM library."""
     install(session, TEST_PACKAGES["backend-cpu"], *TEST_NEEDS)
     folder = PACKAGES / "backend-cpu" / "tests"
-    # By test: one file takes half of the time.
+    # Share by test, because one file takes half of the time.
     sharing, variables = shared_out("worksteal")
     session.chdir(session.create_tmp())
     for setting, files in PROCESSORS.items():
@@ -309,7 +295,7 @@ def tests_processors(session: nox.Session) -> None:
 
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
-    """Tests that need several packages at once, and the code of the guides."""
+    """Run the tests that need several packages, and the code of the guides."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "torch-compat"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
     run_tests(session, ROOT / "tests" / "integration")
@@ -317,9 +303,7 @@ def tests_integration(session: nox.Session) -> None:
 
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
-    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and
-    the demo and the examples, shortened.
-    """
+    """Test the out-of-tree backends, built like a third party's, the demo and the examples."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
     others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
     install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, *others)
@@ -336,7 +320,7 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy, clang-format, mdformat, floats as indices and the layout, as CI runs them."""
+    """Run ruff, mypy, clang-format, mdformat, and the lints of float indices and the layout."""
     session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -364,9 +348,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """All wheels into dist/, then a smoke test in a fresh environment that sees nothing but
-    dist/.
-    """
+    """Build all wheels into dist/ and smoke-test them in a fresh environment."""
     build(session, ALL)
     temporary = Path(session.create_tmp()).resolve()
     environment = temporary / "smoke"
@@ -380,7 +362,7 @@ def wheels(session: nox.Session) -> None:
         "candelabra", external=True,
     )  # fmt: skip
     session.chdir(temporary)
-    # No compiler on the path: installing and running must not need one.
+    # The path has no compiler: installing and running must not need one.
     session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
     total = sum(
         path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
@@ -390,9 +372,7 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Time every workload beside PyTorch, in turn, after a check that both give the same; without
-    arguments, also write docs/performance.md.
-    """
+    """Check and time all workloads against PyTorch. By default, write docs/performance.md."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
     install(
         session,
@@ -412,9 +392,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """PyTorch's databases of operators, modules and optimizers, then all distributions, through
-    both libraries: tables, also written to docs/parity*.md.
-    """
+    """Compare operators, modules, optimizers and distributions with PyTorch: docs/parity*.md."""
     install(
         session,
         [*DEMO_PACKAGES, "distributions"],
@@ -443,18 +421,14 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Files of every format, changed at random, loaded under limits of memory and time; ``--
-    --mutations 1000000`` for more of them.
-    """
+    """Load randomly mutated files of every format. For more: ``-- --mutations 1000000``."""
     install(session, ["tensor-core", "backend-cpu"])
     session.run("python", str(ROOT / "tests" / "fuzz" / "files.py"), "--mutations", "100000", *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into docs/_build/: a page an operator from its docstring, the packages,
-    coverage, kernel contract and gradients.
-    """
+    """Build the documentation into docs/_build/."""
     install(
         session,
         [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
@@ -474,9 +448,7 @@ def docs(session: nox.Session) -> None:
 
 
 def gpu_sources() -> str:
-    """The digest of what decides about the sessions `cuda` and `emulated`: the sources of
-    backend-cuda with its tests, and those of the core.
-    """
+    """Return the digest of what `cuda` and `emulated` test: backend-cuda and the core."""
     digest = hashlib.sha256(repr([WARNINGS_FAIL, CUDA_NEEDS]).encode())
     for package in ("backend-cuda", "tensor-core"):
         for path in sorted((PACKAGES / package).rglob("*")):
@@ -484,7 +456,7 @@ def gpu_sources() -> str:
             others = inside.parts[0] == "build" or inside.parts[:2] in {
                 ("python", "include"),
                 ("python", "lib"),
-            }  # generated
+            }  # generated files
             others |= (package, inside.parts[0]) == ("tensor-core", "tests")
             if path.suffix in {".c", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".py", ".toml", ".txt"} and not others:
                 digest.update(f"{package}/{inside}\n".encode() + path.read_bytes())
@@ -492,7 +464,7 @@ def gpu_sources() -> str:
 
 
 def skip_passed(session: nox.Session) -> None:
-    """In CI: end a session that has passed with these sources already."""
+    """In CI, skip a session that has passed with these sources."""
     if (
         os.environ.get(SKIP_PASSED, "")
         and PASSED.exists()
@@ -504,7 +476,7 @@ def skip_passed(session: nox.Session) -> None:
 
 
 def note_passed(session: nox.Session) -> None:
-    """Write down that a whole session has passed: a line to be committed."""
+    """Record that a whole session has passed, in a line to be committed."""
     others = (
         [line for line in PASSED.read_text().splitlines() if line.split()[0] != session.name] if PASSED.exists() else []
     )
@@ -512,12 +484,11 @@ def note_passed(session: nox.Session) -> None:
 
 
 def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
-    """An interpreter whose environment builds backend-cuda, and what CMake is told of where
-    NVIDIA's compiler and headers are.
+    """Return an interpreter that can build backend-cuda, and CMake's options for NVIDIA's compiler
+    and headers.
 
-    They are 1.5 GB on PyPI, which pip's cache keeps: the headers are parts of the wheels with the
-    libraries, and there are none without. ``CANDELABRA_NVIDIA_DIR``, a site-packages folder that
-    has them, saves the download.
+    The headers are on PyPI only together with the libraries, 1.5 GB, which pip caches. To save the
+    download, set ``CANDELABRA_NVIDIA_DIR`` to a site-packages folder that has them.
     """
     python = build_environment(session)
     folder = os.environ.get("CANDELABRA_NVIDIA_DIR", "")
@@ -529,9 +500,7 @@ def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
 
 @nox.session
 def cuda(session: nox.Session) -> None:
-    """The wheel of backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90), and its
-    tests; without a GPU those that need none.
-    """
+    """Build backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90) and test it."""
     skip_passed(session)
     session.install("-q", *TEST_NEEDS, "pluggy")
     wheels = ROOT / "build" / "cuda"
@@ -546,7 +515,7 @@ def cuda(session: nox.Session) -> None:
         "CANDELABRA_INCLUDE_DIR": str(core_headers(session)),
         **({"CANDELABRA_NVIDIA_DIR": folders[0]} if folders else {}),
     }
-    # What changed since the last time is compiled, and nothing else.
+    # Rebuild incrementally.
     session.run(
         str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels),
         f"-Cbuild-dir={ROOT / 'build' / f'cuda-sm_{architecture}'}",
@@ -559,8 +528,7 @@ def cuda(session: nox.Session) -> None:
     session.log(str(listed).strip())
     if "cuda: no NVIDIA driver" not in str(listed) and "devices" not in str(listed):
         session.error("python -m candelabra.backends says neither that there is no driver nor that there is a GPU")
-    # Several processes would take the memory of a GPU from each other, which the tests of the
-    # allocator look at.
+    # Use one process with a GPU: others would take GPU memory, which the allocator's tests measure.
     run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs", by_several="no NVIDIA driver" in str(listed))
     if not session.posargs and architecture == "90":
         note_passed(session)
@@ -568,9 +536,7 @@ def cuda(session: nox.Session) -> None:
 
 @nox.session
 def emulated(session: nox.Session) -> None:
-    """The sources of backend-cuda on a GPU that g++ and packages/backend-cuda/tests/emulation make
-    up: conformance, and tests that need a GPU.
-    """
+    """Test backend-cuda on an emulated GPU (packages/backend-cuda/tests/emulation)."""
     skip_passed(session)
     install(session, ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing"], *TEST_NEEDS)
     python, folders = cuda_needs(session)
@@ -588,7 +554,7 @@ def emulated(session: nox.Session) -> None:
         *roots,
         external=True,
     )
-    # Most of the time is that of a few tests in one file, each of which has processes of its own.
+    # A few tests in one file, with processes of their own, take most of the time.
     sharing, variables = shared_out("worksteal")
     environment = {"PYTHONPATH": str(target / "site"), "CANDELABRA_EMULATED": str(target), **variables}
     session.chdir(session.create_tmp())
@@ -604,9 +570,7 @@ def emulated(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Everything that a machine with a GPU can check, in one table; see
-    packages/backend-cuda/tools/gpu_check.py.
-    """
+    """Run all checks for a machine with a GPU (packages/backend-cuda/tools/gpu_check.py)."""
     session.run(
         sys.executable, str(PACKAGES / "backend-cuda" / "tools" / "gpu_check.py"), *session.posargs, external=True
     )
@@ -617,9 +581,7 @@ SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 @nox.session
 def sanitize(session: nox.Session) -> None:
-    """The tests under AddressSanitizer and UndefinedBehaviorSanitizer builds of the core and the
-    CPU backend.
-    """
+    """Run the tests with the core and the CPU backend under AddressSanitizer and UBSan."""
     packages = [argument for argument in session.posargs if argument in SANITIZED] or SANITIZED
     arguments = [argument for argument in session.posargs if argument not in SANITIZED]
     python = build_environment(session)
@@ -629,7 +591,7 @@ def sanitize(session: nox.Session) -> None:
     options = {
         "build-type": "None",
         "define.CANDELABRA_SANITIZE": "ON",
-        "define.CANDELABRA_AVX512": "OFF",  # the same sources once more, at twice the time
+        "define.CANDELABRA_AVX512": "OFF",  # the same sources again, at twice the time
         "define.CANDELABRA_STRIP": "OFF",
         "define.CMAKE_DISABLE_PRECOMPILE_HEADERS": "ON",  # a file that lacks an include does not compile
         "define.CANDELABRA_INCLUDE_DIR": str(core_headers(session)),
@@ -649,26 +611,26 @@ def sanitize(session: nox.Session) -> None:
     ]
     environment = {
         "LD_PRELOAD": " ".join(libraries),
-        # Python itself leaks by design; a refused allocation is null, as without the sanitizer.
+        # Python itself leaks by design. Failed allocations return null, as without the sanitizer.
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:abort_on_error=1",
         "CANDELABRA_SANITIZED": "1",
     }
     session.chdir(session.create_tmp())
     for package in packages:
-        # Without the cache every use of freed memory is seen; the backend's own tests are about the
-        # cache.
+        # Without the caching allocator, every use of freed memory is detected. The backend's own
+        # tests need the cache.
         cache = {} if package == "backend-cpu" else {"CANDELABRA_CPU_CACHE_BYTES": "0"}
         session.run(
             "python", "-m", "pytest", "-q", "--timeout=900", "-p", "no:cacheprovider",
-            "--capture=sys",  # reports are written to file descriptor 2 before the process ends
+            "--capture=sys",  # reports go to file descriptor 2 before the process ends
             str(PACKAGES / package / "tests"), *arguments, env=environment | cache,
         )  # fmt: skip
 
 
 @nox.session(venv_backend="none")
 def clean(session: nox.Session) -> None:
-    """Remove everything that was built."""
+    """Remove all build outputs."""
     for folder in [
         DIST,
         OUTPUT,

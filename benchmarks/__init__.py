@@ -1,7 +1,7 @@
-"""Candelabra against PyTorch on the CPU: what is timed, how, and the page that says what came out.
+"""Benchmarks of Candelabra against PyTorch on the CPU, and the page of their results.
 
-``python -m benchmarks`` from the root of the repository, in an environment that has both; ``nox -s
-bench`` makes one. `workloads/` says what is timed, in a file for each family of operators;
-`workload.py` what a workload is; `measuring.py` how it is timed; `machine.py` what the machine can
-do at best.
+Run ``python -m benchmarks`` from the root of the repository, in an environment with both
+frameworks; ``nox -s bench`` makes one. `workloads/` has a file of workloads for each family of
+operators. `workload.py` defines a workload, `measuring.py` times it, and `machine.py` measures the
+limits of the machine.
 """

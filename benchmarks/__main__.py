@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: times every workload on both sides and writes what came out."""
+"""Time every workload on both sides and write the results: ``python -m benchmarks``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .workloads import all_workloads
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression to be found in 'FAMILY: NAME'")
     parser.add_argument(
@@ -63,14 +63,14 @@ def arguments() -> argparse.Namespace:
 
 
 def selected(pattern: str) -> list[Workload]:
-    """The workloads whose name has this."""
+    """Return the workloads whose name contains `pattern`."""
     expression = re.compile(pattern)
     return [workload for workload in all_workloads() if expression.search(workload.full_name)]
 
 
 def libraries() -> list[Any]:
-    """Ours and PyTorch, with a thread for each processor. PyTorch is the peer here and nothing
-    more; nothing of Candelabra needs it.
+    """Return Candelabra and PyTorch, each with a thread per processor. PyTorch is only compared
+    with: nothing in Candelabra needs it.
     """
     import torch
 
@@ -84,7 +84,7 @@ def libraries() -> list[Any]:
 def time_rows(
     workloads: list[Workload], sides: list[Any], options: argparse.Namespace, figures: record.Figures
 ) -> None:
-    """Time these and print a line for each."""
+    """Time these workloads and print a line for each."""
     limits = measure_limits(sides)
     figures.limits = record.limits_of(limits)
     printer = Printer(len(workloads), options.rounds)

@@ -1,4 +1,4 @@
-"""Whether each workload gives the same on all sides: ``python -m benchmarks --check``."""
+"""Check that each workload gives the same result on all sides: ``python -m benchmarks --check``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .workload import Workload, tensors
 
 
 def values(result: Any) -> list[Any]:
-    """The results as arrays of double precision."""
+    """Return the results as float64 arrays."""
     found = tensors(result)
     if not found:
         return [np.asarray(result, dtype=np.float64)] if isinstance(result, (int, float)) else []
@@ -26,7 +26,7 @@ def values(result: Any) -> list[Any]:
 
 
 def difference(workload: Workload, libraries: list[Any]) -> str:
-    """What differs, or nothing."""
+    """Return a description of the difference, or ""."""
     results = []
     for xp in libraries:
         work = workload.make(xp)
@@ -50,7 +50,7 @@ def difference(workload: Workload, libraries: list[Any]) -> str:
 
 
 def check(workloads: list[Workload], libraries: list[Any]) -> list[str]:
-    """Run each once on all sides; the lines of those that differ."""
+    """Run each workload once on all sides. Return a line for each that differs."""
     wrong = []
     for workload in workloads:
         found = difference(workload, libraries)

@@ -1,8 +1,8 @@
-"""JAX's compiled steps beside ours, where they are the strongest peer: a chain of elementwise
-operators and the steps of MLPs and the GPT.
+"""Compare with JAX's compiled functions where they are the strongest peer: a chain of elementwise
+operators, and training steps of MLPs and the GPT.
 
-The models are written once more, as functions of their parameters, which are those of our model; so
-the losses can be compared.
+The models are rewritten as functions of their parameters, with our model's values, so that losses
+are comparable.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ Forward = Callable[[Parameters, Any], Any]
 
 
 def parameters_of(build: Callable[[Any], Any]) -> Parameters:
-    """Those of our model, as JAX's arrays."""
+    """Return our model's parameters as JAX arrays."""
     model = fill(candelabra, build(candelabra))
     return {name: jnp.asarray(parameter.detach().numpy()) for name, parameter in model.named_parameters()}
 
 
 def array(given: Input) -> Any:
-    """An input as JAX's array; integers are of 32 bits there."""
+    """Return an input as a JAX array. JAX's integers have 32 bits."""
     values = given.make(candelabra).numpy()
     return jnp.asarray(values.astype(np.int32) if values.dtype == np.int64 else values)
 
 
 def linear(parameters: Parameters, name: str, x: Any) -> Any:
-    """A linear layer."""
+    """Apply a linear layer."""
     y = x @ parameters[f"{name}.weight"].T
     return y + parameters[f"{name}.bias"] if f"{name}.bias" in parameters else y
 
 
 def mlp(parameters: Parameters, x: Any) -> Any:
-    """Three linear layers."""
+    """Apply three linear layers with ReLU."""
     return linear(parameters, "4", jax.nn.relu(linear(parameters, "2", jax.nn.relu(linear(parameters, "0", x)))))
 
 
 def layer_norm(parameters: Parameters, name: str, x: Any) -> Any:
-    """Layer normalization."""
+    """Apply layer normalization."""
     centred = x - x.mean(-1, keepdims=True)
     scale = jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
     return centred * scale * parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
 
 
 def decoder(parameters: Parameters, tokens: Any) -> Any:
-    """The GPT of `workloads/training.py`."""
+    """Apply the GPT of `workloads/training.py`."""
     batch, length = tokens.shape
     x = parameters["tokens.weight"][tokens] + parameters["positions.weight"][:length]
     width = x.shape[-1]
@@ -77,13 +77,13 @@ def decoder(parameters: Parameters, tokens: Any) -> Any:
 
 
 def cross_entropy(scores: Any, classes: Any) -> Any:
-    """The mean over all but the last dimension."""
+    """Return the mean cross-entropy over all but the last dimension."""
     logs = jax.nn.log_softmax(scores.reshape(-1, scores.shape[-1]))
     return -jnp.take_along_axis(logs, classes.reshape(-1, 1), 1).mean()
 
 
 def sgd(lr: float) -> tuple[Any, Any]:
-    """How a state begins, and a step."""
+    """Return the functions that initialize the state and make a step of SGD."""
 
     def update(parameters: Parameters, gradients: Parameters, state: Any) -> tuple[Parameters, Any]:
         return jax.tree.map(lambda p, g: p - lr * g, parameters, gradients), state
@@ -92,7 +92,7 @@ def sgd(lr: float) -> tuple[Any, Any]:
 
 
 def adam(lr: float, decay: float = 0.0) -> tuple[Any, Any]:
-    """Adam, and AdamW where there is a decay."""
+    """Return the same functions of Adam, or of AdamW if `decay` is not zero."""
 
     def begin(parameters: Parameters) -> Any:
         return jnp.zeros(()), jax.tree.map(jnp.zeros_like, parameters), jax.tree.map(jnp.zeros_like, parameters)
@@ -114,8 +114,8 @@ def adam(lr: float, decay: float = 0.0) -> tuple[Any, Any]:
 def step(
     build: Callable[[Any], Any], function: Forward, inputs: Input, classes: Input, optimizer: tuple[Any, Any]
 ) -> Callable[[Any], Work]:
-    """A training step, compiled as one; the memory of parameters and state is given to their
-    successors.
+    """Return a training step, compiled as one function. The new parameters and state reuse the
+    donated memory of the old ones.
     """
     begin, update = optimizer
 
@@ -140,14 +140,14 @@ def step(
 
 
 def chain(_: Any) -> Work:
-    """The chain of elementwise operators, as one loop."""
+    """Return the chain of elementwise operators, which JAX fuses into one loop."""
     compiled = jax.jit(lambda a, b: jnp.abs(jnp.tanh(a * b + 1.0) - b) * 0.5)
     a, b = array(normal(1_000_000)), array(normal(1_000_000, number=1))
     return lambda: compiled(a, b).block_until_ready()
 
 
 SMALL = normal(32, 64), integers(10, 32)
-#: By the full name of the workload that it stands beside.
+#: JAX's peers, by the full name of our workload.
 PEERS: dict[str, Callable[[Any], Work]] = {
     "elementwise: chain of 6 operators, 1 M": chain,
     "training: MLP 64-128-128-10, batch 32, SGD": step(small_mlp, mlp, *SMALL, sgd(0.01)),
@@ -162,7 +162,7 @@ PEERS: dict[str, Callable[[Any], Work]] = {
 
 
 def workloads(pattern: str) -> list[Workload]:
-    """Those that have a peer here."""
+    """Return the matching workloads that have a peer here."""
     return [
         workload
         for workload in all_workloads()
@@ -171,8 +171,8 @@ def workloads(pattern: str) -> list[Workload]:
 
 
 def check(pattern: str = "") -> list[str]:
-    """Whether the second run of each gives what ours gives: by then the parameters have changed
-    once.
+    """Check that the second run of each peer matches ours. By then, one step has changed the
+    parameters.
     """
     wrong = []
     for workload in workloads(pattern):
@@ -187,7 +187,7 @@ def check(pattern: str = "") -> list[str]:
 
 
 def measure_all(sides: list[Any], rounds: int, seconds: float, pattern: str = "") -> list[dict[str, Any]]:
-    """Time each on all three sides, in turn."""
+    """Time each workload on all three sides in turn."""
     found = []
     print(
         f"\nbeside JAX {jax.__version__}, compiled{'':33} {'Candelabra':>11} {'PyTorch':>11} {'JAX':>11} {'to JAX':>6}"

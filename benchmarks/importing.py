@@ -1,4 +1,4 @@
-"""What it takes to install and to import each framework."""
+"""Measure the size of each framework's installation, and the time and memory of its import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 WHEELS = Path(__file__).parent.parent / "dist"
-#: What is imported, and by which of the two.
+#: The import statements of each framework.
 STATEMENTS = {
     "candelabra": ["import candelabra", "import candelabra, candelabra.autograd, candelabra.nn, candelabra.optim"],
     "torch": ["import torch", "import torch"],
@@ -22,8 +22,8 @@ HIGHEST = "; print(next(int(line.split()[1]) for line in open('/proc/self/status
 
 
 def installed_megabytes(pattern: str) -> float | None:
-    """The size of the files of all installed distributions whose whole name is this; None where
-    they are only linked to a source tree.
+    """Return the megabytes of all installed distributions whose full name matches, or None if they
+    only link to a source tree.
     """
     total = 0
     for distribution in importlib.metadata.distributions():
@@ -34,19 +34,21 @@ def installed_megabytes(pattern: str) -> float | None:
 
 
 def wheel_bytes() -> int:
-    """The size of our wheels, where they have been built."""
+    """Return the bytes of our wheels, if they have been built."""
     return sum(path.stat().st_size for path in WHEELS.glob("candelabra*.whl") if "cuda" not in path.name)
 
 
 def fresh(statement: str) -> tuple[float, int]:
-    """Seconds and highest memory of a new process that does this."""
+    """Return the seconds and peak memory of a new process that runs the statement."""
     start = time.perf_counter()
     run = subprocess.run([sys.executable, "-c", statement + HIGHEST], capture_output=True, text=True, check=True)
     return time.perf_counter() - start, 1024 * int(run.stdout)
 
 
 def measure_all() -> list[dict[str, Any]]:
-    """Rows of a name, a unit and the figures of both sides; a bare Python's are taken off."""
+    """Return rows of a name, a unit and both sides' results, from which those of bare Python are
+    subtracted.
+    """
     print("\ninstalling and importing")
     rows: list[dict[str, Any]] = [
         {
@@ -66,7 +68,7 @@ def measure_all() -> list[dict[str, Any]]:
         for _ in range(6):
             for library, statements in STATEMENTS.items():
                 taken[library].append(fresh(statements[number]))
-        # The first reads files that the others find in memory.
+        # The first process fills the page cache, so it does not count.
         ours, theirs = (
             [statistics.median(figures) for figures in zip(*entries[1:], strict=True)] for entries in taken.values()
         )
@@ -95,5 +97,5 @@ def measure_all() -> list[dict[str, Any]]:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """With its unit, or a dash."""
+    """Format a value with its unit, or a dash."""
     return "–" if value is None else f"{value:.1f} {unit}"

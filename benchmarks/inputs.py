@@ -1,4 +1,4 @@
-"""Inputs of workloads: the same numbers for each framework, drawn by NumPy, in a given layout."""
+"""Make inputs of workloads: the same NumPy random numbers for each framework, in a given layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-#: What NumPy draws before the framework converts it, where NumPy lacks the dtype.
+#: The dtype that NumPy draws if it lacks the requested one. The framework then converts.
 DRAWN_AS = {"bfloat16": "float32", "float16": "float32"}
 ITEM_BYTES = {
     "float32": 4, "float64": 8, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
@@ -18,7 +18,7 @@ ITEM_BYTES = {
 
 @functools.lru_cache(maxsize=8)
 def drawn(kind: str, shape: tuple[int, ...], dtype: str, low: float, high: float, number: int) -> np.ndarray[Any, Any]:
-    """Numbers that follow from the arguments alone; the last few are kept for the other side."""
+    """Return numbers determined by the arguments. A cache keeps the last few for the other side."""
     generator = np.random.default_rng(number + 1)
     if kind == "integers":
         return generator.integers(int(low), int(high), shape).astype(dtype)
@@ -41,9 +41,9 @@ def drawn(kind: str, shape: tuple[int, ...], dtype: str, low: float, high: float
 class Input:
     """A tensor that a workload reads.
 
-    `layout` is "contiguous"; "transposed": the memory is that of the last two dimensions exchanged;
-    "strided": every second element of the last dimension of a larger tensor; "channels_last";
-    "expanded": one row, repeated without memory.
+    `layout` is "contiguous", "transposed" (the last two dimensions are exchanged in memory),
+    "strided" (every second element of the last dimension of a larger tensor), "channels_last" or
+    "expanded" (one row with stride 0).
     """
 
     kind: str
@@ -57,14 +57,14 @@ class Input:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that reading it touches: a step of two elements touches every cache
+        """Return the bytes of memory that reading it touches. A stride of two touches every cache
         line.
         """
         shape = self.shape[1:] if self.layout == "expanded" else self.shape
         return math.prod(shape) * ITEM_BYTES[self.dtype] * (2 if self.layout == "strided" else 1)
 
     def make(self, xp: Any) -> Any:
-        """The tensor, in memory of its own."""
+        """Return the tensor, in new memory."""
         shape = self.shape
         if self.layout == "transposed":
             shape = (*shape[:-2], shape[-1], shape[-2])
@@ -88,7 +88,7 @@ class Input:
 def normal(
     *shape: int, dtype: str = "float32", layout: str = "contiguous", grad: bool = False, number: int = 0
 ) -> Input:
-    """Normal numbers."""
+    """Return an input of normally distributed numbers."""
     return Input("normal", shape, dtype, layout, grad=grad, number=number)
 
 
@@ -101,26 +101,24 @@ def uniform(
     grad: bool = False,
     number: int = 0,
 ) -> Input:
-    """Numbers between `low` and `high`."""
+    """Return an input of numbers between `low` and `high`."""
     return Input("uniform", shape, dtype, layout, low, high, grad, number)
 
 
 def integers(
     high: int, *shape: int, low: int = 0, dtype: str = "int64", layout: str = "contiguous", number: int = 0
 ) -> Input:
-    """Whole numbers from `low` to below `high`."""
+    """Return an input of integers from `low` up to, but not including, `high`."""
     return Input("integers", shape, dtype, layout, low, high, number=number)
 
 
 def booleans(*shape: int, layout: str = "contiguous", number: int = 0) -> Input:
-    """True and false, half of each."""
+    """Return an input of bools, each with probability one half."""
     return Input("booleans", shape, "bool", layout, number=number)
 
 
 def fill(xp: Any, model: Any) -> Any:
-    """The same parameters in either framework: uniform, within the reciprocal square root of the
-    inputs of a unit.
-    """
+    """Set the same parameters in either framework: uniform, within 1 / sqrt(fan_in)."""
     with xp.no_grad():
         for number, parameter in enumerate(model.parameters()):
             if parameter.ndim < 2:

@@ -1,4 +1,4 @@
-"""Instructions of one call, counted by callgrind: the same on any load. ``python -m
+"""Count the instructions of one call with callgrind, which do not depend on the load: ``python -m
 benchmarks.instructions [LIBRARY]``.
 """
 
@@ -22,7 +22,7 @@ from .workloads import calls
 
 ROOT = Path(__file__).parent.parent
 CALLS = 100
-#: Calls before counting begins: types are specialized, caches filled.
+#: Warm-up calls, which specialize types and fill caches.
 WARM = 30
 
 
@@ -44,7 +44,7 @@ def _optimizer(xp: Any) -> Work:
     return lambda: made.step()
 
 
-#: Lines of the table whose instructions are counted.
+#: Workloads whose instructions are counted.
 CALLS_COUNTED = (
     "a + b, 4 elements", "a + b, requires_grad", "a * 2.0", "x[0]", "x[1:3]", "x.sum(1)", "x @ x, 8 x 8", "x.view(64)", "x.reshape(4, 16)",
     "x.split(4)", "x.to(float64)", "x.shape", "x.detach()", "x.tolist()", "x.grad", "no_grad()", "empty(4)", "zeros(4)", "arange(8)", "exp(a)",
@@ -52,7 +52,7 @@ CALLS_COUNTED = (
     "Sequential of Linear, ReLU, Linear, no grad",
 )  # fmt: skip
 _LINES = {workload.name: workload for workload in calls.WORKLOADS}
-#: The first is what the loop itself takes, which is taken off the others.
+#: The first row is the empty loop, which is subtracted from the others.
 ROWS: list[Workload] = [
     Workload("nothing", lambda xp: lambda: None),
     *(_LINES[name] for name in CALLS_COUNTED),
@@ -62,7 +62,7 @@ ROWS: list[Workload] = [
 
 
 def run_rows(library: str) -> None:
-    """What callgrind watches: it writes its counts whenever the process asks for its parent."""
+    """Run the rows under callgrind, which writes its counts at each call of getppid."""
     xp = importlib.import_module(library)
     importlib.import_module(f"{library}.optim")
     xp.set_num_threads(1)
@@ -78,7 +78,7 @@ def run_rows(library: str) -> None:
 
 
 def counted(library: str) -> list[float]:
-    """Instructions of a call, by row."""
+    """Return the instructions per call of each row."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             [
@@ -88,8 +88,8 @@ def counted(library: str) -> list[float]:
             check=True, capture_output=True, text=True, cwd=ROOT,
             env=os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        # Parts are written before each call: the first until the first row's loop begins, the
-        # second for this loop, and so on.
+        # Each getppid call ends a part: first the part before the first row's loop, then that loop,
+        # and so on.
         parts = sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:]))
         totals = [
             int(re.findall(r"^(?:totals|summary):\s*(\d+)", path.read_text(), re.MULTILINE)[-1]) for path in parts
@@ -99,7 +99,7 @@ def counted(library: str) -> list[float]:
 
 
 def measure_all(libraries: tuple[str, ...] = ("candelabra", "torch")) -> list[dict[str, Any]]:
-    """Count for each framework; nothing where valgrind is not installed."""
+    """Count for each framework. Return no rows if valgrind is not installed."""
     if shutil.which("valgrind") is None:
         print("\nvalgrind is not installed: no instructions are counted")
         return []

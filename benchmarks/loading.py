@@ -1,4 +1,4 @@
-"""Samples a second through the DataLoader, each framework in a process of its own: ``python -m
+"""Measure the DataLoader's samples per second, each framework in its own process: ``python -m
 benchmarks.loading LIBRARY``.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-#: Name, how many samples, how many different ones, their shape, workers.
+#: Name, number of samples, number of distinct samples, shape, workers.
 CASES = [
     ("tensors", 20000, 2000, (3, 32, 32), 0),
     ("tensors", 20000, 2000, (3, 32, 32), 2),
@@ -26,7 +26,7 @@ CASES = [
 
 
 def dataset(library: Any, data: Any, kind: str, count: int, different: int, shape: tuple[int, ...]) -> Any:
-    """Samples of random numbers in a tensor, or in a memory map of NumPy."""
+    """Return a dataset of random numbers in a tensor or a NumPy memory map."""
     values: Any = library.rand(different, *shape)
     if kind == "memory map":
         with tempfile.NamedTemporaryFile() as file:
@@ -45,7 +45,7 @@ def dataset(library: Any, data: Any, kind: str, count: int, different: int, shap
 
 
 def samples_a_second(name: str) -> list[float]:
-    """Of each case, the best of three passes."""
+    """Return the best of three passes for each case."""
     library, data = importlib.import_module(name), importlib.import_module(f"{name}.utils.data")
     found = []
     for kind, count, different, shape, workers in CASES:
@@ -62,7 +62,7 @@ def samples_a_second(name: str) -> list[float]:
 
 
 def measure_all() -> list[dict[str, Any]]:
-    """Each framework twice, in turn; the better of the two counts."""
+    """Measure each framework twice in turn, and return the better result."""
     best: dict[str, list[float]] = {"candelabra": [], "torch": []}
     for _ in range(2):
         for library in best:

@@ -1,5 +1,5 @@
-"""What the machine is and what it can do at best: rates of memory and of products of matrices,
-measured at the start of a run.
+"""Describe the machine, and measure its limits at the start of a run: memory bandwidth and matrix
+products.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Bytes of the working sets whose bandwidth is measured: within the caches of the cores, beyond
-#: them, and in memory.
+#: Bytes of the working sets whose bandwidth is measured: within the cores' caches, beyond them, and
+#: in memory.
 WORKING_SETS = [1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 29]
 #: The share of bytes that each measurement writes.
 WRITTEN_SHARE = {"read": 0.0, "triad": 1 / 3, "copy": 1 / 2, "fill": 1.0}
-#: The same of passes that write where they have read.
+#: The same for in-place passes.
 WRITTEN_SHARE_IN_PLACE = {"read": 0.0, "scale": 1 / 2, "fill": 1.0}
-#: A floor shorter than this says nothing: the call itself takes as long.
+#: Shorter floors are meaningless, because the call itself takes as long.
 SHORTEST_FLOOR = 10e-6
 
 
 def processor() -> str:
-    """The name of the processor."""
+    """Return the name of the processor."""
     with open("/proc/cpuinfo") as file:
         return next(
             (line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor()
@@ -36,7 +36,7 @@ def processor() -> str:
 
 
 def caches() -> str:
-    """Sizes of the caches of a core."""
+    """Return the cache sizes of a core."""
     found = []
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         if (index / "type").read_text().strip() != "Instruction":
@@ -45,27 +45,27 @@ def caches() -> str:
 
 
 def threads() -> int:
-    """Processors this process may run on."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @dataclass
 class Limits:
-    """What was measured.
+    """The measured limits of the machine.
 
     Attributes
     ----------
     seconds_per_byte
         By kind of pass and bytes of the working set.
     operations_per_second
-        By dtype: the best of both frameworks in a large product of matrices.
+        By dtype: the best of both frameworks in a large matrix product.
     """
 
     seconds_per_byte: dict[str, dict[int, float]] = field(default_factory=dict)
     operations_per_second: dict[str, float] = field(default_factory=dict)
 
     def bandwidth(self, kind: str, nbytes: int) -> float:
-        """Bytes a second of a pass over a working set of about this size."""
+        """Return the bytes per second of a pass over a working set of about this size."""
         return 1 / self._per_byte(kind, nbytes)
 
     def _per_byte(self, kind: str, nbytes: float) -> float:
@@ -79,8 +79,8 @@ class Limits:
         return measured[-1][1]
 
     def memory_seconds(self, read: float, written: float, in_place: bool = False) -> float:
-        """The least time in which so many bytes are moved: between the two measurements whose share
-        of written bytes is next to theirs.
+        """Return the least time to move these bytes, interpolated between the two measurements with
+        the nearest shares of written bytes.
         """
         total = read + written
         if not self.seconds_per_byte or total <= 0:
@@ -97,8 +97,8 @@ class Limits:
         raise AssertionError("shares end at one")
 
     def floor(self, read: float, written: float, operations: float, rate: str, in_place: bool = False) -> float | None:
-        """Seconds that the machine needs at least, or None where that is not known or too short to
-        tell anything.
+        """Return the least seconds that the machine needs, or None if they are unknown or too short
+        to be meaningful.
         """
         seconds = self.memory_seconds(read, written, in_place)
         if operations and self.operations_per_second:
@@ -107,7 +107,7 @@ class Limits:
 
 
 def measure_memory() -> dict[str, dict[int, float]]:
-    """Compile and run `streaming.cpp`; empty where there is no compiler."""
+    """Compile and run `streaming.cpp`. Return {} without a compiler."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         return {}
@@ -141,7 +141,7 @@ def measure_memory() -> dict[str, dict[int, float]]:
 
 
 def measure_products(libraries: list[Any]) -> dict[str, float]:
-    """The best rate of any library in products of square matrices."""
+    """Return the best rate of any library in products of square matrices."""
     rates: dict[str, float] = {}
     for dtype, size in (("float32", 1536), ("float64", 1024), ("bfloat16", 2048)):
         for xp in libraries:
@@ -157,5 +157,5 @@ def measure_products(libraries: list[Any]) -> dict[str, float]:
 
 
 def measure_limits(libraries: list[Any]) -> Limits:
-    """Both."""
+    """Measure both."""
     return Limits(measure_memory(), measure_products(libraries))

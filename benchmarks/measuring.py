@@ -1,4 +1,4 @@
-"""How a workload is timed: all sides in one process, in turn, over several rounds."""
+"""Time workloads: all sides in one process, in turn, over several rounds."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 from .workload import Work, Workload, result_bytes, tensors
 
-#: Seconds that a side may run, untimed, before each timed stretch: caches and thread pools are the
-#: other side's until then.
+#: Seconds that a side runs untimed before each timed stretch, because the other side has used the
+#: caches and thread pools.
 SETTLING = 0.002
-#: Not before calls that take longer than this: their beginning is nothing of them.
+#: Longer calls need no such warm-up.
 LONG_CALL = 0.02
-#: Seconds after which the rounds of a workload with long calls end, though never before the third.
+#: The rounds of a workload with long calls end after these seconds, but not before the third.
 LONGEST = 2.5
-#: The slowest round of a side over its quickest, above which a workload is measured again.
+#: A workload is measured again if a side's slowest round over its fastest exceeds this ratio.
 DISTURBED = 1.5
 
 
 @dataclass
 class Timing:
-    """Medians and all times of one workload, in seconds of one call, and bytes of its results."""
+    """Medians and all times of one workload in seconds per call, and the bytes of its results."""
 
     workload: Workload
     times: list[list[float]]
@@ -34,31 +34,31 @@ class Timing:
 
     @property
     def medians(self) -> list[float]:
-        """Of each side."""
+        """Return each side's median."""
         return [statistics.median(times) for times in self.times]
 
     @property
     def ratio(self) -> float:
-        """Ours over the next side's."""
+        """Return our median over the next side's."""
         ours, theirs = self.medians[:2]
         return ours / theirs
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether the rounds of a side differ by so much that the machine must have done something
-        else in some of them.
+        """Return whether a side's rounds differ so much that other load must have disturbed the
+        machine.
         """
         return any(max(times) > DISTURBED * min(times) for times in self.times)
 
     def add(self, again: Timing) -> None:
-        """Take the rounds of another measurement, too."""
+        """Add the rounds of another measurement."""
         for times, more in zip(self.times, again.times, strict=True):
             times += more
 
 
 @dataclass
 class Side:
-    """A framework's work, and how often it is called in a stretch."""
+    """A framework's work, and the number of calls per stretch."""
 
     xp: Any
     work: Work
@@ -68,7 +68,7 @@ class Side:
 
 
 def stretch(work: Work, count: int) -> float:
-    """Seconds of one call, over so many."""
+    """Return the seconds per call, averaged over `count` calls."""
     start = time.perf_counter()
     for _ in itertools.repeat(None, count):
         work()
@@ -76,7 +76,7 @@ def stretch(work: Work, count: int) -> float:
 
 
 def warm_up(side: Side, seconds: float) -> float:
-    """Call for about this long; sets the counts, and returns the seconds of a call."""
+    """Call the work for about this long, set the counts, and return the seconds per call."""
     side.work()
     once = stretch(side.work, 1)
     count = 1
@@ -91,20 +91,20 @@ def warm_up(side: Side, seconds: float) -> float:
 
 
 def recorded(xp: Any, recording: bool) -> contextlib.AbstractContextManager[Any]:
-    """Whether gradients are recorded."""
+    """Return a context that turns grad mode on or off."""
     return contextlib.nullcontext() if recording else xp.no_grad()
 
 
 def thread_counts(libraries: list[Any]) -> list[int]:
-    """What each computes on, of those that say so."""
+    """Return the thread counts of the libraries that report one."""
     return [xp.get_num_threads() for xp in libraries if hasattr(xp, "get_num_threads")]
 
 
 def measure(
     workload: Workload, libraries: list[Any], rounds: int, seconds: float, makes: list[Any] | None = None
 ) -> Timing:
-    """Time a workload for each library; the first is ours. `makes` are for libraries that need a
-    work of their own.
+    """Time a workload for each library. The first is ours. `makes` are for libraries that need
+    their own implementation.
     """
     builders = makes or [workload.make] * len(libraries)
     counts = thread_counts(libraries)
@@ -129,8 +129,8 @@ def measure(
                     side.times.append(stretch(side.work, side.count))
     finally:
         gc.enable()
-    # All of them may share one libgomp: a side that leaves its number changed slows the other one
-    # down.
+    # The libraries may share one libgomp. A side that leaves another thread count there slows the
+    # other side.
     if thread_counts(libraries) != counts:
         raise RuntimeError(
             f"{workload.full_name}: threads of the sides were {counts} before, and are {thread_counts(libraries)} after it"
@@ -139,7 +139,7 @@ def measure(
 
 
 def moved(timing: Timing) -> tuple[float, float]:
-    """Bytes that a workload reads and writes at least."""
+    """Return the least bytes that a workload reads and writes."""
     workload = timing.workload
     written = timing.written if workload.written is None else workload.written
     read = workload.read or 0.0

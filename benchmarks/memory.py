@@ -1,4 +1,4 @@
-"""Peak memory of training steps, each framework in a process of its own: ``python -m
+"""Measure the peak memory of training steps, each framework in its own process: ``python -m
 benchmarks.memory LIBRARY NAME``.
 """
 
@@ -22,7 +22,7 @@ STEPS = 5
 
 
 def status() -> dict[str, int]:
-    """The lines of /proc/self/status that are in kB, in bytes."""
+    """Return the kB lines of /proc/self/status, in bytes."""
     with open("/proc/self/status") as file:
         return {
             name: 1024 * int(amount) for name, amount in re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE)
@@ -30,8 +30,8 @@ def status() -> dict[str, int]:
 
 
 def set_up(xp: Any) -> None:
-    """Steps of a small model: what a framework loads, builds and measures when it is first used is
-    not a step's memory.
+    """Train a small model, so that what a framework loads, builds and measures on first use is not
+    counted.
     """
     x, classes, loss = normal(64, 128).make(xp), integers(128, 64).make(xp), xp.nn.CrossEntropyLoss()
     for optimizer in ("SGD", "Adam", "AdamW"):
@@ -44,8 +44,8 @@ def set_up(xp: Any) -> None:
 
 
 def give_back(library: str) -> None:
-    """Free pages of the heap, and what our allocator keeps, so that a step that takes them again is
-    seen to.
+    """Free the heap's unused pages and our allocator's cache, so that the step's own use of them is
+    counted.
     """
     gc.collect()
     if library == "candelabra":
@@ -54,10 +54,10 @@ def give_back(library: str) -> None:
 
 
 def peak(library: str, name: str) -> int:
-    """Bytes of memory that a model, its gradients, its optimizer and so many steps take at most.
+    """Return the peak bytes of a model, its gradients, its optimizer and some steps.
 
-    Counted from after the import and a few steps of a small model. Pages of files are not counted:
-    which parts of its libraries a framework has touched says nothing of the memory a step takes.
+    The count starts after the import and a few steps of a small model. File-backed pages are
+    excluded: they depend on which parts of its libraries a framework has touched.
     """
     xp: Any = importlib.import_module(library)
     xp.set_num_threads(2)
@@ -67,8 +67,8 @@ def peak(library: str, name: str) -> int:
     give_back(library)
     before = status()["RssAnon"]
     work = workload.make(xp)
-    give_back(library)  # what drawing the parameters took for a while is not a step's
-    Path("/proc/self/clear_refs").write_text("5")  # the highest use so far starts anew
+    give_back(library)  # exclude the temporary memory of initialization
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     for _ in range(STEPS):
         work()
     after = status()
@@ -76,7 +76,7 @@ def peak(library: str, name: str) -> int:
 
 
 def measure_all(pattern: str = "") -> list[dict[str, Any]]:
-    """Each training step, in turn, by processes of their own: the lower of two."""
+    """Measure each training step in turn, in separate processes. Return the lower of two."""
     found = []
     print(f"\npeak memory of training steps{'':35} {'Candelabra':>11} {'PyTorch':>11} {'ratio':>6}")
     for name, workload in training_steps().items():

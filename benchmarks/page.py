@@ -1,4 +1,4 @@
-"""The page `docs/performance.md`, or one for another machine, made of the figures of a run."""
+"""Write the page `docs/performance.md`, or one for another machine, from the results of a run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Products of matrices, the better of both libraries: {products}.
 """
 
 
-#: Of the paragraph on timing, where lines were measured again.
+#: A part of the paragraph on timing, if lines were measured again.
 REPEATED = (
     "; lines of which the rounds of a side differ by more than half, since the machine did something else meanwhile,\n"
     "  are measured again, up to {} times, and the median is of all rounds"
@@ -62,18 +62,18 @@ REPEATED = (
 
 
 def table(head: list[str], rows: Iterable[list[str]], left: tuple[int, ...] = (0,)) -> str:
-    """Markdown; columns of figures are aligned to the right, those of these numbers to the left."""
+    """Return a Markdown table. The columns in `left` are left-aligned, others right-aligned."""
     ruler = ["---" if number in left else "---:" for number in range(len(head))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ruler, *rows])
 
 
 def name(row: Row) -> str:
-    """The name of a line, in which a bar would end a cell."""
+    """Return a line's name, with bars escaped, which would end a cell."""
     return row.name.replace("|", "\\|")
 
 
 def summary(figures: Figures) -> str:
-    """What came out, in one table."""
+    """Return a table that summarizes the results."""
     rows = figures.rows
     training, calls = ([row for row in rows if row.group == group] for group in ("training", "call"))
     above = sum(row.ratio > 1 for row in rows)
@@ -92,7 +92,7 @@ def summary(figures: Figures) -> str:
 
 
 def bandwidth(limits: dict[str, Any]) -> str:
-    """The rates of memory."""
+    """Return the table of memory bandwidths."""
     measured = limits["bandwidth"]
     if not measured:
         return "There was no compiler to build the measurement with; lines without operations have no floor."
@@ -103,7 +103,7 @@ def bandwidth(limits: dict[str, Any]) -> str:
 
 
 def families(rows: list[Row]) -> str:
-    """A line for each family."""
+    """Return a table with a line for each family."""
     lines = []
     for family in FAMILIES:
         chosen = [row for row in rows if row.family == family]
@@ -122,7 +122,7 @@ def families(rows: list[Row]) -> str:
 
 
 def missed(rows: list[Row]) -> str:
-    """Lines above 1.0 and lines above their own limit, with the reason."""
+    """Return the lines above 1.0 and those above their own limit, with reasons."""
     sections = []
     above = sorted((row for row in rows if row.ratio > 1), key=lambda row: -row.ratio)
     between = sorted((row for row in rows if row.limit < row.ratio <= 1), key=lambda row: -row.ratio / row.limit)
@@ -151,7 +151,7 @@ def missed(rows: list[Row]) -> str:
 
 
 def peaks(figures: Figures) -> str:
-    """Peak memory."""
+    """Return the section on peak memory."""
     cells = (
         [
             entry["name"],
@@ -171,7 +171,7 @@ def peaks(figures: Figures) -> str:
 
 
 def compiled(figures: Figures) -> str:
-    """Beside JAX."""
+    """Return the comparison with JAX."""
     cells = (
         [
             entry["name"],
@@ -189,7 +189,7 @@ def compiled(figures: Figures) -> str:
 
 
 def counts(figures: Figures) -> str:
-    """Instructions a call."""
+    """Return the section on instructions per call."""
     cells = (
         [
             entry["name"].replace("|", "\\|"),
@@ -208,7 +208,7 @@ def counts(figures: Figures) -> str:
 
 
 def others(figures: Figures) -> str:
-    """Installing, importing, loading."""
+    """Return the section on installing, importing and loading."""
     made = ""
     if figures.importing:
         cells = (
@@ -238,7 +238,7 @@ def others(figures: Figures) -> str:
 
 
 def lines(rows: list[Row]) -> str:
-    """The tables by family."""
+    """Return the tables by family."""
     sections = ["## All lines\n"]
     for family in FAMILIES:
         chosen = [row for row in rows if row.family == family]
@@ -260,7 +260,7 @@ def lines(rows: list[Row]) -> str:
 
 
 def limit(row: Row) -> str:
-    """What the ratio may be at most, and whether it is."""
+    """Return the limit of the ratio, and whether the line meets it."""
     return f"{row.limit:.2f} " + ("met" if row.ratio <= row.limit else "**missed**")
 
 

@@ -1,4 +1,4 @@
-"""The plot of the page: the ratio of each line, by family."""
+"""Draw the page's plot: the ratio of each line, by family."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .table import mean
 from .workloads import FAMILIES
 
 FASTER, SLOWER, INK, FAINT = "#2a6f97", "#c8553d", "#22313f", "#d5dbe1"
-#: How near two dots may be, in parts of the axis, before one moves aside.
+#: Dots closer than this, as a part of the axis, are moved apart.
 NEAR = 0.012
 STEP = 0.13
-#: The axis ends here.
+#: The ends of the axis.
 LEAST, MOST = 0.01, 10.0
 
 
 def spread(positions: list[float]) -> list[float]:
-    """Offsets across the axis by which dots do not cover each other: each takes the first free
-    place from the middle outwards.
+    """Return offsets across the axis that keep dots from overlapping. Each dot takes the free
+    offset nearest to the middle.
     """
     placed: list[tuple[float, float]] = []
     offsets = []
@@ -33,9 +33,7 @@ def spread(positions: list[float]) -> list[float]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Dots of all lines on a logarithmic axis, a row of dots for each family, and its geometric
-    mean.
-    """
+    """Draw all lines as dots on a logarithmic axis, a row per family, with its geometric mean."""
     import math
 
     import matplotlib
@@ -48,7 +46,7 @@ def draw(rows: list[Row], path: Path) -> None:
     high = min(MOST, max(2.0, max(row.ratio for row in rows) * 1.2))
 
     def within(ratio: float) -> float:
-        """Dots beyond the axis stand at its end."""
+        """Clamp a ratio to the ends of the axis."""
         return min(max(ratio, low * 1.05), high / 1.05)
 
     width = math.log(high / low)

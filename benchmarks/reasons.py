@@ -1,7 +1,7 @@
-"""Why lines are above PyTorch's time, or miss their limit: the column of the page, in one place.
+"""Reasons why lines exceed PyTorch's time or miss their limit: a column of the page.
 
-The first pattern that is found in a line's 'FAMILY: NAME' counts. A reason is the outcome of a
-profile, not a guess; a line without one has none yet.
+The first pattern found in a line's 'FAMILY: NAME' applies. A reason is the result of a profile, not
+a guess. A line without one is unexplained.
 """
 
 from __future__ import annotations
@@ -221,13 +221,13 @@ REASONS: list[tuple[str, str]] = [
 ]
 
 
-#: From this part of the floor on, that is the reason: less is not to be had on this machine, and
-#: either side may be first.
+#: If a line reaches this part of its floor, the floor is the reason: the machine cannot do better,
+#: and either side may be faster.
 AT_THE_FLOOR = 0.85
 
 
 def reason(row: Row) -> str:
-    """What is known of a line, or nothing: from the table, else from its floor."""
+    """Return a line's reason from the table, else from its floor, or ""."""
     full_name = f"{row.family}: {row.name}"
     found = next((text for pattern, text in REASONS if re.search(pattern, full_name)), "")
     if found or row.floor is None:

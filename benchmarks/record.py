@@ -1,4 +1,4 @@
-"""The figures of a run, as they are written to JSON and read again."""
+"""The results of a run, and their JSON format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .workloads import FAMILIES
 
 @dataclass
 class Row:
-    """One line: seconds of a call, and of the floor where it is known."""
+    """One line: seconds per call, and the floor if it is known."""
 
     family: str
     name: str
@@ -29,18 +29,18 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Our time over PyTorch's."""
+        """Return our time over PyTorch's."""
         return self.ours / self.theirs
 
     @property
     def fraction(self) -> float | None:
-        """How near we are to the floor: 1 is as fast as the machine can be."""
+        """Return the floor over our time. 1 is as fast as the machine can be."""
         return None if self.floor is None else self.floor / self.ours
 
 
 @dataclass
 class Figures:
-    """All that was measured in a run, and on what."""
+    """All results of a run, and the machine that it ran on."""
 
     processor: str
     caches: str
@@ -61,22 +61,22 @@ class Figures:
 
     @classmethod
     def of(cls, sides: list[Any], rounds: int, seconds: float) -> Figures:
-        """Of this machine, before anything is measured."""
+        """Return empty results of this machine."""
         versions = {xp.__name__: str(xp.__version__) for xp in sides}
         return cls(processor(), caches(), threads(), platform.python_version(), versions, rounds, seconds)
 
     def save(self, path: Path) -> None:
-        """As JSON."""
+        """Save as JSON."""
         path.write_text(json.dumps(dataclasses.asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path) -> Figures:
-        """What `save` wrote."""
+        """Load what `save` wrote."""
         entries = json.loads(path.read_text())
         return cls(**entries | {"rows": [Row(**row) for row in entries["rows"]]})
 
     def fill_from(self, earlier: Figures) -> None:
-        """Take from another run what this one does not have."""
+        """Copy what this run lacks from another run."""
         known = {(row.family, row.name) for row in self.rows}
         self.rows += [row for row in earlier.rows if (row.family, row.name) not in known]
         self.rows.sort(key=lambda row: FAMILIES.index(row.family))
@@ -88,7 +88,7 @@ class Figures:
 
 
 def limits_of(limits: Limits) -> dict[str, Any]:
-    """The rates of memory in GB/s by kind and working set, and of products in GFLOP/s."""
+    """Return memory bandwidths in GB/s by kind and working set, and product rates in GFLOP/s."""
     return {
         "bandwidth": {
             kind: {str(nbytes): 1e-9 / seconds for nbytes, seconds in measured.items()}
@@ -99,7 +99,7 @@ def limits_of(limits: Limits) -> dict[str, Any]:
 
 
 def row_of(timing: Timing, limits: Limits) -> Row:
-    """The line of a workload."""
+    """Return the line of a workload."""
     workload = timing.workload
     ours, theirs = timing.medians[:2]
     floor = limits.floor(*moved(timing), workload.operations, workload.rate, workload.in_place)

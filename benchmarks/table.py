@@ -1,4 +1,4 @@
-"""The table as it is printed, line by line, with progress below it."""
+"""Print the table line by line, with progress below it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .record import Figures, Row
 
 
 def duration(seconds: float) -> str:
-    """In the unit that suits."""
+    """Format a duration in a suitable unit."""
     if seconds >= 0.9995:
         return f"{seconds:.2f} s"
     if seconds >= 0.9995e-3:
@@ -21,23 +21,23 @@ def duration(seconds: float) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """Of the floor, or a dash."""
+    """Format a fraction of the floor, or a dash."""
     return "–" if fraction is None else f"{100 * fraction:.0f} %"
 
 
 def mean(rows: Iterable[Row]) -> float:
-    """The geometric mean of the ratios; NaN of none."""
+    """Return the geometric mean of the ratios, or NaN without rows."""
     ratios = [row.ratio for row in rows]
     return statistics.geometric_mean(ratios) if ratios else float("nan")
 
 
 def verdict(row: Row) -> str:
-    """Whether the line keeps its limit."""
+    """Return whether the line meets its limit."""
     return f"{row.limit:.2f} " + ("met" if row.ratio <= row.limit else "MISSED")
 
 
 class Printer:
-    """Prints lines as they come; progress goes to the terminal, if there is one."""
+    """Prints lines as they are measured. Progress goes to the terminal, if there is one."""
 
     def __init__(self, count: int, rounds: int) -> None:
         self.progress = tqdm(total=count, unit="row", leave=False, disable=not sys.stderr.isatty())
@@ -45,12 +45,12 @@ class Printer:
         self.family = ""
 
     def write(self, line: str) -> None:
-        """A line above the progress bar."""
+        """Print a line above the progress bar."""
         self.progress.write(line, file=sys.stdout)
         sys.stdout.flush()
 
     def begin(self, figures: Figures) -> None:
-        """What is compared, and where."""
+        """Print what is compared, and on which machine."""
         self.write(
             f"{figures.processor}, {figures.threads} threads; Candelabra {figures.versions['candelabra']}, PyTorch "
             f"{figures.versions['torch']}; medians of {self.rounds} rounds"
@@ -65,7 +65,7 @@ class Printer:
         self.write(f"{'':64} {'Candelabra':>11} {'PyTorch':>11} {'ratio':>6} {'of floor':>8}  at most")
 
     def row(self, row: Row) -> None:
-        """One line; the first of a family is headed by its name."""
+        """Print one line. The family's name precedes its first line."""
         if row.family != self.family:
             self.family = row.family
             self.write(f"{row.family}")
@@ -75,15 +75,15 @@ class Printer:
         self.progress.update()
 
     def begin_again(self, count: int) -> None:
-        """So many lines are measured again; each is printed with the medians over all its
-        rounds.
+        """Announce that `count` lines are measured again. Each is then printed with the medians of
+        all its rounds.
         """
         self.family = ""
         self.progress.reset(count)
         self.write(f"again, since rounds differed by half: {count} lines")
 
     def end(self, rows: list[Row], worst: int) -> None:
-        """Means, and the lines with the highest ratios."""
+        """Print the means, and the lines with the highest ratios."""
         self.progress.close()
         print(f"geometric mean of the ratios: {mean(rows):.3f} over {len(rows)} lines")
         for group in ("call", "training"):

@@ -1,6 +1,4 @@
-"""What a workload is: a name, how to build it for a framework, and the least that a machine has to
-do for it.
-"""
+"""Define workloads: a name, how to build it for a framework, and its least bytes and operations."""
 
 from __future__ import annotations
 
@@ -11,9 +9,9 @@ from typing import Any
 
 from .inputs import Input, fill
 
-#: One run of a workload; what it returns is compared between the frameworks.
+#: One run of a workload. The results of the frameworks are compared.
 Work = Callable[[], Any]
-#: Builds it for a module that is either framework.
+#: Builds the work for either framework's module.
 Make = Callable[[Any], Work]
 
 
@@ -24,21 +22,20 @@ class Workload:
     Attributes
     ----------
     read, written
-        Bytes that have to be moved at least. Where `written` is None it is the size of the result,
-        and each result counts as read once more where `backward` is set.
+        The least bytes moved. If `written` is None, it is the size of the result, and each result
+        counts as read once more if `backward` is set.
     operations
         Floating-point operations, of the precision `rate`.
     limit
-        What the ratio to PyTorch's time may be at most.
+        The highest ratio to PyTorch's time.
     in_place
-        Whether what is written is memory that was read, so that no other memory has to come to the
-        caches for it.
+        Whether the output overwrites an input, so that no other memory is loaded into the caches.
     recording
-        Whether gradients are recorded where an argument requires one; inference is timed without.
+        Whether grad mode is on. Inference is timed without it.
     comparable
-        Whether both frameworks must give the same result; numbers drawn at random differ.
+        Whether both frameworks must give the same result. Random draws differ.
     group
-        "call", "training" or "": what the geometric means of the page are taken over.
+        "call", "training" or "": the page reports a geometric mean for each.
     """
 
     name: str
@@ -58,19 +55,19 @@ class Workload:
 
     @property
     def full_name(self) -> str:
-        """Unique over all families."""
+        """Return the name with its family, which is unique."""
         return f"{self.family}: {self.name}"
 
 
 def tensors(result: Any) -> list[Any]:
-    """The tensors of a result."""
+    """Return the tensors of a result."""
     if isinstance(result, (tuple, list)):
         return [tensor for entry in result for tensor in tensors(entry)]
     return [result] if hasattr(result, "element_size") else []
 
 
 def result_bytes(result: Any) -> int:
-    """The size of a result."""
+    """Return the bytes of a result."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(result))
 
 
@@ -79,7 +76,9 @@ def _tolerance(inputs: tuple[Input, ...]) -> float:
 
 
 def forward(name: str, function: Callable[..., Any], *inputs: Input, **options: Any) -> Workload:
-    """``function(xp, *inputs)``: reads each input once and writes each result once."""
+    """Make a workload of ``function(xp, *inputs)``, which reads each input and writes each result
+    once.
+    """
 
     def make(xp: Any) -> Work:
         return functools.partial(function, xp, *(given.make(xp) for given in inputs))
@@ -91,10 +90,10 @@ def forward(name: str, function: Callable[..., Any], *inputs: Input, **options: 
 def both_ways(
     name: str, function: Callable[..., Any], *inputs: Input, linear: bool = False, **options: Any
 ) -> Workload:
-    """The same, then backward with a gradient of ones, which writes the gradients of the inputs
-    that require one.
+    """Make a workload of forward and backward with a gradient of ones, which writes the gradients
+    of inputs that require one.
 
-    Inputs are read twice, unless the function is `linear`: then its gradient does not depend on
+    Inputs are read twice, unless the function is `linear`, so that its gradient does not depend on
     them.
     """
 
@@ -120,8 +119,8 @@ def both_ways(
 
 
 def layer(name: str, build: Callable[[Any], Any], *inputs: Input, backward: bool = False, **options: Any) -> Workload:
-    """A module of `xp.nn`: inference, or forward and backward with gradients of its parameters and
-    of inputs that require one.
+    """Make a workload of an `xp.nn` module: inference, or forward and backward with gradients of
+    parameters and of inputs that require one.
     """
 
     def make(xp: Any) -> Work:
@@ -149,5 +148,5 @@ def layer(name: str, build: Callable[[Any], Any], *inputs: Input, backward: bool
 
 
 def first(result: Any) -> Any:
-    """The first tensor of what a module gave."""
+    """Return the first tensor of a module's result."""
     return result[0] if isinstance(result, tuple) else result

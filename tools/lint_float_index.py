@@ -1,14 +1,15 @@
 """Find floating-point numbers that kernels convert to integers without a check of their range:
 ``python tools/lint_float_index.py [FILES]``.
 
-The conversion of NaN, or of a number that the integer type cannot hold, is undefined in C++, and an
-index made of it lies anywhere. Kernels call `index_from_float` or `index_or_outside` of
+In C++, it is undefined to convert NaN, or a number outside the range of the integer type. An index
+from such a conversion may be anything. Kernels call `index_from_float` or `index_or_outside` of
 ``candelabra/float_index.hpp`` instead. A conversion that is safe without them has a comment with
 the reason, on its line or the line above: ``// float index: REASON``.
 
-The compiler knows types, this only reads the text: it takes an expression for floating-point where
-it calls a function that gives such a number, has a literal of one, or names a variable that was
-last declared as one. What it overlooks, ``nox -s sanitize`` finds (float-cast-overflow).
+Unlike the compiler, this tool does not know types and only reads the text. It treats an expression
+as floating-point if it calls a function that returns such a number, contains such a literal, or
+names a variable last declared as one. ``nox -s sanitize`` finds what this misses
+(float-cast-overflow).
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ CASTS = [
     re.compile(r"\b(?:std::|math::)?l?l(?:rint|round)f?\("),
     re.compile(r"\b__(?:float|double)2u?(?:int|ll)_r[nzud]\("),
 ]
-#: Functions that give a floating-point number, whatever their arguments are.
+#: Functions that return a floating-point number for all argument types.
 FUNCTIONS = re.compile(
     r"\b(?:floor|ceil|round|round_even|trunc|rint|nearbyint|sqrt|cbrt|exp2?|log(?:2|10|1p)?|pow|fmod|fmin|fmax|atof|strtod|ldexp)f?\("
     r"|static_cast<(?:float|double|C|F|R|real_t<\w+>|compute_t<\w+>)>\(|\b(?:C|F)\(|\.real\(|\bstd::real\("
 )
 LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d[\d.]*e[+-]?\d+|0x[\da-f]+p[+-]?\d+)f?\b", re.IGNORECASE)
-#: Declarations of variables and parameters; C, F, R and V are the computing types of templates.
+#: Declarations of variables and parameters. C, F, R and V are the compute types of templates.
 NAMES = r"((?:\w+(?:\s*=[^,;(){}]*(?:\([^()]*\)[^,;(){}]*)?)?\s*,\s*[*&]?\s*)*\w+)\s*(?=[=;,){\[(])"
 TYPES = r"(?:double|float|C|F|R|V|real_t<\w+>|compute_t<\w+>)"
 DECLARED = re.compile(rf"(?<![\w:<]){TYPES}\s*[*&]?\s+[*&]?\s*{NAMES}")
 OTHERWISE = re.compile(rf"(?<![\w:<])(?:{INTEGER}|auto|bool|T|U|K)\s*[*&]?\s+[*&]?\s*{NAMES}")
-#: A variable; members of objects and of classes have the types of other places.
+#: A variable. The types of members are declared elsewhere, so members do not match.
 NAME = re.compile(r"(?<![\w.>:])[A-Za-z_]\w*\b(?!\s*(?:\(|::|\.|->))")
-#: Calls whose result does not have to be of the type of their arguments.
+#: Calls whose result may have another type than their arguments.
 CALL = re.compile(r"\b(?!(?:min|max|clamp|f?abs)\b)[A-Za-z_]\w*(?:<[\w:, ]*>)?\(")
 COMPARISON = re.compile(r"[<>!=]=|&&|\|\||>>|<<|[<>]")
-#: What gives an integer, or compares, whatever stands inside.
+#: Expressions that give an integer or a bool, whatever they contain.
 INTEGRAL = re.compile(
     r"\b(?:sizeof|bits_of|bit_cast<\w+>|__builtin_bit_cast|index_from_float(?:<\w+>)?|index_or_outside(?:<\w+>)?|truncated(?:_to)?<\w+>|"
     r"static_cast<(?:std::)?(?:u?int\w*|s?size_t|long|unsigned|ptrdiff_t|I|K|Count|bool)>|numeric_limits<\w+>::\w+|"
@@ -57,7 +58,7 @@ ALLOWED = re.compile(r"//.*\bfloat index: \S")
 
 
 def closing(text: str, start: int) -> int:
-    """Where the parenthesis ends whose inside begins here."""
+    """Return the end of the parenthesis whose inside begins at `start`."""
     depth = 1
     for i in range(start, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -67,27 +68,27 @@ def closing(text: str, start: int) -> int:
 
 
 def blanked(text: str) -> str:
-    """The text with comments and strings replaced by blanks, at the same places."""
+    """Return the text with comments and strings replaced by blanks of the same length."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
 
 
 def without_calls(expression: str, calls: re.Pattern[str]) -> str:
-    """The expression with a number in the place of each of these calls."""
+    """Return the expression with each of these calls replaced by a number."""
     while found := calls.search(expression):
         expression = expression[: found.start()] + " 0 " + expression[closing(expression, found.end()) + 1 :]
     return expression
 
 
 def without_integral_calls(expression: str) -> str:
-    """The expression without what gives integers, conditions and indices."""
+    """Return the expression without integer-valued calls, conditions and indices."""
     expression = without_calls(expression, INTEGRAL)
     expression = re.sub(r"\[[^\[\]]*\]", "", expression)
     return re.sub(r"[^?(,]*\?", " ", expression)
 
 
 def declarations(code: str) -> dict[str, list[tuple[int, bool]]]:
-    """Where names are declared, in order, and whether as floating-point numbers."""
+    """Return where each name is declared, in order, and whether as a floating-point number."""
     found: dict[str, list[tuple[int, bool]]] = {}
     for pattern, floating in ((DECLARED, True), (OTHERWISE, False)):
         for match in pattern.finditer(code):
@@ -97,9 +98,7 @@ def declarations(code: str) -> dict[str, list[tuple[int, bool]]]:
 
 
 def is_floating(expression: str, start: int, declared: dict[str, list[tuple[int, bool]]]) -> bool:
-    """Whether this reads as a floating-point number; the last declaration of a name before `start`
-    says what it is.
-    """
+    """Return whether the expression is floating-point, by the last declarations before `start`."""
     rest = without_integral_calls(expression)
     if COMPARISON.search(re.sub(r"<[\w:, ]*>", "", rest)):
         return False
@@ -114,13 +113,13 @@ def is_floating(expression: str, start: int, declared: dict[str, list[tuple[int,
 
 
 def found_in(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each conversion without a check."""
+    """Yield the line and text of each unchecked conversion."""
     code, lines = blanked(text), text.splitlines()
     declared = declarations(code)
     for cast in CASTS:
         for found in cast.finditer(code):
             end = closing(code, found.end())
-            # Other functions than the cast take floating-point numbers only.
+            # Except for the cast, these functions take only floating-point numbers.
             floating = cast is not CASTS[0] or is_floating(code[found.end() : end], found.start(), declared)
             first, last = code.count("\n", 0, found.start()), code.count("\n", 0, end)
             if floating and not any(ALLOWED.search(line) for line in lines[max(first - 1, 0) : last + 1]):

@@ -1,10 +1,10 @@
-"""Check what a reader meets first: folders, the width of comments, and arguments read by name.
+"""Check the layout: files per folder, the width of comments, and arguments read by name.
 
 - A folder of ``packages/`` holds at most 30 files, so that its listing can be read.
 - A line of comment ends at column 100, but for code and tables in comments.
 - Kernels and shape rules read arguments by name, never by a number.
 
-``python tools/lint_layout.py`` prints what breaks a rule and returns 1 if anything does.
+``python tools/lint_layout.py`` prints violations, and returns 1 if there are any.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_FILES = 30
-#: Folders with more files, and why.
+#: Folders that may have more files, with the reason.
 LARGE_FOLDERS = {
     "packages/distributions/src/candelabra/distributions": "programs import each distribution from its module",
 }
 WIDTH = 100
 CODE = {".cpp", ".hpp", ".cu", ".cuh", ".h", ".c"}
-#: A comment of its own line, less what is indented further: code and tables stay as they are.
+#: A comment on its own line. Further indented text is code or a table, and is exempt.
 COMMENT = {".py": re.compile(r"\s*#:? [^\s|]"), **dict.fromkeys(CODE, re.compile(r"\s*// [^\s|]"))}
 BY_NUMBER = re.compile(
     r"\bcall\.(boolean|real|integer|tensor|tensors|ints|floats|string|scalar|given|optional_\w+)\(\d"
@@ -37,7 +37,7 @@ def tracked_files() -> list[Path]:
 
 
 def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
-    """Return a line for each place that breaks a rule."""
+    """Return a message for each violation."""
     found = []
     for folder, count in sorted(Counter(str(path.parent) for path in files if path.parts[0] == "packages").items()):
         if count > MOST_FILES and folder not in LARGE_FOLDERS:

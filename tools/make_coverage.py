@@ -1,5 +1,5 @@
-"""Write docs/coverage.md, which operators each backend has a kernel for: ``python
-tools/make_coverage.py``; ``--check`` only compares.
+"""Write docs/coverage.md, the operators that each backend has a kernel for: ``python
+tools/make_coverage.py``. With ``--check``, only compare.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from candelabra.catalogue import FAMILIES, OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE, CORE, VIEW
 
 PAGE = Path(__file__).parent.parent / "docs" / "coverage.md"
-#: The backends that this repository publishes; others that may be installed here are not in the
-#: table.
+#: The backends of this repository. The table excludes other installed backends.
 DEVICE_TYPES = ("cpu", "cuda")
 
 
 def kernels() -> dict[str, frozenset[str]]:
-    """The operators with a kernel, by device type, of the backends that are installed."""
+    """Return the operators with a kernel, by device type, of the installed backends."""
     found = {}
     for device_type in DEVICE_TYPES:
         if device_type in installed():
@@ -29,20 +28,20 @@ def kernels() -> dict[str, frozenset[str]]:
 
 
 def kind(name: str) -> str:
-    """How an operator is computed."""
+    """Return how an operator is computed."""
     tags = OPERATORS[name].tags
     return "view" if tags & VIEW else "core" if tags & CORE else "composite" if tags & COMPOSITE else "primitive"
 
 
 def cell(name: str, with_kernel: frozenset[str]) -> str:
-    """What a backend has of an operator."""
+    """Return a backend's table cell for an operator."""
     if kind(name) in ("view", "core"):
         return "core"
     return "kernel" if name in with_kernel else "composite" if kind(name) == "composite" else "missing"
 
 
 def table(with_kernels: dict[str, frozenset[str]]) -> str:
-    """The page."""
+    """Return the page."""
     device_types = list(with_kernels)
     lines = [
         "# Coverage",

@@ -1,8 +1,8 @@
-"""Write docs/gradients.md, the derivatives of every operator as finite differences find them:
-``python tools/make_gradients.py [OPERATOR …]``.
+"""Write docs/gradients.md, the finite-difference checks of every operator's derivatives: ``python
+tools/make_gradients.py [OPERATOR …]``.
 
-With names of operators only these are checked, and printed. The sample calls are those of
-candelabra-autograd's tests. It takes some minutes.
+With operator names, only check and print these. The sample calls are those of candelabra-autograd's
+tests. A full run takes some minutes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "gradients.md"
 NONDIFFERENTIABLE = 8
-#: Operators whose derivative is a decomposition of one that is in the table: checked as its second
-#: derivative.
+#: Operators whose derivative is a decomposition, checked as the second derivative of another
+#: operator.
 SECOND_DERIVATIVES = {
     "grid_sampler_backward": "grid_sampler_forward", "native_layer_norm_backward": "native_layer_norm",
     "native_group_norm_backward": "native_group_norm", "lstm_sequence_backward": "lstm_sequence",
@@ -50,9 +50,7 @@ CHECKS: dict[str, Callable[..., bool]] = {
 
 
 def calls(name: str, dtype: Any) -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Give functions that call an operator, and the tensors they are differentiated with respect
-    to.
-    """
+    """Yield functions that call an operator, and the tensors to differentiate with respect to."""
     if name in EXPRESSIONS:
         if dtype is candelabra.float64 or name in COMPLEX_EXPRESSIONS:
             yield from expressions(name, dtype)
@@ -62,20 +60,20 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Callable[..., Any], tuple[Any
 
 
 def outcome(check: Callable[..., bool], name: str, dtype: Any) -> str:
-    """Do one check on all calls: yes, the fault, or nothing where there is no call."""
+    """Run one check on all calls. Return "yes", the error, or "" without calls."""
     count = 0
     for function, tensors in calls(name, dtype):
         count += 1
         try:
             check(function, tensors)
-        except Exception as error:  # whatever it is, it is what the table has to say
+        except Exception as error:  # the table reports every error
             text = str(error).strip()
             return f"no: {text.splitlines()[0] if text else type(error).__name__}"
     return "yes" if count else ""
 
 
 def rows(names: list[str]) -> Iterator[list[str]]:
-    """Give the table's rows."""
+    """Yield the rows of the table."""
     for number, name in enumerate(names):
         print(f"\r{number + 1}/{len(names)} {name:40}", end="", file=sys.stderr, flush=True)
         if name in NOT_DIFFERENTIATED:
@@ -100,7 +98,7 @@ def rows(names: list[str]) -> Iterator[list[str]]:
 
 
 def page() -> str:
-    """Write the page."""
+    """Return the page."""
     parts = [
         "# Gradients\n\nEvery operator whose results have derivatives, against finite differences in float64 (and complex128, where it says so): the gradient, "
         "the gradient\nof the gradient, tangents in forward mode, tangents of the gradient, and gradients computed in a batch by `vmap`.\n\n"
@@ -118,7 +116,7 @@ def page() -> str:
 
 
 def main() -> int:
-    """Write the page, or print the rows of the operators that are named."""
+    """Write the page, or print the rows of the named operators."""
     warnings.simplefilter("ignore")
     candelabra.manual_seed(0)
     if sys.argv[1:]:

@@ -1,8 +1,8 @@
-"""Write docs/kernel-contract.md, what every operator asks of its kernel: ``python
+"""Write docs/kernel-contract.md, the contract of every operator's kernel: ``python
 tools/make_kernel_contract.py [PATH]``.
 
-The general rules are in docs/kernel-contract.template.md; the table of each family comes from the
-rows of the operator catalogue.
+The general rules are in docs/kernel-contract.template.md. The tables are generated from the
+operator catalogue.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from candelabra.catalogue import declaration as tags
 
 DOCS = Path(__file__).parent.parent / "docs"
 TEMPLATE = DOCS / "kernel-contract.template.md"
-#: Where the template's text ends and the operators begin.
+#: The end of the template's text and the start of the operators.
 MARK = "<!-- operators -->\n"
-#: What a tag means for a kernel. Tags that are about the Python functions are left out.
+#: What a tag means for a kernel, without tags that concern only the Python functions.
 WORDS = {
     tags.INPLACE: "has an in-place variant",
     tags.RANDOM: "draws random numbers",
@@ -31,27 +31,25 @@ WORDS = {
 
 
 def has_kernel(name: str) -> bool:
-    """Whether a backend can have a kernel for an operator: the core itself does views and what is
-    tagged CORE.
-    """
+    """Return whether a backend can have a kernel. Views and operators tagged CORE have none."""
     return not OPERATORS[name].tags & (tags.VIEW | tags.CORE)
 
 
 def kind(name: str) -> str:
-    """Whether a backend needs a kernel for an operator."""
+    """Return whether a backend must have a kernel for an operator."""
     return "has a decomposition" if OPERATORS[name].tags & tags.COMPOSITE else "primitive"
 
 
 def said(name: str) -> str:
-    """What holds of an operator beside its schema: shape rule, kind, tags in words."""
+    """Describe an operator beside its schema: shape rule, kind, tags in words."""
     facts = [f"Shape rule `{FACTS[name].shape}`", kind(name)]
     facts += [words for tag, words in WORDS.items() if OPERATORS[name].tags & tag]
     return "; ".join(facts) + "."
 
 
 def entry(names: list[str]) -> list[str]:
-    """Operators of which the same is to be said: their schemas, what holds of them, what their
-    kernels see.
+    """Return the entry of operators with the same description: schemas, description, kernel
+    arguments.
     """
     title = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
     schemas = [OPERATORS[name].schema for name in names]
@@ -59,9 +57,7 @@ def entry(names: list[str]) -> list[str]:
 
 
 def page() -> str:
-    """The page: the template, then every operator that a backend can have a kernel for, by
-    family.
-    """
+    """Return the page: the template, then every operator that can have a kernel, by family."""
     lines = []
     for family, names in FAMILIES.items():
         groups: dict[tuple[str, str], list[str]] = {}

@@ -1,5 +1,5 @@
-"""Write the type stubs of tensor-core from the catalogue and the composites: ``python
-tools/make_stubs.py``; ``--check`` only compares.
+"""Write tensor-core's type stubs from the catalogue and the composites: ``python
+tools/make_stubs.py``. With ``--check``, only compare.
 
 ``_C.pyi`` describes the extension module: its types, with all methods of Tensor. ``__init__.pyi``
 describes the package: its functions.
@@ -47,8 +47,8 @@ DTYPES = [
     "complex128",
 ]
 
-# Names of types as the stubs write them: methods such as Tensor.float and functions such as
-# candelabra.bool hide Python's own.
+# The names of types in the stubs. Methods such as Tensor.float and functions such as
+# candelabra.bool shadow Python's own.
 TYPES = {
     "Tensor": "Tensor", "Scalar": "Number", "int": "builtins.int", "float": "builtins.float", "bool": "builtins.bool",
     "str": "builtins.str", "dtype": "Dtype", "device": "Device", "memory_format": "MemoryFormat", "Generator": "Generator",
@@ -216,7 +216,7 @@ def manual_seed(seed: int, /) -> None: ...
 def default_generator(device: Any, /) -> Generator: ...
 def __getattr__(name: str) -> Any: ...
 """
-# What the core itself gives to Tensor.
+# Members of Tensor that the core defines.
 TENSOR = """\
     shape: Size
     dtype: _Dtype
@@ -296,9 +296,9 @@ BINARY_SLOTS = (
     "rshift",
 )
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-# Python's own names for these have another signature than the methods here.
+# These methods override methods of object with another signature.
 OVERRIDES = {"__reduce_ex__", "__format__"}
-# candelabra.autograd puts its own in their place.
+# candelabra.autograd replaces these.
 REPLACED = {"backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
 
 
@@ -318,10 +318,10 @@ def slots() -> list[str]:
 
 
 def schema_parameters(operator: Any, method: bool) -> str:
-    """Return the parameters of an operator as a stub has them."""
+    """Return an operator's parameters in stub syntax."""
     text = operator.schema
     inside = text[text.index("(") + 1 : text.index(") ->")]
-    # Commas between parameters, not those in defaults such as (1, 2).
+    # Split at commas between parameters, not at those in defaults such as (1, 2).
     parts = [part.strip() for part in re.split(r",\s*(?![^()]*\))", inside) if part.strip()]
     made, keyword_only = [], False
     positional = [p for p in parts[: parts.index("*")] if p] if "*" in parts else parts
@@ -368,7 +368,7 @@ def operator_line(name: str, operator: Any, method: bool) -> str:
 
 
 def annotation_text(annotation: Any) -> str:
-    """Return an annotation with the names of the stubs."""
+    """Return an annotation with the stubs' type names."""
     if annotation is inspect.Parameter.empty:
         return "Any"
     return re.sub(r"\b(\w+)\b(?![\w.])", lambda m: ANNOTATION.get(m[1], m[1]), str(annotation))
@@ -397,7 +397,7 @@ def function_line(name: str, function: Any, method: bool) -> str:
 
 
 def alias_lines(known: dict[str, str]) -> None:
-    """Add the other names of operators."""
+    """Add the aliases of operators."""
     for alias, name in composite.ALIASES.items():
         for suffix in ("", "_"):
             if name + suffix in known:
@@ -525,7 +525,7 @@ def package_stub() -> str:
 
 
 def main() -> int:
-    """Write the stubs, or tell whether they are what would be written."""
+    """Write the stubs, or report whether they are up to date."""
     stale = []
     for name, text in {"_C.pyi": core_stub(), "__init__.pyi": package_stub()}.items():
         path = PACKAGE / name

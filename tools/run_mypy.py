@@ -1,5 +1,5 @@
-"""Type-check each package by itself: they share the namespace `candelabra`, so mypy sees one source
-tree at a time on top of the core's.
+"""Type-check each package separately. The packages share the namespace `candelabra`, so mypy sees
+one source tree at a time, on top of the core's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TREES = [CORE, *sorted(ROOT.glob("packages/*/src")), *sorted(ROOT.glob("packages
 
 
 def packages_in(tree: Path) -> list[str]:
-    """Import names of the regular packages of a source tree."""
+    """Return the import names of the regular packages in a source tree."""
     found = []
     for init in sorted(tree.glob("*/__init__.py")) + sorted(tree.glob("candelabra/*/__init__.py")):
         name = ".".join(init.parent.relative_to(tree).parts)
@@ -30,8 +30,7 @@ def main() -> int:
         names = packages_in(tree)
         if not names:
             continue
-        # The core's stubs are on the path of every other package; candelabra.X of another tree is
-        # looked up as untyped.
+        # Every package sees the core's stubs. Modules of other trees are untyped.
         search = os.pathsep.join(str(path) for path in dict.fromkeys([tree, CORE]))
         arguments = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "tools" / "mypy.ini")]
         for name in names:

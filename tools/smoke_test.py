@@ -1,5 +1,5 @@
-"""One training step with what is installed: run by ``nox -s wheels`` in an environment that holds
-nothing but the wheels.
+"""Take one training step with the installed wheels. ``nox -s wheels`` runs this in an environment
+with nothing else.
 """
 
 import candelabra

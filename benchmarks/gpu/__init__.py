@@ -1,3 +1,3 @@
-"""The same on a GPU: ``python -m benchmarks --device cuda``, beside PyTorch on the same GPU where
-it is installed, timed by events of the device.
+"""Benchmarks on a GPU: ``python -m benchmarks --device cuda``. Device events time Candelabra and
+PyTorch, if installed, on the same GPU.
 """

@@ -1,4 +1,4 @@
-"""The GPU's table: ``python -m benchmarks --device cuda``, or ``python -m benchmarks.gpu``."""
+"""Print the GPU's table: ``python -m benchmarks --device cuda`` or ``python -m benchmarks.gpu``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .workloads import COPY, WORKLOADS
 
 
 def libraries() -> tuple[list[Any], str]:
-    """Ours, and PyTorch where it is installed and sees a GPU; else why not."""
+    """Return Candelabra, and PyTorch if it sees a GPU, with a note about PyTorch."""
     import candelabra
 
     for name in ("nn", "optim"):
@@ -32,7 +32,7 @@ def libraries() -> tuple[list[Any], str]:
 
 
 def reached(measured: Measured, bandwidth: float) -> tuple[str, bool | None]:
-    """What is told of a line, and whether its limit is kept; None where that cannot be said."""
+    """Describe a line's result, and return whether it meets its limit (None if unknown)."""
     workload, seconds = measured.workload, measured.seconds[0]
     if workload is COPY:
         return f"{bandwidth / 1e9:.0f} GB/s", None
@@ -52,8 +52,8 @@ def reached(measured: Measured, bandwidth: float) -> tuple[str, bool | None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Time the workloads, print a line for each and write the figures; return 1 where one fails or
-    a limit is missed, else 0.
+    """Time the workloads, print a line for each and write the results. Return 1 if one fails or
+    misses its limit, else 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks --device cuda", description=__doc__)
     parser.add_argument("--device", default="cuda", choices=["cuda"])
@@ -81,14 +81,14 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             measured = measure(workload, sides, given.device, given.tiny)
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError) as error:
-            # Named, and the others go on: what does not fit into this GPU's memory, for one.
+            # Report the failure, such as a lack of GPU memory, and continue with the others.
             failed += 1
             reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             print(f"{workload.name:<44}FAILED  {reason[:160]}", flush=True)
             rows.append({"name": workload.name, "kind": workload.kind, "error": reason})
             continue
         if workload is COPY:
-            # The faster of the two: what the machine can do.
+            # Use the faster of the two as the machine's bandwidth.
             bandwidth = workload.bytes / min(measured.seconds)
         text, kept = ("", None) if given.tiny else reached(measured, bandwidth)
         theirs = duration(measured.seconds[1]) if len(measured.seconds) > 1 else "–"

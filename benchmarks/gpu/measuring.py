@@ -1,6 +1,4 @@
-"""How a workload is timed on a device: by events on its stream, both frameworks in one process, in
-turn.
-"""
+"""Time workloads on a device with events on its stream, both frameworks in one process, in turn."""
 
 from __future__ import annotations
 
@@ -13,15 +11,13 @@ from typing import Any
 
 from .workloads import GPUWorkload
 
-#: Seconds of one stretch, stretches of each side, and calls in a stretch at most.
+#: Seconds per stretch, stretches per side, and the maximum number of calls per stretch.
 SECONDS, ROUNDS, MOST = 0.1, 5, 2000
 
 
 @dataclass
 class Measured:
-    """Medians of one workload: seconds of a call, and the most bytes that tensors took; of each
-    side.
-    """
+    """Medians of one workload for each side: seconds per call, and peak bytes of tensors."""
 
     workload: GPUWorkload
     seconds: list[float] = field(default_factory=list)
@@ -29,19 +25,17 @@ class Measured:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over PyTorch's; None without it."""
+        """Return our time over PyTorch's, or None without PyTorch."""
         return self.seconds[0] / self.seconds[1] if len(self.seconds) > 1 else None
 
     @property
     def peak_ratio(self) -> float | None:
-        """The same of memory."""
+        """Return our peak memory over PyTorch's, or None without PyTorch."""
         return self.peaks[0] / self.peaks[1] if len(self.peaks) > 1 and self.peaks[1] else None
 
 
 def on_device(xp: Any, work: Callable[[], Any], count: int) -> float:
-    """Seconds of one call, over so many, from when the device begins the first to when it is done
-    with the last.
-    """
+    """Return the device's seconds per call, averaged over `count` calls."""
     start, end = xp.cuda.Event(enable_timing=True), xp.cuda.Event(enable_timing=True)
     xp.cuda.synchronize()
     start.record()
@@ -53,8 +47,8 @@ def on_device(xp: Any, work: Callable[[], Any], count: int) -> float:
 
 
 def on_host(xp: Any, work: Callable[[], Any], count: int) -> float:
-    """Seconds that the host takes to queue one call; fewer than what a device's queue holds are
-    queued at once.
+    """Return the host's seconds to queue one call. It queues at most 500 at once, fewer than the
+    device's queue holds.
     """
     total = 0.0
     for _ in range(max(1, count // 500)):
@@ -68,7 +62,7 @@ def on_host(xp: Any, work: Callable[[], Any], count: int) -> float:
 
 
 def set_up(xp: Any, workload: GPUWorkload, device: str, tiny: bool) -> Callable[[], Any]:
-    """The work for one side, run twice: libraries are loaded and algorithms chosen."""
+    """Build one side's work and run it twice, which loads libraries and selects algorithms."""
     xp.manual_seed(0)
     xp.backends.cuda.matmul.allow_tf32 = workload.tf32
     work = workload.make(xp, device, tiny)
@@ -79,12 +73,12 @@ def set_up(xp: Any, workload: GPUWorkload, device: str, tiny: bool) -> Callable[
 
 
 def measure(workload: GPUWorkload, libraries: list[Any], device: str, tiny: bool) -> Measured:
-    """Time a workload for each library; the first is ours."""
+    """Time a workload for each library. The first is ours."""
     result = Measured(workload)
     timed = on_host if workload.kind == "launch" else on_device
     works = []
     for xp in libraries:
-        # One at a time, so that each side's peak is its own.
+        # Run one side at a time, so that each peak is separate.
         xp.cuda.empty_cache()
         xp.cuda.reset_peak_memory_stats()
         before = xp.cuda.memory_allocated()

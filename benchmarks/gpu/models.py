@@ -1,16 +1,16 @@
-"""ResNet-50 and GPT-2 small, for either framework, as training steps in mixed precision."""
+"""Mixed-precision training steps of ResNet-50 and GPT-2 small, for either framework."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-#: Layers of the four stages, and how many times as wide a block's result is as its inside.
+#: The number of blocks in the four stages, and a block's ratio of output to inner channels.
 RESNET_STAGES, EXPANSION = (3, 4, 6, 3), 4
 
 
 def resnet50(xp: Any, classes: int = 1000, width: int = 64, stages: tuple[int, ...] = RESNET_STAGES) -> Any:
-    """He et al. 2016, the stride in the 3 x 3 convolution."""
+    """Build the ResNet-50 of He et al. 2016, with the stride in the 3 x 3 convolution."""
     nn = xp.nn
 
     class Bottleneck(xp.nn.Module):  # type: ignore[misc]
@@ -47,8 +47,8 @@ def resnet50(xp: Any, classes: int = 1000, width: int = 64, stages: tuple[int, .
 def gpt2(
     xp: Any, layers: int = 12, width: int = 768, heads: int = 12, vocabulary: int = 50304, context: int = 1024
 ) -> Any:
-    """Radford et al. 2019; the head has the weights of the embedding, the vocabulary a multiple of
-    128.
+    """Build the GPT-2 of Radford et al. 2019. The head shares the embedding's weights, and the
+    vocabulary is a multiple of 128.
     """
     nn, functional = xp.nn, xp.nn.functional
 
@@ -83,7 +83,7 @@ def gpt2(
 
 
 def training_step(xp: Any, model: Any, x: Any, y: Any, optimizer: Any) -> Callable[[], Any]:
-    """Gradients dropped, forward in bfloat16, cross-entropy, backward, a step of the optimizer."""
+    """Return a training step: forward in bfloat16, cross-entropy, backward, optimizer step."""
     device = x.device.type
 
     def run() -> Any:
@@ -98,7 +98,7 @@ def training_step(xp: Any, model: Any, x: Any, y: Any, optimizer: Any) -> Callab
 
 
 def resnet_step(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
-    """ResNet-50 on 64 images of 224 x 224, SGD with momentum."""
+    """Build a step of ResNet-50 on 64 images of 224 x 224, with SGD and momentum."""
     batch, side = (2, 32) if tiny else (64, 224)
     model = (resnet50(xp, 10, 8, (1, 1, 1, 1)) if tiny else resnet50(xp)).to(device)
     x = xp.randn(batch, 3, side, side, device=device)
@@ -107,7 +107,7 @@ def resnet_step(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
 
 
 def gpt_step(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
-    """GPT-2 small on 8 texts of 1024 tokens, AdamW."""
+    """Build a step of GPT-2 small on 8 texts of 1024 tokens, with AdamW."""
     batch, length = (1, 16) if tiny else (8, 1024)
     model = (gpt2(xp, 1, 32, 2, 64, length) if tiny else gpt2(xp)).to(device)
     high = 64 if tiny else 50257

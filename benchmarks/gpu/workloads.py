@@ -1,4 +1,4 @@
-"""What is timed on a GPU, and what of it is to be reached."""
+"""The workloads for GPUs, with their limits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from . import models
 
-#: Builds the work for a framework on a device; the last argument asks for sizes that an emulated
-#: device can do.
+#: Builds the work for a framework on a device. The last argument selects sizes for an emulated
+#: device.
 Make = Callable[[Any, str, bool], Callable[[], Any]]
 
 
@@ -21,15 +21,15 @@ class GPUWorkload:
     Attributes
     ----------
     kind
-        ``"memory"``: a share of the copy's bandwidth is to be reached; ``"matmul"`` and
-        ``"training"``: a ratio to PyTorch's time; ``"launch"``: the same of the host's time of a
-        call.
+        ``"memory"``: the limit is a share of the copy's bandwidth. ``"matmul"`` and
+        ``"training"``: the limit is a ratio to PyTorch's time. ``"launch"``: the limit is a ratio
+        to PyTorch's host time per call.
     bytes, operations
-        Of the full size: moved at least, and computed.
+        The least bytes moved, and the operations, both at full size.
     limit
         The least share of the bandwidth, or the highest ratio to PyTorch's time.
-    switches
-        Whether matrix products of float32 may be computed in TF32.
+    tf32
+        Whether float32 matrix products may use TF32.
     """
 
     name: str
@@ -49,14 +49,14 @@ def _count(tiny: bool) -> int:
 
 
 def copy(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
-    """What the bandwidth is measured by: a gibibyte from one place to another."""
+    """Copy one gibibyte, which measures the bandwidth."""
     x = xp.zeros(_count(tiny), device=device)
     y = xp.empty_like(x)
     return lambda: y.copy_(x)
 
 
 def elementwise(function: Callable[..., Any], count: int, dtype: str = "float32") -> Make:
-    """A function of so many tensors; its result is made anew."""
+    """Apply a function to `count` tensors, out of place."""
 
     def make(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
         given = [xp.rand(_count(tiny), device=device).to(getattr(xp, dtype)) + 0.5 for _ in range(count)]
@@ -66,7 +66,7 @@ def elementwise(function: Callable[..., Any], count: int, dtype: str = "float32"
 
 
 def of_rows(function: Callable[..., Any], rows: int, columns: int, dtype: str = "float32") -> Make:
-    """A function of a matrix."""
+    """Apply a function to a matrix."""
 
     def make(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
         sizes = (64, 64) if tiny else (rows, columns)
@@ -77,7 +77,7 @@ def of_rows(function: Callable[..., Any], rows: int, columns: int, dtype: str = 
 
 
 def product(size: int, dtype: str) -> Make:
-    """Square matrices."""
+    """Multiply square matrices."""
 
     def make(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
         n = 32 if tiny else size
@@ -88,7 +88,7 @@ def product(size: int, dtype: str) -> Make:
 
 
 def call(function: Callable[..., Any], *sizes: int) -> Make:
-    """An operator of small tensors."""
+    """Call an operator on small tensors."""
 
     def make(xp: Any, device: str, tiny: bool) -> Callable[[], Any]:
         x, y = xp.rand(*sizes, device=device), xp.rand(*sizes, device=device)

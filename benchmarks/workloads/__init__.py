@@ -1,4 +1,4 @@
-"""All workloads, in a file for each family, in the order of the table."""
+"""All workloads, with a file for each family, in the order of the table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import importlib
 
 from ..workload import Workload
 
-#: Files of this folder; but for the first and the last two they have the names of the families of
-#: operators.
+#: Files of this folder. All but the first and the last two are named after families of operators.
 FAMILIES = [
     "calls", "elementwise", "special", "reduction", "scan", "sorting", "indexing", "joining", "copying", "views", "creation", "random",
     "linalg", "solving", "fft", "softmax", "loss", "normalization", "convolution", "pooling", "resampling", "attention", "recurrent",
@@ -17,7 +16,7 @@ FAMILIES = [
 
 
 def all_workloads() -> list[Workload]:
-    """Every workload, with its family."""
+    """Return every workload, with its family."""
     found = []
     for family in FAMILIES:
         module = importlib.import_module(f"{__name__}.{family}")
@@ -30,5 +29,5 @@ def all_workloads() -> list[Workload]:
 
 
 def training_steps() -> dict[str, Workload]:
-    """The training steps by name: those whose peak memory is measured."""
+    """Return the training steps by name. Their peak memory is measured, too."""
     return {workload.name: workload for workload in all_workloads() if workload.group == "training"}

@@ -1,4 +1,4 @@
-"""Attention: plain, causal and masked; forward and backward; one query against a cache."""
+"""Attention: plain, causal and masked, forward and backward, and one query with a KV cache."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WORKLOADS = [
 
 
 def _self_attention(xp: Any) -> Any:
-    """Attention of a sequence to itself, as a module of one argument."""
+    """Return self-attention as a module of one argument."""
 
     class SelfAttention(xp.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

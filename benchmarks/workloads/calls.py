@@ -1,6 +1,4 @@
-"""What one call costs: operators on a few elements, where nothing but the way to the kernel and
-back takes time.
-"""
+"""The overhead of one call: operators on a few elements."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from ..workload import Make, Work, Workload
 
 
 def _of(function: Callable[[Any, Any, Any], Work], grad: bool = False) -> Make:
-    """A work made of two tensors of four elements, the first of which may require grad."""
+    """Make the work from two tensors of four elements. The first may require grad."""
 
     def make(xp: Any) -> Work:
         return function(xp, normal(4, grad=grad).make(xp), normal(4, number=1).make(xp))

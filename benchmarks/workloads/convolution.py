@@ -1,4 +1,4 @@
-"""Convolutions as layers: inference, and forward with backward."""
+"""Convolution layers: inference, and forward with backward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..workload import Workload, layer
 def _convolution(
     name: str, inputs: Input, channels: int, kernel: int, positions: int, backward: bool = False, **options: Any
 ) -> Workload:
-    """A layer with so many output channels, and so many positions in its output."""
+    """Make a workload of a layer with these numbers of output channels and output positions."""
     dimensions = len(inputs.shape) - 2
     groups = options.get("groups", 1)
     operations = (

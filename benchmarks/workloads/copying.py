@@ -1,4 +1,4 @@
-"""Copies: of other layouts, to other dtypes, flipped, rolled and padded."""
+"""Copies: between layouts and dtypes, flip, roll and pad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise operators, from a thousand elements to ten million; strided and broadcast as well."""
+"""Elementwise operators on a thousand to ten million elements, also strided and broadcast."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..workload import Workload, both_ways, forward
 
 SIZES = {"1 K": 1_000, "100 K": 100_000, "4 M": 4_000_000}
 
-#: Name, function and operations an element, which for transcendental functions are those of a usual
-#: polynomial of full accuracy.
+#: Name, function and operations per element. Transcendental functions count as a typical
+#: full-accuracy polynomial.
 UNARY = [
     ("exp", lambda xp, x: xp.exp(x), 15),
     ("log", lambda xp, x: xp.log(x), 18),
@@ -18,7 +18,7 @@ UNARY = [
     ("gelu", lambda xp, x: xp.nn.functional.gelu(x), 25),
     ("x * 2.0", lambda xp, x: x * 2.0, 1),
 ]
-#: These only large.
+#: Only with large tensors.
 UNARY_LARGE = [
     ("sqrt", lambda xp, x: xp.sqrt(x), 1),
     ("rsqrt", lambda xp, x: xp.rsqrt(x), 2),
@@ -190,7 +190,7 @@ def _others() -> list[Workload]:
 
 
 def _chain(xp: object, a: object, b: object) -> object:
-    """What a compiler would do in one pass."""
+    """A chain that a compiler would fuse into one pass."""
     return (xp.tanh(a * b + 1.0) - b).abs() * 0.5  # type: ignore[operator, attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing by index and by mask; embeddings."""
+"""Indexing by integers and by masks, and embeddings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _put(xp: Any, x: Any, index: Any, values: Any) -> Any:
 
 def _bag_rows() -> list[Workload]:
     table, index = normal(10000, 64), integers(10000, 4096)
-    # Bags of sixteen: each offset is drawn between equal bounds.
+    # Bags of sixteen elements each.
     moved: dict[str, Any] = {"read": 4096 * (64 * 4 + 8)}
 
     def with_offsets(function: Any) -> Any:

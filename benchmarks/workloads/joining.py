@@ -1,4 +1,4 @@
-"""Putting tensors together and repeating them."""
+"""Concatenating and repeating tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices, and distances."""
+"""Matrix products and distances."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _product(
 
 
 def _limit(m: int, k: int, n: int, dtype: str) -> float:
-    """On AMD, MKL runs its AVX2 path; there the gain from choosing the library by measurement is
-    larger.
+    """Return the limit of the ratio. On AMD, MKL uses its AVX2 code, so autotuning the library
+    gains more.
     """
     if m == k == n == 1024 and dtype == "float32":
         with open("/proc/cpuinfo") as file:

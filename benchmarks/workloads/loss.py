@@ -1,4 +1,4 @@
-"""Losses, forward and backward where that is how they are used."""
+"""Losses, with backward where that is typical."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of optimizers, and what goes with them."""
+"""Optimizer steps and related operations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _step(
     limit: float = 1.0,
     **options: Any,
 ) -> Workload:
-    """A step over so many parameters; `states` counts the tensors a parameter that the optimizer
-    keeps.
+    """Make a workload of a step over these parameters. `states` is the number of state tensors per
+    parameter.
     """
 
     def make(xp: Any) -> Work:

@@ -9,7 +9,7 @@ from ..workload import Workload, layer
 
 
 def _packed(name: str, kind: str, backward: bool, batch: int, size: int, hidden: int, **options: Any) -> Workload:
-    """Sequences of 1 to `batch` steps, packed."""
+    """Make a workload of packed sequences of 1 to `batch` steps."""
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
     rows = batch * (batch + 1) // 2
     operations = 2.0 * rows * gates * hidden * (size + hidden) * (3 if backward else 1)

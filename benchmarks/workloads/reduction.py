@@ -1,4 +1,4 @@
-"""Reductions: over all, along rows and columns, of strided and broadcast tensors."""
+"""Reductions over all elements, rows and columns, and of strided and broadcast tensors."""
 
 from __future__ import annotations
 

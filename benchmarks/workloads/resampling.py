@@ -1,4 +1,4 @@
-"""Interpolation and sampling on grids."""
+"""Interpolation and grid sampling."""
 
 from __future__ import annotations
 

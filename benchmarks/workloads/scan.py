@@ -1,4 +1,4 @@
-"""Running sums, products and extrema."""
+"""Cumulative sums, products and extrema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factorizations, eigenvalues and systems of equations; one matrix and batches of small ones."""
+"""Factorizations, eigenvalues and linear systems, of one matrix and of batches of small ones."""
 
 from __future__ import annotations
 

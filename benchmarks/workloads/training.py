@@ -1,4 +1,4 @@
-"""Training steps, and inference one sample at a time, of models that people know."""
+"""Training steps and single-sample inference of well-known models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GPT_WIDTH, GPT_LAYERS, GPT_HEADS, GPT_VOCABULARY = 256, 4, 8, 1000
 
 
 def mlp(xp: Any, *sizes: int) -> Any:
-    """Linear layers with ReLU between them."""
+    """Build linear layers with ReLU between them."""
     layers: list[Any] = []
     for before, after in itertools.pairwise(sizes):
         layers += [xp.nn.Linear(before, after), xp.nn.ReLU()]
@@ -21,8 +21,8 @@ def mlp(xp: Any, *sizes: int) -> Any:
 
 
 def resnet18(xp: Any) -> Any:
-    """He et al. 2016, for images of 32 x 32: a first convolution of 3 x 3 and no pooling after
-    it.
+    """Build the ResNet-18 of He et al. 2016 for 32 x 32 images: the first convolution is 3 x 3,
+    without pooling.
     """
     nn = xp.nn
 
@@ -54,7 +54,7 @@ def resnet18(xp: Any) -> Any:
 
 
 def gpt(xp: Any) -> Any:
-    """A decoder of Radford et al. 2019 in small: normalization first, causal attention, GELU."""
+    """Build a small decoder (Radford et al. 2019): pre-normalization, causal attention, GELU."""
     nn, functional = xp.nn, xp.nn.functional
 
     class Layer(xp.nn.Module):  # type: ignore[misc]
@@ -87,7 +87,7 @@ def gpt(xp: Any) -> Any:
 
 
 def lstm(xp: Any) -> Any:
-    """A layer of 64 to 128, and a classifier on its last state."""
+    """Build an LSTM layer of 64 to 128, and a classifier on its last state."""
 
     class Classifier(xp.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -103,7 +103,7 @@ def lstm(xp: Any) -> Any:
 def step(
     build: Callable[[Any], Any], inputs: Any, classes: Any, optimizer: str, **options: Any
 ) -> Callable[[Any], Work]:
-    """Gradients zeroed, forward, cross-entropy, backward, a step of the optimizer."""
+    """Return a step: zero gradients, forward, cross-entropy, backward, optimizer step."""
 
     def make(xp: Any) -> Work:
         model = fill(xp, build(xp))
@@ -125,7 +125,7 @@ def step(
 
 
 def inference(build: Callable[[Any], Any], inputs: Any) -> Callable[[Any], Work]:
-    """A model in evaluation."""
+    """Return the inference of a model in evaluation mode."""
 
     def make(xp: Any) -> Work:
         model = fill(xp, build(xp)).eval()
@@ -135,19 +135,19 @@ def inference(build: Callable[[Any], Any], inputs: Any) -> Callable[[Any], Work]
     return make
 
 
-#: Multiplications and additions of a forward pass over one sample, twice.
+#: Operations of a forward pass of one sample: two per multiply-add.
 RESNET_OPERATIONS = 2 * 555e6
 GPT_PARAMETERS = GPT_LAYERS * 12 * GPT_WIDTH**2 + GPT_WIDTH * GPT_VOCABULARY
 GPT_OPERATIONS = 2 * 128 * (GPT_PARAMETERS + GPT_LAYERS * 128 * GPT_WIDTH)
 
 
 def small_mlp(xp: Any) -> Any:
-    """64-128-128-10."""
+    """Build an MLP of 64-128-128-10."""
     return mlp(xp, 64, 128, 128, 10)
 
 
 def large_mlp(xp: Any) -> Any:
-    """784-2048-2048-10."""
+    """Build an MLP of 784-2048-2048-10."""
     return mlp(xp, 784, 2048, 2048, 10)
 
 

@@ -1,4 +1,4 @@
-"""Rearrangements that are a view and a copy."""
+"""Rearrangements that make a view and then a copy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The ABI's version policy and the errors of plugins, each with a distribution made for the test,
-in a process of its own.
+"""Test the ABI's version policy and plugin errors, each with a generated distribution in its own
+process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import candelabra
 INCLUDE = Path(candelabra.cmake_prefix_path).parent / "include"
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
-#: A backend of two kernels on ordinary memory; %(...)s are what the tests vary.
+#: A backend of two kernels on host memory. Tests fill in the %(...)s fields.
 SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ def candelabra_register_backend(registrar):
 
 
 def distribution(folder: Path, name: str, device: str, code: str) -> None:
-    """An installed distribution: metadata with its entry point, and a module."""
+    """Install a distribution: metadata with its entry point, and a module."""
     module = name.replace("-", "_")
     info = folder / f"{module}-0.3.dist-info"
     info.mkdir(parents=True)
@@ -87,7 +87,7 @@ def compiled(
 
 
 def run(folder: Path, code: str) -> str:
-    """What a new process that sees the folder's distributions prints."""
+    """Return the output of a new process that sees the folder's distributions."""
     script = f"import sys; sys.path.insert(0, {str(folder)!r})\nimport candelabra\n" + textwrap.dedent(code)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -123,8 +123,7 @@ def test_another_major_is_refused(tmp_path):
 
 
 def test_an_older_minor_works(tmp_path):
-    # As a backend of an earlier minor version would be: its table ends after the required memory
-    # functions.
+    # The table of a backend for an earlier minor version ends after the required memory functions.
     compiled(tmp_path, "third-party", "third", size="offsetof(cb_backend, copy_within)")
     out = run(
         tmp_path,

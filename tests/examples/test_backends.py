@@ -1,4 +1,4 @@
-"""The two out-of-tree backends and the CPU's, all in one process."""
+"""Test the two out-of-tree backends and the CPU backend in one process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ def test_conformance(device):
     outcomes = conformance.run(device)
     assert [failure for outcome in outcomes for failure in outcome.failures] == []
     right = [outcome for outcome in outcomes if outcome.state == "passed"]
-    # every kernel that the backend registers is right, and for the full backends so is everything
+    # Every registered kernel must pass. The full backends must pass every operator.
     assert all(outcome.state == "passed" for outcome in outcomes if outcome.kernel)
     assert len(right) >= {"cpu": len(outcomes), "numpy": len(outcomes), "minic": 15}[device]
 
 
 def test_matrices_transforms_and_functions_on_numpy():
-    """What the example takes from LAPACK and SciPy gives what the CPU's backend gives, errors
-    included.
-    """
+    """The example's LAPACK and SciPy functions match the CPU backend, including errors."""
     random = np.random.default_rng(0)
     values = random.standard_normal((2, 4, 4)) + 3 * np.eye(4)
     results = []
@@ -108,7 +106,7 @@ def test_minic_memory_cannot_be_read_by_accident():
         tensor.numpy()
     with pytest.raises((TypeError, BufferError)):
         memoryview(tensor)
-    assert tensor.data_ptr() >> 47 != 0  # no address of user space
+    assert tensor.data_ptr() >> 47 != 0  # not a user-space address
 
 
 def test_minic_arena_is_given_back():

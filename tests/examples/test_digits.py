@@ -1,4 +1,4 @@
-"""The demo, shortened: it trains, saves, reloads and draws."""
+"""Run a shortened demo: it trains, saves, reloads and draws."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The Python in the guides runs, from the first block of a page to the last, and what it asserts is
-so.
-"""
+"""Run the Python code of each guide in order, including its assertions."""
 
 from __future__ import annotations
 

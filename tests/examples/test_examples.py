@@ -1,4 +1,4 @@
-"""The examples, shortened: each learns something and shows it."""
+"""Run shortened examples: each learns something and shows it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_text_model(tmp_path: Path) -> None:
     )
     for name in ("LSTM", "GPT"):
         (bits,) = numbers(rf"{name}: .* ([\d.]+) bits a character of new text", out)
-        assert bits < 6.0  # 6.58 by guessing
+        assert bits < 6.0  # random guessing gives 6.58
     assert (tmp_path / "text_model.png").stat().st_size > 5_000
 
 
@@ -78,7 +78,7 @@ def test_hogwild() -> None:
 
 
 def test_train_digits_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Processes choose the library for products by measuring, and bits differ between them.
+    # Fix the GEMM library: autotuning may pick another one in each process, which changes rounding.
     monkeypatch.setenv("CANDELABRA_CPU_GEMM", "mkl")
     out = run("train_digits_trainer", "--epochs", "3", "--output", str(tmp_path / "whole"))
     accuracy, epochs, steps = numbers(r"test accuracy ([\d.]+)% .* (\d+) epochs, (\d+) steps", out)
@@ -86,7 +86,7 @@ def test_train_digits_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     table = (tmp_path / "whole" / "log.csv").read_text().splitlines()
     assert len(table) == 1 + 66 + 2 * 3
     assert (tmp_path / "whole" / "curves.png").stat().st_size > 10_000
-    # Interrupted in the middle and taken up again: the table is that of one run.
+    # Interrupt and resume: the log equals that of one run.
     parts = tmp_path / "parts"
     command = [sys.executable, str(EXAMPLES / "train_digits_trainer.py"), "--epochs", "3", "--output", str(parts)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -16,7 +16,7 @@ def rng():
 
 @pytest.fixture(scope="session")
 def digits():
-    """Handwritten digits: training images (N, 64) and classes, test images and classes."""
+    """Return handwritten digits: training images (N, 64) and classes, test images and classes."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 

@@ -1,4 +1,4 @@
-"""Data and weights of the programs in test_programs.py and test_programs_networks.py."""
+"""Data and weights for the programs in test_programs.py and test_programs_networks.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Code written for the array API standard is on the tape: gradients flow through its functions,
-operators and indexing.
-"""
+"""Test that array API code is differentiable: functions, operators and indexing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hooks of modules around their gradients."""
+"""Test backward hooks of modules."""
 
 import numpy as np
 import pytest

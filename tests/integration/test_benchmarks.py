@@ -1,6 +1,4 @@
-"""The workloads of ``benchmarks/`` build and run; how they are timed and what their floors are made
-of.
-"""
+"""Test that the workloads of ``benchmarks/`` build and run, and test timing and floors."""
 
 import sys
 from pathlib import Path
@@ -19,7 +17,7 @@ from benchmarks.measuring import measure, moved, recorded
 from benchmarks.workload import both_ways, forward
 from benchmarks.workloads import FAMILIES, all_workloads
 
-#: Workloads over more than this are left to ``python -m benchmarks --check``.
+#: Larger workloads are left to ``python -m benchmarks --check``.
 BYTES, OPERATIONS = 600_000, 3e7
 SMALL = [
     workload for workload in all_workloads() if (workload.read or 0) <= BYTES and workload.operations <= OPERATIONS
@@ -67,11 +65,11 @@ def test_bytes_of_a_forward_and_of_a_backward_pass():
         both_ways("product", lambda xp, a, b: a * b, normal(1000, grad=True), normal(1000, number=1)),
     ):
         timing = measure(workload, [candelabra, candelabra], rounds=2, seconds=1e-4)
-        assert [len(times) for times in timing.times] == [3, 3]  # never fewer
+        assert [len(times) for times in timing.times] == [3, 3]  # at least three rounds
         assert all(median > 0 for median in timing.medians)
         rows[workload.name] = moved(timing)
     assert rows["sum"] == (8000, 4000)
-    # Twice both inputs and the result's gradient; the result and one gradient.
+    # Read: both inputs twice, and the result's gradient. Written: the result and one gradient.
     assert rows["product"] == (16000 + 4000, 8000)
 
 
@@ -89,6 +87,6 @@ def test_floors():
     assert limits.memory_seconds(0, 1 << 26) == pytest.approx((1 << 26) * 1e-8)
     assert limits.memory_seconds(1 << 22, 0) == pytest.approx(
         (1 << 22) * 1.5e-9
-    )  # halfway between the sizes, on a logarithmic scale
+    )  # halfway between the sizes on a logarithmic scale
     assert limits.floor(1 << 20, 0, 1e9, "float32") == pytest.approx(1.0)
     assert limits.floor(100, 100, 0, "float32") is None

@@ -1,4 +1,4 @@
-"""Training that is saved, loaded and gone on with."""
+"""Test training that is saved, loaded and resumed."""
 
 import copy
 import io
@@ -62,7 +62,7 @@ def test_resumed_training_is_the_same(name, way):
             step(one, two, plan, again)
     for (key, mine), theirs in zip(net.state_dict().items(), other.state_dict().values(), strict=True):
         np.testing.assert_array_equal(mine.numpy(), theirs.numpy(), err_msg=key)
-    # and back
+    # And back again.
     net.load_state_dict(WAYS[way](other.state_dict()))
     optimizer.load_state_dict(WAYS[way](other_optimizer.state_dict()))
     assert optimizer.param_groups[0]["lr"] == other_optimizer.param_groups[0]["lr"]

@@ -1,6 +1,4 @@
-"""What is no longer used is freed at once: no step leaves cycles behind that only the garbage
-collector finds.
-"""
+"""Test that memory is freed at once: no step leaves cycles for the garbage collector."""
 
 from __future__ import annotations
 
@@ -132,7 +130,7 @@ STEPS = [
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_nothing_waits_for_the_collector(step) -> None:
-    for _ in range(2):  # what is made once and kept
+    for _ in range(2):  # warm up caches
         step()
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Gradients through steps of optimizers, and the averages that need both nn and optim."""
+"""Test gradients through optimizer steps, and weight averaging, which needs both nn and optim."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The pages of the documentation that tools write from the catalogue hold every operator."""
+"""Test that the generated pages of the documentation list every operator."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""The first use of each package by many threads at once, in fresh processes; and the order of
-imports that makes it safe.
+"""Test the first use of each package by many threads in fresh processes, and the import order that
+makes it safe.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def subpackage(module: str) -> str:
 
 
 def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Go through the imports of a file in order, but for those that only a type checker sees."""
+    """Yield the imports of a file in order, except those under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
@@ -201,9 +201,7 @@ def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def imports(file: Path, module: str) -> Iterator[tuple[int, str]]:
-    """Go through the modules that a file imports: the line, and the name by which Python locks what
-    is imported first.
-    """
+    """Yield the modules that a file imports: the line, and the name that Python locks first."""
     package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     for node in statements(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -217,10 +215,10 @@ def imports(file: Path, module: str) -> Iterator[tuple[int, str]]:
 
 
 def test_a_package_is_imported_before_its_modules():
-    """An import of a package locks the package first, then its modules.
+    """Importing a package locks the package first, then its modules.
 
-    A thread that begins with a module locks them in the other order. Python breaks the deadlock:
-    it raises, or hands out a partial module.
+    A thread that starts with a module locks them in the other order. Python breaks the deadlock: it
+    raises, or returns a partially imported module.
     """
     at_start = {"candelabra.catalogue", "candelabra.composite", "candelabra.backends", "candelabra.linalg"}
     roots = {"candelabra": Path(candelabra.__file__).parent}

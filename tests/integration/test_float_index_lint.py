@@ -1,6 +1,4 @@
-"""tools/lint_float_index.py finds conversions without a check, and passes over those that have
-one.
-"""
+"""Test that tools/lint_float_index.py reports unchecked conversions and accepts checked ones."""
 
 from __future__ import annotations
 

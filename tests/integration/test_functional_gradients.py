@@ -1,6 +1,4 @@
-"""Gradients of functions of candelabra.nn.functional and of the package's own spellings against
-finite differences.
-"""
+"""Test gradients of candelabra.nn.functional and top-level functions by finite differences."""
 
 from __future__ import annotations
 
@@ -155,7 +153,7 @@ def test_unpooling_and_fractional_pooling() -> None:
 
 
 def test_multilabel_margins_of_many_pairs() -> None:
-    """As many rows as go through the kernel-sized pieces, where no pair lies at the kink."""
+    """More pairs than one block holds, with no pair at the kink."""
     generator = np.random.default_rng(9)
     target = np.stack([generator.permutation(40) for _ in range(6)])
     for row, count in enumerate((0, 1, 5, 20, 39, 40)):

@@ -1,4 +1,4 @@
-"""The Python code of the guides runs, one block after the other."""
+"""Run the Python code of the guides, block by block."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Functions that overwrite their input have the gradients of those that do not, though the tape's
-numbers are gone.
-"""
+"""Test that functions which overwrite their input have the same gradients as others."""
 
 import pytest
 

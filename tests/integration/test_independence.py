@@ -1,6 +1,6 @@
-"""Each package does its work where those that it does not need are not installed.
+"""Test that each package works without the packages that it does not need.
 
-Whether they are is decided by a finder that denies them, in a process of its own.
+An import finder in a separate process blocks those packages.
 """
 
 from __future__ import annotations

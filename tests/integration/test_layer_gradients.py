@@ -1,4 +1,4 @@
-"""Gradients of layers and losses against finite differences, in float64."""
+"""Test gradients of layers and losses against finite differences in float64."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from candelabra import nn
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.nn import functional as F
 
-#: Layers with the shape of their input.
+#: Layers, with the shape of their input.
 LAYERS = {
     "Linear": (lambda: nn.Linear(3, 2), (4, 3)),
     "Conv1d": (lambda: nn.Conv1d(2, 4, 3, stride=2, padding=1, groups=2), (2, 2, 7)),
@@ -55,7 +55,7 @@ LAYERS = {
 def test_layer(rng, name):
     make, shape = LAYERS[name]
     layer = make().double()
-    # Away from the kinks of the piecewise ones, and no two equal, for the maxima.
+    # Avoid kinks of piecewise functions, and ties for maxima.
     x = rng.permutation(np.linspace(-2.03, 2.11, int(np.prod(shape)))).reshape(shape)
     inputs = (candelabra.tensor(x, requires_grad=True), *layer.parameters())
 
@@ -79,7 +79,7 @@ def positive(rng, *shape):
     return rng.random(shape) * 0.8 + 0.1
 
 
-#: Losses of (input, target) with how both are drawn.
+#: Losses of (input, target), and how both are drawn.
 LOSSES = {
     "mse": (F.mse_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
     "l1": (F.l1_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
@@ -159,7 +159,7 @@ def test_edges_of_clipped_activations_have_no_gradient():
 def test_binary_cross_entropy_at_its_ends_has_finite_gradients():
     p = candelabra.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
     F.binary_cross_entropy(p, candelabra.tensor([0.0, 1.0, 1.0, 0.0]), reduction="sum").backward()
-    # As in PyTorch: (p - target) / (p (1 - p)) with a denominator of at least 1e-12.
+    # As in PyTorch: (p - target) / (p (1 - p)), with a denominator of at least 1e-12.
     np.testing.assert_allclose(p.grad.numpy(), [0, 0, -1e12, 1e12], rtol=1e-6)
 
 

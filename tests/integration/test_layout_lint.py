@@ -1,4 +1,4 @@
-"""tools/lint_layout.py finds full folders, wide comments and arguments that are read by number."""
+"""Test that tools/lint_layout.py reports full folders, wide comments and arguments by index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_wide_comments():
     for name, mark in (("packages/a/src/a.cpp", "//"), ("tests/a.py", "#")):
         (line,) = _broken(name, f"x = 1;\n{mark} {words}\n")
         assert line.startswith(f"{name}:2: a comment of")
-        assert _broken(name, f"{mark}   {words}\n") == []  # code and tables stay
+        assert _broken(name, f"{mark}   {words}\n") == []  # code and tables are exempt
         assert _broken(name, f"{mark} short\n") == []
 
 

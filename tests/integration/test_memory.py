@@ -1,6 +1,4 @@
-"""Memory does not grow: over ten thousand training steps, and over whatever else is done again and
-again.
-"""
+"""Test that memory does not grow over ten thousand training steps and other repeated work."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def resident() -> int:
 
 
 def allocated() -> int:
-    """Return what tensors on the CPU hold, in bytes."""
+    """Return the bytes that CPU tensors hold."""
     return candelabra.backends.memory_statistics("cpu")["allocated"]
 
 
@@ -78,11 +76,11 @@ def test_training_steps(build, steps, optimizer):
     for _ in range(steps):
         loss = step()
     assert resident() - memory < 5 * MEBIBYTE
-    assert allocated() - tensors < MEBIBYTE // 16  # the last loss and its tape
+    assert allocated() - tensors < MEBIBYTE // 16  # the last loss and its graph
     assert loss.item() < losses[0]
 
 
-# ---- everything else
+# ---- other repeated work
 
 
 def make_and_drop():
@@ -114,7 +112,7 @@ def record_and_drop():
     y = (x.exp() @ x).tanh().softmax(0)
     y[0].mul_(2)
     z = candelabra.cat([y, x]).sort()[0].sum()
-    return z  # never walked back
+    return z  # no backward through this graph
 
 
 def record_and_walk():
@@ -123,7 +121,7 @@ def record_and_walk():
     (first * x).sum().backward()
     x.register_hook(lambda grad: grad * 2)
     (x * x).sum().backward()
-    x.grad.mine = x  # a cycle
+    x.grad.mine = x  # a reference cycle
 
 
 def cycles():
@@ -186,7 +184,7 @@ def numpy_round_trips():
 def dlpack_round_trips():
     x = candelabra.rand(50, 50)
     y = candelabra.from_dlpack(x)
-    x.__dlpack__()  # a capsule that nobody takes
+    x.__dlpack__()  # an unused capsule
     z = np.from_dlpack(x)
     w = candelabra.from_dlpack(z)
     return y.sum().item() + z.sum() + w.sum().item()

@@ -1,6 +1,4 @@
-"""Images and volumes with their channels last in memory: the same numbers, and results that lie so,
-too.
-"""
+"""Test that channels-last input gives the same values, and channels-last results."""
 
 from __future__ import annotations
 
@@ -89,7 +87,7 @@ def test_a_batch_in_parts_with_gaps_is_no_such_order(rng: np.random.Generator) -
     ):
         result = function(gaps)
         np.testing.assert_array_equal(result.numpy(), function(gaps.contiguous()).numpy())
-    # three padded dimensions of four: a volume without a batch
+    # Pad three of four dimensions: a volume without a batch.
     single = values[0].permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     for mode in ("reflect", "replicate", "circular"):
         result = F.pad(single, (1, 2, 0, 1, 2, 1), mode=mode)

@@ -1,6 +1,4 @@
-"""A net trained within autocast, its loss scaled: gradients, the cache of cast parameters,
-transformations.
-"""
+"""Test autocast and loss scaling: gradients, the cache of cast parameters, function transforms."""
 
 import numpy as np
 import pytest
@@ -42,7 +40,7 @@ def test_a_parameter_is_cast_once_a_block():
         assert nodes[0] is nodes[1]
         with candelabra.no_grad():
             weight.mul_(2)
-        assert (x @ weight)[0, 0].item() == 6.0  # changed since: cast anew
+        assert (x @ weight)[0, 0].item() == 6.0  # the weight changed, so it is cast again
     (first.sum() + second.sum()).backward()
     np.testing.assert_array_equal(weight.grad.numpy(), np.full((3, 3), 4.0))
     with candelabra.autocast("cpu", cache_enabled=False):
@@ -82,7 +80,8 @@ def test_losses_are_in_full_precision(name):
     assert loss(low, low.flip(0)).dtype == candelabra.bfloat16
 
 
-# A GRU mixes its states in float32, as they begin in it: as in PyTorch, only its products are low.
+# As in PyTorch, a GRU updates its state in float32, the dtype of the initial state. Only its matrix
+# products use bfloat16.
 @pytest.mark.parametrize(
     ("kind", "dtype"), [(nn.LSTM, candelabra.bfloat16), (nn.GRU, candelabra.float32), (nn.RNN, candelabra.bfloat16)]
 )

@@ -1,5 +1,5 @@
-"""Gradients through what nn makes of modules: recurrences, packed sequences, parametrizations,
-pruning, other parameters, devices.
+"""Test gradients through recurrent layers, packed sequences, parametrizations, pruning,
+functional_call and DataParallel.
 """
 
 import copy
@@ -33,7 +33,7 @@ def test_recurrent_layers(kind, packed):
 
     loss(net).backward()
     assert x.grad is not None and all(p.grad is not None and bool(p.grad.any()) for p in net.parameters())
-    # A difference quotient for a parameter of each kind.
+    # Compare with a difference quotient for one parameter of each kind.
     for name in ("weight_ih_l0", "weight_hh_l1", "bias_hh_l0_reverse"):
         slope, eps, losses = float(net.get_parameter(name).grad.flatten()[1]), 1e-6, []
         for sign in (1, -1):
@@ -77,8 +77,8 @@ def test_parametrization():
     layer = parametrize.register_parametrization(nn.Linear(3, 3, **F64), "weight", Symmetric())
     x = candelabra.randn(2, 3, **F64)
     layer(x).sum().backward()
-    # The sum of all outputs has the gradient 1 x^T for the weight; below the diagonal it goes to
-    # the mirrored element.
+    # The weight's gradient of the outputs' sum is 1 x^T. Below the diagonal, it goes to the
+    # mirrored element.
     full = np.ones((3, 1)) * x.numpy().sum(0)
     np.testing.assert_allclose(layer.parametrizations.weight.original.grad.numpy(), np.triu(full) + np.triu(full.T, 1))
 
@@ -116,13 +116,13 @@ def test_orthogonal_weights_stay_orthogonal(kind, shape, dtype):
 def test_normalized_weights(function):
     layer = function(nn.Linear(3, 4, **F64))
     x = candelabra.randn(2, 3, **F64)
-    # Two calls in training, then backward through both: the vectors of the power iteration move in
-    # between.
+    # Make two calls in training mode, then backward through both. The power iteration updates its
+    # vectors in between.
     (layer(x).sum() - layer(x).square().sum()).backward()
     for name, parameter in layer.named_parameters():
         assert parameter.grad is not None, name
         if name.endswith(("weight_v", "original1")):
-            # The direction's length does not matter, so its gradient is orthogonal to it.
+            # The norm of the direction has no effect, so the gradient is orthogonal to it.
             np.testing.assert_allclose((parameter * parameter.grad).sum(1).detach().numpy(), 0, atol=1e-10)
 
 
@@ -147,7 +147,7 @@ def test_functional_call():
     model, x = Tied(), candelabra.randn(3, 2, **F64)
     weight = candelabra.ones(2, 2, **F64).requires_grad_()
     stateless.functional_call(model, {"layer.weight": weight}, x).sum().backward()
-    # The weight is under two names: once in the product, once in the sum.
+    # The weight has two names: one use in the product, one in the sum.
     np.testing.assert_allclose(weight.grad.numpy(), np.ones((2, 1)) * x.numpy().sum(0) + 6)
     assert model.layer.weight.grad is None and isinstance(model.layer.weight, nn.Parameter)
 

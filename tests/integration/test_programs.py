@@ -1,6 +1,6 @@
-"""Ordinary PyTorch programs, with ``import candelabra as torch``.
+"""Run ordinary PyTorch programs with ``import candelabra as torch``.
 
-The numbers they are compared with are those of PyTorch 2.13 for the same programs.
+The expected numbers are those of PyTorch 2.13 for the same programs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from program_data import blobs, fixed_init
 
 
 def test_linear_regression_by_hand():
-    """Linear regression with nothing but the tape."""
+    """Fit a linear regression with autograd alone."""
     r = np.random.RandomState(0)
     X = torch.from_numpy(r.randn(100, 3).astype(np.float32))
     true_w = torch.tensor([1.5, -2.0, 0.5])
@@ -47,7 +47,7 @@ def test_linear_regression_by_hand():
 
 
 def test_mlp_classifier():
-    """A classifier of two layers, trained in batches."""
+    """Train a two-layer classifier in batches."""
     nn, F, optim = torch.nn, torch.nn.functional, torch.optim
     X, y = blobs(200, 4, seed=3)
 
@@ -88,7 +88,7 @@ def test_mlp_classifier():
 
 
 def test_cnn():
-    """A convolutional net with batch normalization."""
+    """Train a convolutional net with batch normalization."""
     nn, F = torch.nn, torch.nn.functional
     r = np.random.RandomState(0)
     y = torch.from_numpy(r.randint(0, 2, 64))
@@ -127,7 +127,7 @@ def test_cnn():
 
 
 def test_char_ngram():
-    """An embedding model of characters writes on."""
+    """Train a character-level embedding model and generate text."""
     nn, F = torch.nn, torch.nn.functional
     text = "the quick brown fox jumps over the lazy dog " * 4
     chars = sorted(set(text))
@@ -171,7 +171,7 @@ def test_char_ngram():
 
 
 def test_custom_function():
-    """Functions with a backward of their own."""
+    """Train with custom autograd functions."""
 
     class MyReLU(torch.autograd.Function):
         @staticmethod
@@ -218,7 +218,7 @@ def test_custom_function():
 
 
 def test_module_buffers_hooks():
-    """A module with buffers, hooks on modules and tensors, a state dict."""
+    """Use a module with buffers, module and tensor hooks, and a state dict."""
     nn = torch.nn
 
     class EMA(nn.Module):
@@ -260,7 +260,7 @@ def test_module_buffers_hooks():
 
 
 def test_gradient_penalty():
-    """A critic with a gradient penalty (gradients of gradients) and clipped weights."""
+    """Train a critic with a gradient penalty (double backward) and clipped weights."""
     nn = torch.nn
     D = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
     fixed_init(D)
@@ -288,7 +288,7 @@ def test_gradient_penalty():
 
 
 def test_checkpoint_resume():
-    """A checkpoint of model, optimizer and schedule goes on as if nothing had happened."""
+    """Resume from a checkpoint of model, optimizer and schedule as if there was no interruption."""
     nn, optim = torch.nn, torch.optim
     X, y = blobs(60, 3)
 
@@ -335,7 +335,7 @@ def test_checkpoint_resume():
 
 
 def test_mixture_density():
-    """A mixture density network."""
+    """Train a mixture density network."""
     nn = torch.nn
     r = np.random.RandomState(0)
     y = torch.tensor(r.rand(100, 1) * 2 - 1, dtype=torch.float32)
@@ -367,7 +367,7 @@ def test_mixture_density():
 
 
 def test_kmeans():
-    """Lloyd's algorithm by cdist, masks and index_add_."""
+    """Run Lloyd's algorithm with cdist, masks and index_add_."""
     X, _y = blobs(150, 3, seed=7)
     C = X[[0, 50, 100]].clone()
     for _ in range(20):
@@ -386,7 +386,7 @@ def test_kmeans():
 
 
 def test_newton():
-    """Newton's method with second derivatives from the tape."""
+    """Run Newton's method with second derivatives from autograd."""
     x = torch.tensor([2.0, 1.0], dtype=torch.double, requires_grad=True)
 
     def rosen(x):

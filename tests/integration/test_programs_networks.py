@@ -1,6 +1,6 @@
-"""Ordinary PyTorch programs of networks, with ``import candelabra as torch``.
+"""Run ordinary PyTorch programs that train networks, with ``import candelabra as torch``.
 
-The numbers they are compared with are those of PyTorch 2.13 for the same programs.
+The expected numbers are those of PyTorch 2.13 for the same programs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from program_data import fixed_init
 
 
 def test_attention_block():
-    """A small transformer of Linear layers, with tied weights, two parameter groups and clipped
-    gradients.
+    """Train a small transformer of Linear layers with tied weights, two parameter groups and
+    gradient clipping.
     """
     nn, F = torch.nn, torch.nn.functional
 
@@ -88,7 +88,7 @@ def test_attention_block():
 
 
 def test_groupnorm_net():
-    """A residual net with group normalization, channels last."""
+    """Train a channels-last residual net with group normalization."""
     nn, F = torch.nn, torch.nn.functional
 
     class Res(nn.Module):
@@ -124,7 +124,7 @@ def test_groupnorm_net():
 
 
 def test_rnn_by_hand():
-    """Recurrent cells written by hand learn parity."""
+    """Train hand-written recurrent cells to compute parity."""
     nn = torch.nn
 
     class RNN(nn.Module):
@@ -179,7 +179,7 @@ def test_rnn_by_hand():
 
 
 def test_policy_gradient():
-    """REINFORCE on a bandit with four states."""
+    """Train REINFORCE on a bandit with four states."""
     nn, F = torch.nn, torch.nn.functional
     torch.manual_seed(1)
     policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
@@ -206,7 +206,7 @@ def test_policy_gradient():
 
 
 def test_float64_training():
-    """Everything in float64, with ReduceLROnPlateau."""
+    """Train in float64 with ReduceLROnPlateau."""
     torch.set_default_dtype(torch.float64)
     try:
         nn = torch.nn
@@ -236,7 +236,7 @@ def test_float64_training():
 
 
 def test_vae():
-    """A variational autoencoder."""
+    """Train a variational autoencoder."""
     nn, F = torch.nn, torch.nn.functional
     torch.manual_seed(0)
 

@@ -1,4 +1,4 @@
-"""Models trained end to end: data, layers, losses, gradients, optimizers, schedules."""
+"""Train models end to end: data, layers, losses, gradients, optimizers, schedules."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_convolutional_net_on_digits(digits):
 
 
 def test_embedding_learns_a_table():
-    # Logistic regression of the parity of a number, which only a table can know.
+    # Learn the parity of a number by logistic regression, which needs a table.
     table = nn.Embedding(16, 1)
     numbers = candelabra.arange(16)
     parity = (numbers % 2).float()
@@ -110,7 +110,7 @@ def test_embedding_learns_a_table():
 
 
 def test_attention_learns_to_copy(rng):
-    # Each position asks for the value at position 0: causal attention can do that.
+    # Each position retrieves the value at position 0, which causal attention can do.
     ask = nn.Linear(4, 4, bias=False)
     optimizer = optim.Adam(ask.parameters(), lr=0.05)
     keys = candelabra.eye(4).unsqueeze(0)

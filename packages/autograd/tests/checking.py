@@ -1,4 +1,4 @@
-"""Running the gradient checks on sample calls."""
+"""Run the gradient checks on sample calls."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def as_function(
     operator: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Make a function of the tensors that require grad, wherever they are in the arguments, and
-    give these tensors.
-    """
+    """Return a function of the arguments that require grad, at any depth, and those tensors."""
     found: list[Tensor] = []
 
     def collect(value: Any) -> None:
@@ -51,7 +49,7 @@ def as_function(
 
 
 def check_operator(name: str, dtype: Any, second: bool = True, **options: Any) -> int:
-    """Check first and second derivatives of an operator on all of its samples; give the number of
+    """Check first and second derivatives of an operator on all samples. Return the number of
     checks.
     """
     checks = 0

@@ -1,6 +1,4 @@
-"""Tests of the tape compute on whatever backend is the default: candelabra-backend-cpu, where it is
-installed.
-"""
+"""These tests use the default backend: candelabra-backend-cpu, if it is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def _recording():
-    """No test may leave recording switched off, or inference mode on."""
+    """Check that no test leaves grad mode off or inference mode on."""
     candelabra.manual_seed(0)
     yield
     assert candelabra.is_grad_enabled()

@@ -1,8 +1,7 @@
-"""Expressions that call the operators that :mod:`samples` has no calls of: those whose results are
-determined up to a sign or a phase only, that change what they are given, that draw random numbers,
-or whose arguments come from another operator.
+"""Expressions for operators without calls in :mod:`samples`: results that are unique only up to a
+sign or phase, mutated arguments, random numbers, or arguments made by another operator.
 
-``expressions(name, dtype)`` gives pairs of a function and the tensors it is differentiated with
+``expressions(name, dtype)`` returns pairs of a function and the tensors to differentiate it with
 respect to.
 """
 
@@ -26,7 +25,7 @@ F64 = candelabra.float64
 
 
 class Numbers:
-    """Makes tensors: the same ones for an operator each time."""
+    """Makes tensors, the same ones for an operator each time."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.random = numpy.random.default_rng(zlib.crc32(name.encode()))
@@ -57,7 +56,7 @@ def _lower(x: Any) -> Any:
 
 
 def _seeded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function draw the same numbers each time."""
+    """Make a function draw the same numbers each time."""
 
     def drawn(*arguments: Any) -> Any:
         with_seed = candelabra.get_rng_state()
@@ -137,15 +136,15 @@ _OTHER: dict[str, Callable[[Numbers], list[Expression]]] = {
 }  # fmt: skip
 _OTHER["_ctc_loss_backward"] = _OTHER["_ctc_loss"]
 
-#: With complex numbers, too.
+#: Operators that are also checked with complex numbers.
 COMPLEX_EXPRESSIONS = (*_MATRIX, *_TRANSFORMS, "linalg_householder_product", "copy_", "fill_")
-#: What PyTorch does not differentiate either: an error says so.
+#: Operators that PyTorch does not differentiate either. They raise an error.
 NOT_DIFFERENTIATED = frozenset(WITHOUT_GRADIENT)
 EXPRESSIONS = (*_MATRIX, *_TRANSFORMS, *_OTHER)
 
 
 def expressions(name: str, dtype: Any) -> list[Expression]:
-    """Give the expressions that call operator `name`."""
+    """Return the expressions that call operator `name`."""
     numbers = Numbers(name, dtype)
     if name in _MATRIX:
         return [(_MATRIX[name], (numbers(3, 3, shift=2.0),))]

@@ -1,8 +1,8 @@
 """Sample arguments for every differentiable operator of the catalogue.
 
-``samples(name, dtype)`` gives calls as pairs of positional and keyword arguments. Floating-point
-tensors made by ``Draw`` require grad. Values stay away from where functions have kinks or poles,
-unless a sample is there to test just that.
+``samples(name, dtype)`` returns calls as pairs of positional and keyword arguments. Floating-point
+tensors made by ``Draw`` require grad. Values keep a distance from kinks and poles, unless a sample
+tests those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMPLEX = (candelabra.complex64, candelabra.complex128)
 
 
 class Draw:
-    """Makes tensors: the same ones for an operator each time."""
+    """Makes tensors, the same ones for an operator each time."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.random = numpy.random.default_rng(zlib.crc32(name.encode()))
@@ -45,20 +45,20 @@ class Draw:
         return self(*shape, low=low, high=high)
 
     def away(self, *shape: int, margin: float = 0.2, high: float = 2.0) -> Any:
-        """Values at least `margin` from zero, of both signs."""
+        """Return values of both signs, at least `margin` from zero."""
         values = self.array(shape, margin, high) * self.random.choice([-1.0, 1.0], shape)
         if self.complex:
             values = values + 1j * self.array(shape, margin, high) * self.random.choice([-1.0, 1.0], shape)
         return candelabra.tensor(values, dtype=self.dtype, requires_grad=True)
 
     def distinct(self, *shape: int) -> Any:
-        """Values of which no two are closer than 0.1."""
+        """Return values that are at least 0.1 apart."""
         count = int(numpy.prod(shape))
         values = (self.random.permutation(count) * 0.17 - 1.03).reshape(shape)
         return candelabra.tensor(values, dtype=self.dtype, requires_grad=True)
 
     def gaps(self, *shape: int) -> Any:
-        """A leaf that is not contiguous."""
+        """Return a non-contiguous leaf."""
         whole = self(*shape[:-1], 2 * shape[-1], grad=False)
         return whole[..., ::2].detach().requires_grad_()
 
@@ -122,7 +122,7 @@ def _binary(
 
 
 def _extrema(d: Draw) -> list[Call]:
-    # Half a step of the grid of distinct() apart from each other.
+    # Offset from the grid of distinct() by about half a step.
     other = (d.distinct(3) + 0.08).detach().requires_grad_()
     return [call(d.distinct(2, 3), other), call(d.distinct(2, 3), (d.distinct(2, 1) - 0.08).detach().requires_grad_())]
 
@@ -470,7 +470,7 @@ def _views(d: Draw) -> dict[str, list[Call]]:
 _SAMPLERS: dict[str, Any] = {
     # copying
     "clone": _unary(), "contiguous": _unary(), "_to_copy": lambda d: [call(d(3)), call(d(2, 3), dtype=d.dtype)],
-    # one argument
+    # unary operators
     "neg": _unary(), "sign": _unary("away"), "sgn": _unary("away"), "floor": _unary(low=0.1, high=0.9), "ceil": _unary(low=0.1, high=0.9),
     "trunc": _unary(low=0.1, high=0.9), "frac": _unary(low=0.1, high=0.9), "round": _unary(low=0.6, high=0.9), "square": _unary(),
     "conj_physical": _unary(), "relu": _unary("away"), "nan_to_num": _unary(),
@@ -484,7 +484,7 @@ _SAMPLERS: dict[str, Any] = {
     "abs": _unary("away"), "angle": _unary("away"),
     "complex": lambda d: [call(d.real(2, 3), d.real(2, 3)), call(d.real(3), d.real(2, 1))],
     "polar": lambda d: [call(d.real(2, 3, low=0.5), d.real(2, 3)), call(d.real(3, low=0.5), d.real(2, 1))],
-    # two arguments
+    # binary operators
     "add": lambda d: [*_binary()(d), call(d(2), d(2), alpha=2), call(d(2), 1.5, alpha=0.5)],
     "sub": lambda d: [*_binary()(d), call(d(2), d(2), alpha=2), call(2.0, d(2), alpha=3)],
     "rsub": lambda d: [*_binary(left=None)(d), call(d(2), d(2), alpha=2)],
@@ -496,7 +496,7 @@ _SAMPLERS: dict[str, Any] = {
     "atan2": _binary("away", first="away", number=None, left=None), "hypot": _binary("away", first="away", number=None, left=None), "copysign": _binary("away", first="away", left=None), "nextafter": _binary("away", number=None, left=None),
     "xlogy": lambda d: [call(d(2, 3), d.positive(2, 3)), call(d(2, 3), d.positive(3)), call(d(3), 1.5), call(1.5, d.positive(3))],
     "logaddexp": _binary(number=None, left=None), "logaddexp2": _binary(number=None, left=None),
-    # three arguments
+    # ternary operators
     "where": _where, "clamp": _clamp, "lerp": _lerp, "addcmul": _addcmul, "addcdiv": _addcmul,
     # activations
     "gelu": lambda d: [call(d(4)), call(d(2, 3), approximate="tanh")], "silu": _unary(), "mish": _unary(), "log_sigmoid": _unary(),
@@ -511,7 +511,7 @@ _SAMPLERS: dict[str, Any] = {
     "_aminmax": _reduction("distinct"),
     "max_with_indices": _single_dim("distinct"), "min_with_indices": _single_dim("distinct"), "var": _var, "std": _var,
     "linalg_vector_norm": _vector_norm, "logsumexp": lambda d: [call(d(2, 3), [1]), call(d(2, 3), [0, 1], True), call(d(4), 0)],
-    # scans, sorting
+    # scans and sorting
     "cumsum": _single_dim(), "logcumsumexp": _single_dim(), "cumprod": _cumprod, "sort": _sort, "topk": _topk,
     # views
     **{name: (lambda d, name=name: _views(d)[name]) for name in (
@@ -537,11 +537,11 @@ _SAMPLERS: dict[str, Any] = {
     "mm": lambda d: [call(d(2, 3), d(3, 4)), call(d(3, 2).detach().t().requires_grad_(), d(4, 3).detach().t().requires_grad_())],
     "bmm": lambda d: [call(d(2, 2, 3), d(2, 3, 2))], "mv": lambda d: [call(d(2, 3), d(3))], "dot": lambda d: [call(d(3), d(3))],
     "addmm": _addmm, "baddbmm": _baddbmm, "linear": _linear,
-    # softmax, losses
+    # softmax and losses
     "softmax": _single_dim(), "log_softmax": _single_dim(),
     "softmax_backward": lambda d: [call(d(2, 3), d(2, 3), 1)], "log_softmax_backward": lambda d: [call(d(2, 3), d(2, 3), 1)],
     "nll_loss_forward": _nll, "nll_loss_backward": _nll_backward,
-    # convolution, pooling
+    # convolution and pooling
     "convolution": _conv, "convolution_backward_input": _conv_input_gradient, "convolution_backward_weight": _conv_weight_gradient,
     "max_pool": _max_pool, "adaptive_max_pool": lambda d: [call(d.distinct(1, 2, 5), [2]), call(d.distinct(1, 2, 4, 5), [2, 3])],
     "max_pool_backward": _max_pool_backward, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
@@ -576,10 +576,10 @@ COMPLEX_OPERATORS = (
 
 
 def samples(name: str, dtype: Any) -> list[Call]:
-    """Give calls of operator `name`."""
+    """Return calls of operator `name`."""
     return _SAMPLERS[name](Draw(name, dtype))
 
 
 def has_samples(name: str) -> bool:
-    """Whether there are samples of an operator."""
+    """Return whether an operator has samples."""
     return name in _SAMPLERS

@@ -1,6 +1,4 @@
-"""Sample arguments for activations and the losses of single elements, away from where their slopes
-jump.
-"""
+"""Sample arguments for activations and elementwise losses, away from the kinks."""
 
 from __future__ import annotations
 

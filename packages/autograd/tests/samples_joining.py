@@ -1,4 +1,4 @@
-"""Sample arguments for what rearranges elements."""
+"""Sample arguments for operators that rearrange elements."""
 
 from __future__ import annotations
 

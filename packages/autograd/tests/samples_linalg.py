@@ -1,4 +1,4 @@
-"""Sample arguments for products."""
+"""Sample arguments for matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sample arguments for the cross entropy of classes."""
+"""Sample arguments for the cross-entropy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import candelabra
 
 
 def _calls(d: Any) -> list[tuple[Any, ...]]:
-    """The scores' shape, classes, weights, the class that is left out, and the reduction."""
+    """Return calls: the logits' shape, classes, weights, the ignored class, and the reduction."""
     weight = candelabra.tensor([0.5, 1.0, 2.0], dtype=d.dtype)
     target = candelabra.tensor([0, 2, 1, 2])
     return [

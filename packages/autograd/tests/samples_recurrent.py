@@ -25,8 +25,8 @@ def _sequence(d: Any) -> list[Any]:
 
 
 def _states(d: Any) -> list[Any]:
-    """One padded or packed sample of each cell: these operators are made of recurrent_sequence
-    where they are differentiated.
+    """Return one padded or packed sample per cell. The derivatives of these operators call
+    recurrent_sequence.
     """
     return _sequence(d)[::5]
 
@@ -42,7 +42,7 @@ def _layer(d: Any) -> list[Any]:
 
 
 def _stack(d: Any) -> list[Any]:
-    """Two layers of two directions, and one of one, padded and packed, with biases and without."""
+    """Two bidirectional layers and a single layer, padded and packed, with and without biases."""
     samples: list[Any] = []
     for number, (cell, gates) in enumerate((("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1))):
         layers, directions, biases = (2, 2, 2) if number % 2 else (1, 1, 0)

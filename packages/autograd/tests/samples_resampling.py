@@ -1,6 +1,4 @@
-"""Sample arguments for resampling, values at places, padded edges, bags of embeddings, reductions
-to positions and distances.
-"""
+"""Sample arguments for resampling, padding, embedding_bag, scatter_reduce and cdist."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def _resampled(backward: bool) -> Any:
 
 
 def _places(d: Any, *shape: int) -> Any:
-    """Away from where the pixels begin and end, and from their centres."""
+    """Return grid coordinates away from the edges and centres of pixels."""
     values = d.random.integers(-10, 11, shape) / 8 + 0.04 + d.random.uniform(0, 0.02, shape)
     return candelabra.tensor(values, dtype=d.dtype, requires_grad=True)
 

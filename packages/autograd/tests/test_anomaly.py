@@ -1,4 +1,4 @@
-"""Anomaly detection names the line of the forward pass."""
+"""Test that anomaly detection reports the line of the forward pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra.autograd import Function
 
 
 def make_nan(x):
-    return (x * 0).sqrt() * 0  # the line that is named
+    return (x * 0).sqrt() * 0  # the reported line
 
 
 def test_nan_is_an_error_with_the_forward_line():
@@ -112,7 +112,7 @@ def test_an_exception_says_where_the_walk_was():
     with pytest.raises(ZeroDivisionError) as caught:
         made.sum().backward()
     assert "MulBackward0" in caught.value.__notes__[0]
-    # The tape can be used as before.
+    # Autograd still works afterwards.
     x.grad = None
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3, 3]

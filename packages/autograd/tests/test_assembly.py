@@ -1,6 +1,4 @@
-"""Gradients of tensors that were taken apart: put together in one buffer, whatever the parts and
-their order.
-"""
+"""Test gradients of tensors that were split into views: assembled in one buffer, in any order."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 import candelabra
 from candelabra.autograd.assembly import Assembly
 
-#: Views of a part: what is done to a tensor, and the same to an array.
+#: The shape of the tensor that is split.
 SHAPE = (6, 5, 4)
 
 
@@ -44,7 +42,7 @@ def _of_tensor(x: candelabra.Tensor, kind: str, arguments: tuple[int, ...]) -> c
 
 
 def _mark(array: np.ndarray, kind: str, arguments: tuple[int, ...], factor: float) -> None:
-    """Add a factor to the elements that a view shows."""
+    """Add a factor to the elements that a view covers."""
     if kind == "select":
         dim, index = arguments
         array[(slice(None),) * dim + (index,)] += factor
@@ -192,9 +190,7 @@ def test_batches_of_gradients():
 
 
 def test_taking_a_sequence_apart_reads_it_once():
-    """Each part of a large tensor is copied to its place; nothing of the size of the whole is made
-    for each.
-    """
+    """Each part's gradient is copied into place. No part allocates a gradient of the full size."""
     made = []
     original = Assembly.__init__
 

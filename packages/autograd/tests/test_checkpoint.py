@@ -1,4 +1,4 @@
-"""Checkpointing gives the same gradients, with the same random numbers, and keeps less."""
+"""Test that checkpointing gives the same gradients and random numbers, and saves memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long tapes: nothing recurses, neither the walk nor the freeing."""
+"""Test deep graphs: neither backward nor deallocation recurses."""
 
 from __future__ import annotations
 

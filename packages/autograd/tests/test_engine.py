@@ -1,4 +1,4 @@
-"""The walk back: backward(), grad(), accumulation, retain_graph, create_graph, pruning."""
+"""Test the engine: backward(), grad(), accumulation, retain_graph, create_graph, pruning."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_graph_is_freed_with_its_last_tensor_without_the_collector():
         z.backward()
         del y, z
         assert reference() is None
-        y = x.exp().tanh()  # never walked
+        y = x.exp().tanh()  # no backward through this graph
         reference = weakref.ref(y.grad_fn)
         del y
         assert reference() is None

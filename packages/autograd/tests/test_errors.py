@@ -1,4 +1,4 @@
-"""What goes wrong says so, as PyTorch does, and leaves the tape usable."""
+"""Test that errors match PyTorch's and leave autograd usable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The first use of the tape and of what it loads late, by many threads at once, in fresh
-processes.
-"""
+"""Test the first use of autograd and of its lazy imports, by many threads in fresh processes."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 from candelabra.testing.first_use import run_scenario
 
 # before_walks(action) runs `action` in the middle of the import of candelabra.autograd. The backend
-# is loaded first: its lock would otherwise let the threads through one by one, and hide the races.
+# is loaded first, because its lock would let the threads through one by one and hide the races.
 IN_THE_IMPORT = """
 from importlib.machinery import PathFinder
 import candelabra
@@ -61,7 +59,7 @@ SCENARIOS = {
         for number, gradient in enumerate(at_once(use)):
             assert gradient.tolist() == [2.0 * number, 4.0 * number], (number, gradient)
     """,
-    # One thread has begun to import the package by name, and is slow.
+    # One thread is slowly importing the package by name.
     "a slow import": """
         import time
 
@@ -79,7 +77,7 @@ SCENARIOS = {
 
         assert at_once(use) == [[3.0, 3.0]] * 32
     """,
-    # A failure is no reason to go on without the tape; nor is it kept in mind.
+    # A failed import must neither disable autograd nor be cached.
     "an import that fails": """
         def fail():
             raise ImportError("the disk is on fire")
@@ -103,8 +101,8 @@ SCENARIOS = {
 
         assert at_once(use) == [[3.0, 3.0]] * 32
     """,
-    # To break a deadlock of imports, Python hands out a partial package. It must not pass for
-    # whole.
+    # To break a deadlock of imports, Python returns a partially imported package. It must not pass
+    # for a complete one.
     "imports against each other": """
         import types
         from importlib.machinery import ModuleSpec
@@ -152,7 +150,8 @@ SCENARIOS = {
         x = candelabra.ones(2, requires_grad=True)
         assert (x * 3).requires_grad
     """,
-    # Importing modules of a package that another thread imports may fail in Python: but loudly.
+    # Importing a module of a package that another thread imports may fail in Python, but must
+    # raise.
     "statements that collide": """
         statements = (
             "import candelabra.autograd", "import candelabra.autograd.forward_ad", "from candelabra.autograd.function import Function",
@@ -228,7 +227,7 @@ SCENARIOS = {
         x = candelabra.ones(2, requires_grad=True)
         assert len({type(one) for one in at_once(lambda number: x.asinh().grad_fn)}) == 1
     """,
-    # The hooks are entered after a thread has read the modes, before it has installed the autograd
+    # The hooks are installed after a thread has read the modes, but before it sets the autograd
     # function.
     "hooks that come in while an autograd function is written": """
         from candelabra import autograd

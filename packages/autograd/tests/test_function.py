@@ -1,4 +1,4 @@
-"""Custom functions."""
+"""Test custom autograd functions."""
 
 from __future__ import annotations
 

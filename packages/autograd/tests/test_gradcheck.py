@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck find faults, and name them."""
+"""Test that gradcheck and gradgradcheck find and report errors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_complex():
     assert gradcheck(lambda x: candelabra.complex(x, x * 2).exp(), leaf(0.5, 1.0))
     assert gradgradcheck(lambda z: (z * z).exp(), z)
     with pytest.raises(GradcheckError):
-        # The gradient of z² is grad times conj(2z).
+        # The gradient of z² is grad * conj(2z).
         gradcheck(wrong(lambda ctx, grad: grad * 2 * ctx.z, lambda ctx, z: setattr(ctx, "z", z.detach()) or z * z), z)
 
 

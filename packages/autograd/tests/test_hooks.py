@@ -1,4 +1,4 @@
-"""Hooks on tensors, leaves and nodes; what the tape keeps; edges."""
+"""Test hooks on tensors, leaves and nodes, saved tensors, and graph edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: what is not used any more is given back, at once and without the collector."""
+"""Test that unused memory is freed at once, without the garbage collector."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_ten_thousand_steps():
 
 
 def grows(work, times=300):
-    """Count objects that are left after the work was done once more often."""
+    """Return how many objects remain after `times` more runs of `work`."""
     for _ in range(20):
         work()
     gc.collect()

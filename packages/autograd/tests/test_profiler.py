@@ -1,4 +1,4 @@
-"""The profiler: what is noted, how it is added up and written out."""
+"""Test the profiler: recorded events, averages and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy arrays that kernels are called with (harness.py), and the error of their results."""
+"""NumPy arrays as kernel arguments (see harness.py), and the errors of kernel results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLOATS = ["float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 ALL = ["bool", *INTEGERS, "float16", *FLOATS, *COMPLEX]
 
-# Largest error in units in the last place that the formulas of math.hpp are meant to keep.
+# The largest error, in ULP, that the functions of math.hpp are designed for.
 ULP = {"float32": 8.0, "float64": 8.0}
 
 

@@ -1,4 +1,4 @@
-"""Tests import what they share from this folder and from each other, whatever folder they are in."""
+"""Put every folder of tests on the path, so that tests can import shared modules."""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,7 @@
-"""Calls kernels straight through the C interface, with NumPy arrays: what a kernel does is tested
-without the core.
+"""Call kernels directly through the C interface with NumPy arrays, to test them without the core.
 
-``call("add", [out], a, b, Scalar(1))`` runs one kernel; outputs are written in place. A kernel's
-failure raises `KernelError`.
+``call("add", [out], a, b, Scalar(1))`` runs one kernel. Outputs are written in place. If the kernel
+fails, it raises `KernelError`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ CODES = {name: code for code, name in enumerate(DTYPES)}
 
 
 class KernelError(Exception):
-    """A kernel returned another status than CB_OK."""
+    """A kernel returned a status other than CB_OK."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"status {status}: {message}")
@@ -50,20 +49,20 @@ class KernelError(Exception):
 
 @dataclass
 class BFloat16:
-    """An array of bfloat16: NumPy has no such dtype, so the bits are kept as uint16."""
+    """An array of bfloat16. NumPy has no such dtype, so the bits are stored as uint16."""
 
     bits: np.ndarray
 
     @staticmethod
     def of(values: Any) -> BFloat16:
-        """Round to nearest even from float32."""
+        """Convert from float32, rounding to nearest even."""
         wide = np.asarray(values, dtype=np.float32)
         words = wide.view(np.uint32) if wide.ndim else wide.reshape(1).view(np.uint32).reshape(())
         rounded = ((words.astype(np.uint64) + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
         return BFloat16(np.where(np.isnan(wide), np.uint16(0x7FC0), rounded).astype(np.uint16))
 
     def values(self) -> np.ndarray:
-        """Return the numbers as float32."""
+        """Return the values as float32."""
         return (self.bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -76,9 +75,7 @@ class Scalar:
 
 @dataclass
 class Number:
-    """A Python number in the place of a tensor: one element of `dtype`, seen expanded to
-    `shape`.
-    """
+    """A Python number in place of a tensor: one element of `dtype`, expanded to `shape`."""
 
     value: Any
     dtype: str
@@ -87,7 +84,7 @@ class Number:
 
 @dataclass
 class Allocate:
-    """An output whose shape depends on data; `result` is set by the call."""
+    """An output with a data-dependent shape. The call sets `result`."""
 
     dtype: str
     result: Any = None
@@ -95,8 +92,8 @@ class Allocate:
 
 @dataclass
 class Reduced:
-    """A reduction's output: `array` seen with the reduced dimensions of size 1 and stride 0 (give
-    it with keepdims).
+    """The output of a reduction: `array`, with reduced dimensions of size 1 and stride 0
+    (keepdims).
     """
 
     array: Any
@@ -193,7 +190,7 @@ class Backend_(ctypes.Structure):
 
 
 class Backend:
-    """The loaded library: its table, its kernels by name."""
+    """The loaded library: its table and its kernels by name."""
 
     def __init__(self, path: Path = LIBRARY) -> None:
         self.library = ctypes.CDLL(str(path))
@@ -225,7 +222,7 @@ class Backend:
             value = value.array
         array = value.bits if isinstance(value, BFloat16) else value
         dtype = "bfloat16" if isinstance(value, BFloat16) else array.dtype.name
-        if reduced:  # a dimension of size 1 may be one of the kept ones; its stride does not matter
+        if reduced:  # a kept dimension may also have size 1; its stride is ignored
             strides = [
                 0 if size == 1 else stride // array.itemsize
                 for size, stride in zip(array.shape, array.strides, strict=True)
@@ -302,7 +299,7 @@ class Backend:
     def prepare(
         self, operator: str, outputs: Sequence[Any], *arguments: Any, seed: int = 0, offset: int = 0
     ) -> tuple[Any, Call_, list[Any]]:
-        """Build a call once, to be run (and timed) many times: ``kernel(ctypes.byref(call))``."""
+        """Build a call that can run many times: ``kernel(ctypes.byref(call))``."""
         kept: list[Any] = []
         out = (Tensor_ * max(1, len(outputs)))()
         for i, output in enumerate(outputs):
@@ -320,7 +317,7 @@ class Backend:
         return self.kernels[operator], call, kept
 
     def call(self, operator: str, outputs: Sequence[Any], *arguments: Any, seed: int = 0, offset: int = 0) -> None:
-        """Run one kernel. Raises `KernelError` where it fails and KeyError where there is none."""
+        """Run one kernel. Raise `KernelError` if it fails, and KeyError if there is none."""
         kernel, call, kept = self.prepare(operator, outputs, *arguments, seed=seed, offset=offset)
         self._pending, self._kept = (call.outputs, outputs), kept
         status = kernel(ctypes.byref(call))
@@ -332,7 +329,7 @@ _backend: Backend | None = None
 
 
 def backend() -> Backend:
-    """Return the library, loaded once."""
+    """Return the library, which is loaded once."""
     global _backend
     if _backend is None:
         _backend = Backend()
@@ -345,7 +342,7 @@ def call(operator: str, outputs: Sequence[Any], *arguments: Any, seed: int = 0, 
 
 
 def nanoseconds(operator: str, outputs: Sequence[Any], *arguments: Any, repeats: int = 1000) -> float:
-    """Return the time of one run of the kernel, with some 100 ns for the way through ctypes."""
+    """Return the time of one run of the kernel, including about 100 ns of ctypes overhead."""
     import time
 
     kernel, call_, kept = backend().prepare(operator, outputs, *arguments)

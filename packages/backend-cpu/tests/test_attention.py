@@ -1,6 +1,4 @@
-"""Attention and CTC kernels against NumPy and SciPy, over blocks, layouts and numbers of
-threads.
-"""
+"""Test the attention and CTC kernels against NumPy and SciPy: blocks, layouts and thread counts."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def test_blocks(dtype: str, sizes: tuple[int, int, int]) -> None:
 
 
 def test_views() -> None:
-    # As projections give them: heads are a part of the last dimension.
+    # The layout that projections produce: heads are a part of the last dimension.
     packed = random_tensor((2, 70, 3 * 4 * 8), "float32", "contiguous", 0)
     q, k, v = (part.view(2, 70, 4, 8).transpose(1, 2) for part in packed.chunk(3, -1))
     expected = reference(wide(q), wide(k), wide(v), 0.3)

@@ -1,6 +1,4 @@
-"""Attention of sizes that tile units take where a processor has them, against NumPy in float64:
-forward and backward.
-"""
+"""Test attention at sizes that use AMX where available, forward and backward, against float64."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from scipy.special import softmax
 import candelabra
 from candelabra import ops
 
-# Of the largest element: float32, whose scores of up to 14 have errors of 128 roundings in their
-# exponentials, and bfloat16 whose weights and slopes are rounded to it.
+# Relative to the largest element. In float32, scores of up to 14 carry errors of 128 roundings into
+# their exponentials. In bfloat16, weights and gradients are rounded to bfloat16.
 TOLERANCE = {"float32": 5e-6, "bfloat16": 2.5e-2}
 SCALE = 0.3
 
@@ -32,7 +30,7 @@ def wide(x: candelabra.Tensor) -> np.ndarray:
 def reference(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, grad: np.ndarray, added: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The result and the gradients of query, key and value, whose heads may be fewer."""
+    """Return the result and the gradients of query, key and value. There may be fewer key heads."""
     share = q.shape[1] // k.shape[1]
     keys, values = k.repeat(share, 1), v.repeat(share, 1)
     scores = q @ keys.swapaxes(-1, -2) * SCALE
@@ -107,7 +105,7 @@ def test_masks(dtype: str, kind: str) -> None:
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_layouts(dtype: str) -> None:
-    # Heads as a part of the last dimension, and elements that are not neighbours.
+    # Heads as a part of the last dimension, and strided elements.
     packed = made(numbers(0, 2, 100, 3 * 4 * 64), dtype)
     q, k, v = (part.view(2, 100, 4, 64).transpose(1, 2) for part in packed.chunk(3, -1))
     grad = made(numbers(1, 2, 4, 100, 64), dtype)
@@ -120,12 +118,12 @@ def test_layouts(dtype: str) -> None:
 
 
 def test_extreme_numbers() -> None:
-    # Parts of such numbers are infinite, or nothing.
+    # In the bf16x3 emulation, parts of these numbers overflow or underflow.
     q, k, v, grad = (made(numbers(n, 1, 2, 150, 64), "float32") for n in range(4))
     for factors in ((1e-25, 1e25, 1.0, 1.0), (1.0, 1.0, 1e30, 1.0), (1.0, 1.0, 1e-30, 1e-4), (1.0, 1.0, 1.0, 1e-35)):
         inputs = [x * factor for x, factor in zip((q, k, v, grad), factors, strict=True)]
         for got, expected in zip(compute(inputs, None, False), reference(*map(wide, inputs), None), strict=True):
-            if np.abs(expected).max() > 1e-34:  # else below what float32 holds in full
+            if np.abs(expected).max() > 1e-34:  # smaller values lose precision in float32
                 check(got, expected, "float32")
 
 
@@ -137,7 +135,7 @@ def test_nan_stays_in_its_row(dtype: str) -> None:
     out = ops._scaled_dot_product_attention(q, k, v, None, False, SCALE)[0].float()
     assert out[0, 1, 70].isnan().all()
     assert not out[0, 1, :70].isnan().any() and not out[0, 0].isnan().any() and not out[0, 3].isnan().any()
-    # A key of infinity: its score is infinite or the smallest of all, by the sign of the query.
+    # With an infinite key, the score is inf or -inf, by the sign of the query.
     expected = np.isnan(wide(out)[0, 2]).all(-1) | np.isfinite(wide(out)[0, 2]).all(-1)
     assert expected.all()
     up = wide(q)[0, 2, :, 0] > 0

@@ -1,4 +1,4 @@
-"""copy_, fill_, arange and linspace against NumPy."""
+"""Test copy_, fill_, arange and linspace against NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DTYPES = [
 
 
 def values(shape: Any, dtype: str) -> np.ndarray:
-    """Small whole numbers and halves, which every dtype but the integers holds exactly."""
+    """Return small integers and halves, which every floating-point dtype represents exactly."""
     generator = np.random.default_rng(3)
     whole = generator.integers(0, 100, shape)
     if dtype == "bool":
@@ -50,7 +50,7 @@ def test_every_pair_of_dtypes(source: str, target: str, layout: str) -> None:
         a = a.T.copy().T
     call("copy_", [out], out, a, False)
     if target in ("uint8",) and source.startswith(("float", "complex")):
-        wanted = a.real.astype(np.int64).astype(np.uint8)  # negative numbers wrap
+        wanted = a.real.astype(np.int64).astype(np.uint8)  # negative numbers wrap around
     else:
         wanted = (
             a.real if source.startswith("complex") and not target.startswith("complex") and target != "bool" else a
@@ -97,7 +97,7 @@ def test_broadcast_and_large() -> None:
     row = np.arange(1024, dtype=np.float32)
     call("copy_", [out], out, np.broadcast_to(row, out.shape), False)
     assert np.array_equal(out, np.broadcast_to(row, out.shape))
-    for start in range(3):  # the streaming copy from and to any address
+    for start in range(3):  # the non-temporal copy at every alignment
         target = np.zeros(out.size + 3, np.float32)[start : start + out.size].reshape(out.shape)
         call("copy_", [target], target, out, False)
         assert np.array_equal(target, out)

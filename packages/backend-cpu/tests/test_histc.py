@@ -1,6 +1,4 @@
-"""Histograms of equal intervals: every range, dtype and layout, against NumPy in double
-precision.
-"""
+"""Test histc with every range, dtype and layout against NumPy in float64."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ def made(numbers: Any, dtype: str) -> Tensor:
 
 
 def expected(x: Tensor, bins: int, low: float, high: float) -> list[float]:
-    """Count in double precision, of numbers that are scaled down: their differences do not
-    overflow.
-    """
+    """Count in float64. The numbers are scaled down so that their differences do not overflow."""
     values = np.ravel(wide(x)).astype(np.float64)
     scale = 2.0**-10 if max(abs(low), abs(high)) > 1 else 1.0
     values = values[(values >= low) & (values <= high)] * scale
@@ -42,8 +38,8 @@ def check(x: Tensor, bins: int, low: float, high: float) -> None:
     assert result.to(candelabra.float64).tolist() == expected(x, bins, low, high)
 
 
-#: Calls of which each one ended the process, in a process of their own: a write outside of the
-#: counts may also go unnoticed.
+#: Calls that once crashed. They run in a process of their own, because a write out of bounds may go
+#: unnoticed.
 FAULTS = [
     "c.histc(c.tensor([3e38, -3e38]), bins=30)",
     "c.histc(c.tensor([1.0, -1.0]), bins=3, min=-1e308, max=0)",
@@ -73,7 +69,7 @@ def test_no_fault(call: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_widest_range(dtype: str, bins: int) -> None:
     largest = candelabra.finfo(getattr(candelabra, dtype)).max
-    # None lies so near to an edge that it matters how it is rounded, but for the ends.
+    # Except for the ends, no number is so close to an edge that rounding matters.
     numbers = made(largest * np.array([-1, -0.9123, -0.51234, -0.2123, 0.01234, 0.2123, 0.81234, 1]), dtype)
     check(numbers, bins, -largest, largest)
     assert candelabra.histc(numbers, bins).tolist() == candelabra.histc(numbers, bins, -largest, largest).tolist()
@@ -184,7 +180,7 @@ def test_many_bins_and_elements(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_ranges(dtype: str) -> None:
-    """Whatever the range: as many counts as there are elements inside."""
+    """For any range, the counts add up to the number of elements inside."""
     rng = np.random.default_rng(5)
     info = candelabra.finfo(getattr(candelabra, dtype))
     low, high = math.log2(info.tiny) - 8, math.log2(info.max)

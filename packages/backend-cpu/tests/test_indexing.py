@@ -1,4 +1,4 @@
-"""Reading and writing at positions given by tensors, against NumPy."""
+"""Test gather, scatter, index_select, masks and embedding against NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unchanged(x: Any, array: np.ndarray) -> None:
 
 
 def adding(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Return a copy to add into, of the dtype in which it wraps."""
+    """Return a copy to accumulate into, in a dtype that wraps like `dtype`."""
     return array.copy() if dtype in ("bool", *COMPLEX, *FLOATS) else array.astype(dtype)
 
 
@@ -155,7 +155,7 @@ def test_index_add_copy_fill(dtype: str) -> None:
                 scale = 3 * added(np.abs(total).astype("f8"), dim, at, np.abs(values).astype("f8"), 1)
                 assert_values(ops.index_add(x, dim, index, source, alpha=alpha), expected, scale=scale)
                 copied = np.moveaxis(array.copy(), dim, 0)
-                copied[at] = np.moveaxis(values, dim, 0)  # the last of equal indices stays, in NumPy too
+                copied[at] = np.moveaxis(values, dim, 0)  # the last duplicate index wins, as in NumPy
                 assert_values(ops.index_copy(x, dim, index, source), np.moveaxis(copied, 0, dim), units=0)
                 filled = np.moveaxis(array.copy(), dim, 0)
                 filled[at] = 1
@@ -237,7 +237,7 @@ def test_index_put(dtype: str) -> None:
                 expected[numpy_index] = wide(values)
                 assert_values(ops.index_put(x, given, values), expected, units=0)
                 total, scale = adding(wide(x), dtype), np.abs(wide(x)).astype("f8")
-                # Copied: numpy.add.at reads wrongly from values that are broadcast.
+                # Copied, because numpy.add.at reads broadcast values incorrectly.
                 every = np.broadcast_to(wide(values), picked.shape).astype(total.dtype)
                 (np.logical_or if dtype == "bool" else np.add).at(total, numpy_index, every)
                 np.add.at(scale, numpy_index, np.abs(every).astype("f8"))
@@ -372,12 +372,13 @@ def test_embedding_backward(dtype: str, padding: int) -> None:
             expected, scale = np.zeros((11, width), dtype=values.dtype), np.zeros((11, width))
             np.add.at(expected, at[at != padding], values[at != padding])
             np.add.at(scale, at, np.abs(values))
-            # float32 rounds at each of some 250 additions; half precisions are added in float32.
+            # float32 rounds at each of about 250 additions; the half precisions accumulate in
+            # float32.
             units = 1 if dtype in ("float16", "bfloat16") else 16
             assert_values(ops.embedding_backward(grad, index, 11, padding), expected, scale=scale, units=units)
 
 
-# ---- emptiness
+# ---- empty tensors
 
 
 def test_empty_indices() -> None:
@@ -394,7 +395,7 @@ def test_empty_indices() -> None:
     assert tuple(ops.gather(x, 0, candelabra.zeros(0, 4, dtype=candelabra.int64)).shape) == (0, 4)
 
 
-# ---- ways of their own for large tensors
+# ---- special paths for large tensors
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "complex64"])
@@ -402,9 +403,7 @@ def test_empty_indices() -> None:
     ("rows", "columns", "count"), [(5, 70, 300), (900, 64, 400), (40, 9, 64), (3, 200, 70), (100_000, 16, 100)]
 )
 def test_index_add_of_many_rows(dtype: str, rows: int, columns: int, count: int) -> None:
-    """Rows that go to one place are added in the order of the index, by as many threads as there
-    are.
-    """
+    """Rows with the same index are accumulated in index order, for any number of threads."""
     x, source = random_tensor((rows, columns), dtype), random_tensor((count, columns), dtype, seed=1)
     index = indices((count,), rows)
     expected = adding(wide(x), dtype)
@@ -440,13 +439,13 @@ def test_scatter_add_of_a_long_line(dtype: str) -> None:
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
 def test_gather_and_scatter_of_blocks(dtype: str, dim: int) -> None:
-    """Lines side by side, more than fit in a block, with and without a copy of self on the way."""
+    """Slices that are neighbours in memory and exceed a block, with and without a copy of self."""
     shape = (30, 40, 300)
     x, source = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
     index = indices(shape, shape[dim])
     assert_values(ops.gather(x, dim, index), np.take_along_axis(wide(x), wide(index), dim), units=0)
     expected = wide(x).copy()
-    # NumPy, too, lets the last of equal positions win where they are walked over one by one.
+    # Write one index at a time, so that the last duplicate wins in NumPy, too.
     for k in range(shape[dim]):
         at: list[Any] = [slice(None)] * 3
         at[dim] = slice(k, k + 1)
@@ -488,7 +487,7 @@ def test_rows_of_transposed_matrices(dtype: str) -> None:
                 np.testing.assert_array_equal(
                     wide(ops.index_select(x, dim, tensor(index, "int64"))), np.take(wide(x), index, dim)
                 )
-                # The last of equal positions wins.
+                # The last duplicate index wins.
                 index = generator.integers(0, size, size)
                 expected = wide(x).copy()
                 source = wide(x)[::-1, ::-1]

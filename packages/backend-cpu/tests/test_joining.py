@@ -1,4 +1,4 @@
-"""cat, stack, flip, tril, triu, positions of triangles and shuffles against NumPy."""
+"""Test cat, stack, flip, tril, triu, tril_indices and pixel_shuffle against NumPy."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def test_triangles(dtype: str, name: str) -> None:
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("name", ["tril", "triu"])
 def test_triangles_of_many_matrices(dtype: str, name: str) -> None:
-    """Of few and of many columns; more rows than one thread takes, which need not begin where a
-    matrix does.
-    """
+    """Few and many columns. A thread's rows need not begin at the start of a matrix."""
     for shape in ((1300, 7, 5), (5000, 3, 4), (40, 33, 70)):
         x = random_tensor(shape, dtype)
         for diagonal in (-4, -1, 0, 2, 9):
@@ -97,14 +95,14 @@ def test_short_rows_are_interleaved(dtype: str, rows: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "complex128"])
 def test_rows_of_pieces(dtype: str) -> None:
-    """Pieces of a few bytes, of odd sizes and of many."""
+    """Pieces of a few bytes, of odd sizes and of many bytes."""
     for widths in [(1, 2), (3, 5, 7), (0, 4, 1), (600, 1, 40), (2, 2, 2, 2, 2)]:
         parts = [random_tensor((130, width), dtype, seed=i) for i, width in enumerate(widths)]
         assert_values(ops.cat(parts, 1), np.concatenate([wide(part) for part in parts], 1), units=0)
     many = [random_tensor((9, 33), dtype, seed=i) for i in range(7)]
     for dim in range(3):
         assert_values(ops.stack(many, dim), np.stack([wide(part) for part in many], dim), units=0)
-    large = [random_tensor((700, width), dtype, seed=i) for i, width in enumerate((1500, 300))]  # past the caches
+    large = [random_tensor((700, width), dtype, seed=i) for i, width in enumerate((1500, 300))]  # non-temporal stores
     assert_values(ops.cat(large, 1), np.concatenate([wide(part) for part in large], 1), units=0)
 
 
@@ -186,8 +184,8 @@ def test_triangle_indices(upper: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
 def test_large_outer_product(dtype: str) -> None:
-    """An outer product is written past the caches, in whole lines; rows that are none go the other
-    way.
+    """A large outer product uses non-temporal stores of whole cache lines. Rows that are not whole
+    lines use ordinary stores.
     """
     for rows, columns in ((1100, 1024), (1531, 1040), (1100, 1001)):
         a, b = np.arange(rows) % 7 + 1, np.arange(columns) % 11 + 1

@@ -1,4 +1,4 @@
-"""The negative log likelihood against NumPy."""
+"""Test the negative log-likelihood against NumPy."""
 
 from __future__ import annotations
 

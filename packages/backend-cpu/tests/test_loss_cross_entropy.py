@@ -1,4 +1,4 @@
-"""The cross entropy of scores and classes, and its gradient, against NumPy."""
+"""Test the cross-entropy of logits and classes, and its gradient, against NumPy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from values import FLOATS, LAYOUTS, assert_values, random_tensor, tensor, wide
 import candelabra
 from candelabra import ops
 
-# Rows that fit one register, that do not, and that are many pieces of work.
+# Rows that fit one register, rows that do not, and enough rows for several threads.
 SHAPES = [(5, 4), (1, 1), (300, 10), (7, 16), (6, 17), (3, 5000)]
 
 
 def expected(
     x: np.ndarray, target: np.ndarray, weight: np.ndarray, reduction: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Losses as `reduction` says, their weights, and the gradient of scores for a gradient of 1."""
+    """Return losses after `reduction`, their weights, and the logits' gradient for an output
+    gradient of 1.
+    """
     known = target != -100
     safe = np.where(known, target, 0)
     shifted = x - x.max(1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Batch, layer and group normalization, forward and backward, against their formulas in float64."""
+"""Test batch, layer and group normalization, forward and backward, against formulas in float64."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def normalized(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np
 
 
 def input_gradient(h: np.ndarray, xhat: np.ndarray, rstd: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Gradient of (x - mean) rstd given that of the normalized values."""
+    """Return the gradient of x, given that of (x - mean) * rstd."""
     return rstd * (h - h.mean(axes, keepdims=True) - xhat * (h * xhat).mean(axes, keepdims=True))
 
 
 def channels_last(x: Any) -> Any:
-    """The same values with the channels innermost in memory."""
+    """Return the same values in channels-last memory format."""
     order = [0, *range(2, x.ndim), 1]
     back = [0, x.ndim - 1, *range(1, x.ndim - 1)]
     return x.permute(*order).contiguous().permute(*back)
@@ -211,7 +211,7 @@ def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
         x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
         if last:
             x = channels_last(x)
-            grad = channels_last(grad) if groups != 4 else grad  # of another order than the input once
+            grad = channels_last(grad) if groups != 4 else grad  # once with a layout that differs from the input's
         channels = shape[1]
         grouped = (shape[0], groups, -1)
         expand = (slice(None), *[None] * (len(shape) - 2))
@@ -246,7 +246,7 @@ def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [False, True])
 def test_group_norm_of_channels_last_memory(dtype: str, affine: bool) -> None:
-    """Straight through the kernel, which leaves the channels where they are."""
+    """Call the kernel directly, which keeps channels-last layout."""
 
     def last(values: np.ndarray) -> Any:
         held = np.ascontiguousarray(np.moveaxis(values, 1, -1))
@@ -271,7 +271,7 @@ def test_group_norm_of_channels_last_memory(dtype: str, affine: bool) -> None:
     ]
     for shape, groups in shapes:
         array = random_array(shape, dtype) + (0 if dtype in HALVES else 1000)
-        array[:, :, 0] += 8  # what the first pixels are is no hint at the mean
+        array[:, :, 0] += 8  # the first pixels must not serve as an estimate of the mean
 
         x, out = last(array), last(np.zeros(shape))
         saved = [np.zeros((shape[0], groups), statistics_dtype(dtype)) for _ in range(2)]

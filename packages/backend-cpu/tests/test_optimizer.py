@@ -1,6 +1,4 @@
-"""Fused optimizer steps against the formulas of PyTorch's documentation, written again in NumPy
-with float64.
-"""
+"""Test fused optimizer steps against the formulas of PyTorch's documentation, in float64 NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ def wide(tensor: Any) -> np.ndarray:
 
 
 def lists(dtype: str, count: int, seed: int = 0) -> list[list[Any]]:
-    """Return parameters, gradients, and `count` lists of states, the last ones positive."""
+    """Return parameters, gradients, and `count` lists of positive states."""
     generator = np.random.default_rng(seed)
     result = [[make(generator.standard_normal(shape), dtype) for shape in SHAPES] for _ in range(2)]
     return result + [
@@ -59,7 +57,7 @@ def test_sgd(dtype: str, momentum: float, nesterov: bool, first: bool, maximize:
             d = d + momentum * b if nesterov else b
         expected[0].append(p - lr * d)
         expected[1].append(g)
-    if first:  # the buffers hold nothing yet
+    if first:  # the buffers are uninitialized
         tensors[2] = [make(np.full(shape, np.nan), dtype) for shape in SHAPES]
     buffers = tensors[2] if momentum else []
     call("_fused_sgd_", [], tensors[0], tensors[1], buffers, lr, decay, momentum, dampening, nesterov, maximize, first)
@@ -149,8 +147,8 @@ def test_adagrad(dtype: str) -> None:
     compare([parameters, sums], expected, dtype)
 
 
-# Operators with as many lists of states, and the numbers of calls: those of candelabra.testing's
-# formulas.
+# Operators with their number of state lists and the scalar arguments of each call. The formulas are
+# those of candelabra.testing.
 CALLS: dict[str, tuple[int, list[tuple[Any, ...]]]] = {
     "adamax": (2, [(0.01, 0.9, 0.99, 1e-8, 0.0, False, 1), (0.01, 0.9, 0.99, 1e-8, 0.1, True, 3)]),
     "nadam": (
@@ -177,9 +175,7 @@ EACH_CALL = [(name, numbers) for name, (_, calls) in CALLS.items() for numbers i
 
 
 def states_of(name: str, dtype: str, shapes: list[tuple[int, ...]] = SHAPES) -> list[list[Any]]:
-    """Return parameters, gradients and states; Rprop's gradients before have either sign, or are
-    nothing.
-    """
+    """Return parameters, gradients and states. Rprop's previous gradients are -1, 0 or 1."""
     generator = np.random.default_rng(3)
     result = [[make(generator.standard_normal(shape), dtype) for shape in shapes] for _ in range(2)]
     result += [
@@ -202,7 +198,7 @@ def test_formulas(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize(("name", "numbers"), EACH_CALL, ids=str)
 def test_any_strides_and_threads(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
-    """Transposed, every second one, with gaps: the same bits as of contiguous memory."""
+    """Transposed, every second element, with gaps: bitwise the same as contiguous memory."""
 
     def spread(tensor: np.ndarray, place: int) -> np.ndarray:
         if place == 0:
@@ -228,7 +224,7 @@ def test_numbers_that_are_not_finite(name: str, numbers: tuple[Any, ...], dtype:
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0])
     count = CALLS[name][0] + 2
     grid = np.stack(np.meshgrid(*[special] * count, indexing="ij")).reshape(count, -1)
-    if name != "asgd":  # sums of squares and sizes are not negative
+    if name != "asgd":  # sums of squares and step sizes are not negative
         grid[3] = np.abs(grid[3])
     if name == "adadelta":
         grid[2] = np.abs(grid[2])
@@ -243,7 +239,7 @@ def test_numbers_that_are_not_finite(name: str, numbers: tuple[Any, ...], dtype:
         sizes = np.where(np.isnan(sizes), np.nan, np.clip(sizes * factor, numbers[2], numbers[3]))
         g = np.where(agreement < 0, 0.0, g)
         expected = [[p - np.where(np.isnan(g), 0.0, np.sign(g)) * sizes], expected[1], [g], [sizes]]
-    if name == "asgd" and numbers[2] == 1:  # the first mean is the parameter
+    if name == "asgd" and numbers[2] == 1:  # the first average is the parameter itself
         expected[2] = expected[0]
     call(f"_fused_{name}_", [], *tensors, *numbers)
     for place, (got, wanted) in enumerate(zip(tensors, expected, strict=True)):
@@ -251,7 +247,7 @@ def test_numbers_that_are_not_finite(name: str, numbers: tuple[Any, ...], dtype:
 
 
 def test_an_infinite_parameter_leaves_states_alone() -> None:
-    """Without weight decay nothing of a parameter gets into its state."""
+    """Without weight decay, a parameter does not affect its state."""
     for name, (count, calls) in CALLS.items():
         if name == "asgd":
             continue

@@ -1,6 +1,4 @@
-"""Random numbers: Philox's known answers, the numbers of docs/random-numbers.md computed again in
-NumPy, and their distributions.
-"""
+"""Test random numbers: known answers of Philox, docs/random-numbers.md, and distributions."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ import pytest
 import scipy.stats
 from harness import RUNTIME_ERROR, BFloat16, KernelError, backend, call
 
-SEED, OFFSET = 0x0123456789ABCDEF, 0xFFFFFFFE  # the counter passes from its low word to its high one
+SEED, OFFSET = 0x0123456789ABCDEF, 0xFFFFFFFE  # the counter carries into its high word
 
 
 def philox(seed: int, blocks: np.ndarray) -> np.ndarray:
-    """Return the four words of each block, computed with Python's rules of 64-bit arithmetic."""
+    """Return the four words of each block, computed with Python's integers."""
     mask = np.uint64(0xFFFFFFFF)
     blocks = blocks.astype(np.uint64)
     c = [blocks & mask, blocks >> np.uint64(32), np.zeros_like(blocks), np.zeros_like(blocks)]
@@ -54,7 +52,7 @@ def draw(name: str, shape: tuple[int, ...], dtype: str, *arguments: float) -> np
 
 
 def test_known_answers_of_random123() -> None:
-    """The vectors of the Random123 distribution whose upper counter words are zero."""
+    """Test the vectors of the Random123 distribution whose upper counter words are zero."""
     assert philox(0, np.array([0]))[0].tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     out = np.zeros(4, np.float32)
     call("uniform_", [out], out, 0.0, 1.0, seed=0, offset=0)

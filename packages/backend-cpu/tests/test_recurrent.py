@@ -1,6 +1,4 @@
-"""Kernels of recurrent layers against the steps one by one in NumPy: blocks of the batch, layouts,
-and bad shapes.
-"""
+"""Test recurrent kernels against single steps in NumPy: batch blocks, layouts, invalid shapes."""
 
 from __future__ import annotations
 
@@ -160,8 +158,8 @@ def test_layers_of_every_cell(cell: str, reverse: bool, batch: int, hidden: int,
     ("steps", "batch", "size", "hidden"), [(4, 12, 37, 48), (4, 29, 3, 9), (2, 40, 300, 21), (3, 20, 0, 16)]
 )
 def test_the_input_of_every_step(cell: str, bias: bool, steps: int, batch: int, size: int, hidden: int) -> None:
-    """Sizes whose input is multiplied step by step, with rows and units left over, and an input of
-    no features.
+    """Sizes whose input is multiplied per step, with remainders of rows and units, and no input
+    features.
     """
     given = layer_arguments(cell, (steps, batch), batch, size, hidden, "float64")
     if not bias:
@@ -188,7 +186,9 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
 
 
 def test_numbers_far_from_one() -> None:
-    """Rows that tile units cannot do are multiplied otherwise, and leave the others as they are."""
+    """Rows outside the range of AMX's bf16x3 emulation take another path. The others are
+    unaffected.
+    """
     given = layer_arguments("rnn_relu", (4, 24), 24, 40, 64)
     scales = candelabra.ones(24, 1)
     scales[3], scales[20] = 1e-35, 1e35

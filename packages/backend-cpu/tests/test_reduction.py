@@ -1,4 +1,4 @@
-"""Reductions against NumPy in the widest dtype of their kind."""
+"""Test reductions against NumPy in the widest dtype of their kind."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_sums_without_nan_and_counts(dtype: str) -> None:
 
 
 def test_results_whose_elements_alternate() -> None:
-    """Several results lie between the runs of elements of one."""
+    """Elements of several results alternate in memory."""
     x = candelabra.randn(40, 33, 70)
     array = x.numpy().astype(np.float64)
     np.testing.assert_allclose(x.sum((0, 2)).numpy(), array.sum((0, 2)), rtol=1e-4, atol=1e-3)

@@ -1,6 +1,4 @@
-"""Elementwise kernels where an operand repeats a row: numbers of channels, channels last, and rows
-too short to be worth a block.
-"""
+"""Test elementwise kernels with a broadcast row: channel counts, channels last, and short rows."""
 
 from __future__ import annotations
 

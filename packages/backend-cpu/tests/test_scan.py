@@ -1,4 +1,4 @@
-"""Running sums and products against NumPy."""
+"""Test cumulative sums and products against NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_cumsum(dtype: str) -> None:
             exact = array.astype({"f": np.longdouble, "c": np.clongdouble}.get(array.dtype.kind, np.int64))
             expected = array if x.ndim == 0 else np.cumsum(exact, dim).astype(array.dtype)
             scale = np.abs(array) if x.ndim == 0 else np.cumsum(np.abs(array), dim)
-            # float64 is added in float64: each element carries the rounding of some hundred
+            # float64 accumulates in float64, so each element carries the rounding of hundreds of
             # additions.
             assert_values(
                 ops.cumsum(x, dim), expected, scale=scale, units=32 if dtype in ("float64", "complex128") else 1
@@ -36,7 +36,7 @@ def test_cumprod(dtype: str) -> None:
             expected = array if x.ndim == 0 else np.cumprod(array, dim)
             if dtype in FLOATS or dtype in COMPLEX:
                 assert_values(ops.cumprod(x, dim), expected, units=16)
-            else:  # wraps
+            else:  # overflow wraps
                 assert_values(ops.cumprod(x, dim), expected)
     near_one = np.random.default_rng(0).uniform(0.999, 1.001, (2, 20_000))
     if dtype in ("float32", "float64"):
@@ -98,8 +98,8 @@ def test_wraps() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
 def test_extrema_of_long_lines(dtype: str) -> None:
-    """Lines in which the extremum changes seldom, often and everywhere, and NaN, after which all is
-    NaN.
+    """Slices whose extremum changes rarely, often or at each element, and NaN, which propagates to
+    the end.
     """
     rng = np.random.default_rng(0)
     lines = [rng.integers(0, 200, 1003), np.arange(1003) // 5, 200 - np.arange(1003) // 6, np.zeros(1003)]

@@ -1,4 +1,4 @@
-"""softmax, log_softmax and their gradients against SciPy."""
+"""Test softmax, log_softmax and their gradients against SciPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_softmax(dtype: str) -> None:
         for dim in along(x):
             array = wide(x)
             expected = np.ones(()) if x.ndim == 0 else special.softmax(array, dim)
-            # x - max is rounded before exp: a relative error in proportion to it.
+            # x - max is rounded before exp, so the relative error grows with |x - max|.
             scale = expected if x.ndim == 0 else expected * (2 + array.max(dim, keepdims=True) - array)
             assert_values(ops.softmax(x, dim), expected, scale=scale)
 

@@ -1,4 +1,4 @@
-"""Sorting and selection against NumPy's stable sort."""
+"""Test sorting and selection against NumPy's stable sort."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = [(), (1,), (2,), (50,), (300,), (5000,), (3, 5), (300, 4), (4, 300), (3
 
 
 def order(array: np.ndarray, dim: int, descending: bool) -> np.ndarray:
-    """Return the stable order, NaN largest."""
+    """Return the indices of a stable sort, in which NaN is the largest value."""
     if not descending:
         return np.argsort(array, axis=dim, kind="stable")
     if array.dtype == bool:
@@ -70,7 +70,7 @@ def test_large(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "bool"])
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced", "expanded"])
 def test_bytes(dtype: str, layout: str) -> None:
-    """Long lines of them are sorted by counting."""
+    """Long slices of bytes use a counting sort."""
     for shape in ((511,), (512,), (1003,), (65_537,), (5, 700), (700, 5), (40, 1500)):
         for dim in range(len(shape)):
             for descending in (False, True):
@@ -139,7 +139,7 @@ def test_topk_takes_nan_as_largest(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", SORTABLE)
 @pytest.mark.parametrize("columns", [1, 5, 37])
 def test_columns(dtype: str, columns: int) -> None:
-    """Lines that are neighbours in memory, and results of either layout."""
+    """Slices that are neighbours in memory, with results in either layout."""
     for rows in (9, 300, 2100):
         x = random_tensor((rows, columns), dtype)
         for transposed in (x, random_tensor((columns, rows), dtype).t()):
@@ -232,8 +232,8 @@ def test_mode_of_long_lines(dtype: str) -> None:
 
 
 def test_mode_of_keys_that_collide() -> None:
-    # Where keys differ in their first bits alone, simple hashes are all the same; more distinct
-    # ones than a table holds are sorted.
+    # Keys that differ only in their leading bits collide in a simple hash. If a table overflows,
+    # the kernel sorts.
     steps = np.arange(9000) % 4096 * (1 << 51)
     check_mode(tensor(steps, "int64"), 0)
     check_mode(tensor(np.concatenate([np.arange(60_000), [17]]) * 65536, "int64"), 0)

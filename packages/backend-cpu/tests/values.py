@@ -1,6 +1,4 @@
-"""Tensors of every dtype and memory layout, and their values as NumPy arrays of the widest dtype of
-their kind.
-"""
+"""Make tensors of every dtype and layout, and convert them to NumPy's widest dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ REALS = [*INTEGERS, *FLOATS]
 NUMBERS = [*REALS, *COMPLEX]
 ALL = [*BOOL, *NUMBERS]
 
-#: Unit in the last place of 1, the measure of errors.
+#: Machine epsilon, the unit of errors.
 EPSILON = {
     "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52,
 }  # fmt: skip
@@ -47,7 +45,7 @@ def wide(value: Any) -> np.ndarray:
 
 
 def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
-    """Return numbers of moderate size, with repetitions where the dtype is an integer one."""
+    """Return numbers of moderate size. Integer dtypes have duplicates."""
     generator = np.random.default_rng([seed, *shape])
     if dtype == "bool":
         return generator.integers(0, 2, shape).astype(bool)
@@ -59,7 +57,7 @@ def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarra
 
 
 def random_tensor(shape: tuple[int, ...], dtype: str, layout: str = "contiguous", seed: int = 0) -> Any:
-    """Return a tensor of this shape that lies in memory as `layout` says."""
+    """Return a tensor of this shape whose memory layout is `layout`."""
     ndim = len(shape)
     if layout == "transposed" and ndim > 1:
         return tensor(random_array(shape[::-1], dtype, seed), dtype).permute(*range(ndim - 1, -1, -1))
@@ -83,8 +81,8 @@ def cases(shapes: list[tuple[int, ...]], dtype: str) -> Iterator[Any]:
 
 
 def assert_values(result: Any, expected: Any, *, scale: Any = None, units: float = 4.0) -> None:
-    """Compare: integers exactly, others to so many units in the last place of `scale` (by default
-    of the expected values).
+    """Compare values: integers exactly, others within `units` ULP of `scale`, by default the
+    expected values.
     """
     expected = np.asarray(expected)
     assert tuple(result.shape) == expected.shape
@@ -95,9 +93,9 @@ def assert_values(result: Any, expected: Any, *, scale: Any = None, units: float
         return
     if dtype == "float16":
         expected = np.where(np.abs(expected) >= 65520, np.copysign(np.inf, expected), expected)
-    if dtype in ("float64", "complex128"):  # the expected values are rounded in the same way
+    if dtype in ("float64", "complex128"):  # the expected values have rounding errors of the same size
         units *= 16
-    if "CANDELABRA_SANITIZED" in os.environ:  # compiled without vectors, whose lanes would shorten the sums
+    if "CANDELABRA_SANITIZED" in os.environ:  # scalar code sums in longer chains than vector lanes do
         units *= 4
     scale = np.abs(expected) if scale is None else np.broadcast_to(np.asarray(scale, dtype=np.float64), expected.shape)
     finite = np.isfinite(expected)

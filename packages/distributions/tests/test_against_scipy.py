@@ -1,4 +1,4 @@
-"""Densities, distribution functions, moments, entropies and draws against scipy.stats."""
+"""Test densities, CDFs, moments, entropies and draws against scipy.stats."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def t(*values):
     return candelabra.tensor(values, dtype=candelabra.float64)
 
 
-#: Ours with a batch of parameters, and SciPy's of each.
+#: Our distribution with a batch of parameters, and SciPy's distribution for each.
 CONTINUOUS = {
     "Beta": (D.Beta(t(0.5, 2.0, 5.0), t(0.7, 3.0, 1.0)), [stats.beta(0.5, 0.7), stats.beta(2, 3), stats.beta(5, 1)]),
     "Cauchy": (D.Cauchy(t(0.0, 1.5), t(1.0, 0.5)), [stats.cauchy(0, 1), stats.cauchy(1.5, 0.5)]),
@@ -122,7 +122,7 @@ def test_draws(name, dtype):
             loc = one.args[1] if len(one.args) > 1 else 0.0
             column = (column - loc + np.pi) % (2 * np.pi) - np.pi + loc
         if dtype == candelabra.float32 and one.mean() < 0.02:
-            continue  # most draws of so small a shape are below every float32
+            continue  # with so small a shape, most draws underflow float32
         assert stats.kstest(column, one.cdf).pvalue > 1e-4, (name, one.args)
 
 
@@ -210,8 +210,7 @@ def test_wishart(rng):
 
 
 def test_lkj():
-    # Of three rows with concentration 1 all correlations are uniform in measure: each is a beta
-    # variable on (-1, 1).
+    # In a 3 x 3 matrix, each correlation, mapped from (-1, 1) to (0, 1), has a beta distribution.
     for concentration in (0.5, 1.0, 3.0):
         ours = D.LKJCholesky(3, candelabra.tensor(concentration, dtype=candelabra.float64))
         factors = ours.sample((5000,))
@@ -220,8 +219,8 @@ def test_lkj():
         shape = concentration + 0.5
         for i, j in ((1, 0), (2, 0), (2, 1)):
             assert stats.kstest((correlations[:, i, j] + 1) / 2, stats.beta(shape, shape).cdf).pvalue > 1e-4
-    # In two rows the density is that of the one correlation, changed to the factor's element:
-    # checked by integration.
+    # In a 2 x 2 matrix, compare with the density of the single correlation, transformed to the
+    # factor's element, by integration.
     angle = np.linspace(0, np.pi, 2001)[1:-1]
     two = D.LKJCholesky(2, candelabra.tensor(2.5, dtype=candelabra.float64))
     factors = np.zeros((len(angle), 2, 2))
@@ -275,8 +274,8 @@ def test_mixture(rng):
 
 
 def test_relaxed_draws_are_right_in_order():
-    # The probability that a relaxed variable is above one half, or a class the largest, is that of
-    # the discrete one.
+    # The probability that a relaxed variable exceeds one half, or that a class is the largest,
+    # equals that of the discrete variable.
     probs = t(0.3, 0.8)
     draws = D.RelaxedBernoulli(t(0.5), probs).rsample((20000,))
     np.testing.assert_allclose((draws > 0.5).double().mean(0).numpy(), probs.numpy(), atol=0.015)

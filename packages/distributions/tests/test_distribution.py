@@ -1,6 +1,4 @@
-"""What all distributions share: shapes, expansion, checks, printing; constraints; functions of
-utils.
-"""
+"""Test what distributions share: shapes, expand, validation, repr, constraints, and utils."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Divergences against means over draws, and the look-up."""
+"""Test KL divergences against means over draws, and their registry."""
 
 import warnings
 
@@ -20,7 +20,7 @@ def m(values):
 
 
 _HALF = np.array([[1.0, 0.0], [0.5, 2.0]])
-#: Two of each kind.
+#: Two instances of each distribution.
 MADE = {
     D.Bernoulli: (D.Bernoulli(t(0.2, 0.7)), D.Bernoulli(t(0.5, 0.6))),
     D.Beta: (D.Beta(t(1.5, 3.0), t(2.0, 1.5)), D.Beta(t(2.0, 1.0), t(1.0, 1.5))),
@@ -59,7 +59,7 @@ def test_pairs(kind_p, kind_q):
     p, q = MADE[kind_p][0], MADE[kind_q][1]
     found = kl_divergence(p, q)
     if bool(found.isinf().all()):
-        # p has draws where q has no density
+        # p has support where q has none
         draws = p.sample((20000,))
         q._validate_args = False
         try:

@@ -1,4 +1,4 @@
-"""Gradients of densities and of draws."""
+"""Test gradients of densities and of draws."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def p(*values):
     return candelabra.tensor(values, dtype=candelabra.float64, requires_grad=True)
 
 
-#: Kinds of distributions, parameters, and values at which densities are differentiated.
+#: Distributions, their parameters, and the values at which densities are differentiated.
 DENSITIES = [
     (D.Bernoulli, (p(0.3, 0.7),), [0.0, 1.0]),
     (D.Beta, (p(0.5, 2.0), p(1.5, 3.0)), [0.3, 0.6]),
@@ -53,11 +53,11 @@ def test_log_prob(kind, parameters, values):
         return kind(*parameters, validate_args=False).log_prob(x)
 
     assert gradcheck(log_prob, parameters)
-    if kind not in (D.VonMises,):  # the Bessel functions of order 2 are not there
+    if kind not in (D.VonMises,):  # Bessel functions of order 2 are not implemented
         assert gradgradcheck(log_prob, parameters)
 
 
-#: Distributions whose draws are functions of parameters and of numbers that do not depend on these.
+#: Reparameterized distributions.
 REPARAMETERIZED = [
     entry
     for entry in DENSITIES
@@ -152,7 +152,7 @@ def test_gradients_of_beta_dirichlet_and_student_draws():
 
     df = p(6.0)
     (found,) = grad((D.StudentT(df).rsample((20000,)) ** 2).mean(), (df,))
-    assert found.item() == pytest.approx(-2 / (6 - 2) ** 2, rel=0.6)  # of df / (df - 2)
+    assert found.item() == pytest.approx(-2 / (6 - 2) ** 2, rel=0.6)  # the derivative of df / (df - 2)
 
 
 def test_log_gamma_draw_without_and_with_gradient_agree():
@@ -174,7 +174,7 @@ def test_straight_through():
 
 
 def test_entropy_of_exponential_families():
-    # The general formula, by the gradient of the log normalizer, agrees with each distribution's
+    # The general formula, with the gradient of the log normalizer, agrees with each distribution's
     # own.
     for made in (
         D.Normal(p(0.0, 1.0), p(1.0, 2.0)),

@@ -1,6 +1,4 @@
-"""Transforms: inverses, changes of volume, shapes, domains; and the tables from constraints to
-transforms.
-"""
+"""Test transforms: inverses, log-determinants, shapes, domains, biject_to and transform_to."""
 
 import copy
 import pickle
@@ -50,7 +48,7 @@ def test_round_trip(rng, transform, shape):
     assert bool(transform.codomain.check(y).all()) and bool(transform.domain.check(x).all())
     if transform.bijective:
         np.testing.assert_allclose(transform.inv(y).numpy(), x.numpy(), rtol=1e-6, atol=1e-8)
-    else:  # the inverse is one of those that are mapped to y
+    else:  # the inverse is one preimage of y
         np.testing.assert_allclose(transform(transform.inv(y)).numpy(), y.numpy(), rtol=1e-6, atol=1e-8)
     assert tuple(transform.forward_shape(tuple(x.shape))) == tuple(y.shape)
     assert tuple(transform.inverse_shape(tuple(y.shape))) == tuple(x.shape)
@@ -65,7 +63,7 @@ def test_change_of_volume(rng, transform, shape):
     y = transform(x)
     found = transform.log_abs_det_jacobian(x, y)
     matrix = jacobian(transform, x).numpy().reshape(y.numel(), x.numel())
-    if isinstance(transform, D.CorrCholeskyTransform):  # of the elements below the diagonal
+    if isinstance(transform, D.CorrCholeskyTransform):  # only the elements below the diagonal
         matrix = matrix[[3, 6, 7]]
     elif "StickBreaking" in repr(transform):
         matrix = matrix[:-1]

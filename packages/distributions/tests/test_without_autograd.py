@@ -1,4 +1,4 @@
-"""Drawing and densities need no autograd."""
+"""Test that sampling and densities need no autograd."""
 
 import subprocess
 import sys

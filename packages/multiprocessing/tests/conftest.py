@@ -1,4 +1,4 @@
-"""Runs each test with descriptors as it found them, and where asked with both strategies."""
+"""Share fixtures: a private folder for shared memory, and each sharing strategy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from candelabra.multiprocessing import named_files
 
 @pytest.fixture(scope="session", autouse=True)
 def own_files():
-    """What is counted here is not of other programs, nor of a second run of these tests."""
+    """Use a private folder, so that counts exclude other programs and concurrent test runs."""
     before = named_files.ROOT
     named_files.ROOT = os.environ["CANDELABRA_SHARED_MEMORY"] = tempfile.mkdtemp(dir=before)
     yield
@@ -30,7 +30,7 @@ def own_files():
 
 @pytest.fixture(params=sorted(mp.get_all_sharing_strategies()))
 def strategy(request):
-    """Each sharing strategy in turn."""
+    """Run the test with each sharing strategy."""
     before = mp.get_sharing_strategy()
     mp.set_sharing_strategy(request.param)
     yield request.param

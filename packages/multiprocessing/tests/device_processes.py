@@ -1,6 +1,4 @@
-"""What the processes of test_device_memory.py run: functions that a fresh interpreter can
-import.
-"""
+"""Functions for the processes of test_device_memory.py, which a fresh interpreter can import."""
 
 from __future__ import annotations
 
@@ -14,13 +12,13 @@ from candelabra import _C
 
 
 def told(device: str) -> dict[str, int]:
-    """What the made-up device has recorded in this process."""
+    """Return the mock device's counters in this process."""
     text = _C.backend_info(device)["description"] if device in _C.loaded_device_types() else ""
     return {name: int(value) for name, value in (item.split("=") for item in (text or "").split() if "=" in item)}
 
 
 def add_one(received: Any, answers: Any) -> None:
-    """Add 1 to each tensor in place and send it back, until None comes."""
+    """Add 1 to each tensor in place and send it back, until None arrives."""
     while (x := received.get()) is not None:
         x.add_(c.full((), 1.0).to(x.device).expand(x.shape))
         answers.put(x)
@@ -34,7 +32,7 @@ def fill(x: Any, value: float) -> None:
 
 
 def describe(things: Any) -> Any:
-    """What two tensors on one storage look like at this end."""
+    """Describe two tensors on one storage as this process sees them."""
     a, b = things
     a.detach()[(0,) * a.ndim].fill_(99.0)
     return (
@@ -44,9 +42,7 @@ def describe(things: Any) -> Any:
 
 
 def keep(receiver: Any, answers: Any) -> None:
-    """Keep what comes, answer its first number whenever asked, let go when told to, end when told
-    to.
-    """
+    """Keep received tensors. On request, report the first number, release the tensors, or end."""
     kept = receiver.recv()
     while True:
         word = answers.recv()
@@ -63,7 +59,7 @@ def keep(receiver: Any, answers: Any) -> None:
 
 
 def pass_on(receiver: Any, sender: Any) -> None:
-    """Send what comes to another process, and let go of it."""
+    """Forward what arrives to another process, and release it."""
     x = receiver.recv()
     x.add_(x)
     sender.send(x)
@@ -73,7 +69,7 @@ def pass_on(receiver: Any, sender: Any) -> None:
 
 
 def take_and_drop(receiver: Any, sender: Any) -> None:
-    """Take tensors, keeping some and sending others back, until this process is killed."""
+    """Receive tensors, keep some and send others back, until this process is killed."""
     kept: list[Any] = []
     while True:
         x, y = receiver.recv()
@@ -98,7 +94,7 @@ def first_number(x: Any) -> Any:
 
 
 def try_to_receive(receiver: Any, answers: Any) -> None:
-    """Tell where each thing that comes is, or why it does not, until None comes."""
+    """Report the device and values of each received tensor, or the error, until None arrives."""
     while True:
         try:
             x = receiver.recv()
@@ -110,7 +106,7 @@ def try_to_receive(receiver: Any, answers: Any) -> None:
 
 
 def use_after_fork(x: Any, sender: Any) -> None:
-    """Tell what using a device says in a process that was forked."""
+    """Report the error of using a device in a forked process."""
     try:
         x.fill_(1.0)
         c.ones(2, device=x.device)

@@ -1,4 +1,4 @@
-"""What the processes of the tests run: functions that a fresh interpreter can import."""
+"""Functions that the tests' processes run, which a fresh interpreter can import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from candelabra.multiprocessing import named_files as names
 
 
 def add_one(received: Any, answers: Any) -> None:
-    """Add 1 to each tensor in place and send it back, until None comes."""
+    """Add 1 to each tensor in place and send it back, until None arrives."""
     while (x := received.get()) is not None:
         x.add_(1)
         answers.put(x)
@@ -26,7 +26,7 @@ def fill(x: Any, value: float) -> None:
 
 
 def describe(things: Any) -> Any:
-    """What two tensors on one storage look like at this end."""
+    """Describe two tensors on one storage as this process sees them."""
     a, b = things
     a[(0,) * a.ndim] = 99
     return a.shape, a.stride(), a.storage_offset(), str(a.dtype), b.tolist(), a.untyped_storage() is b.untyped_storage()
@@ -37,7 +37,7 @@ def put_and_go(queue: Any) -> None:
 
 
 def hold(connection: Any) -> None:
-    """Keep what comes until this process is killed."""
+    """Keep what arrives until this process is killed."""
     kept = [connection.recv()]
     kept.append(connection.recv())
     time.sleep(60)
@@ -79,8 +79,8 @@ def write_index(index: int, shared: Any) -> None:
 
 
 def descend(index: int, weight: Any, steps: int) -> None:
-    """Steps of gradient descent on |x·w - 1·x|², without locks, on a weight that others change as
-    well.
+    """Take lock-free gradient descent steps on |x·w - 1·x|², with a weight that other processes
+    update.
     """
     c.set_num_threads(1)
     x = c.eye(8)
@@ -90,7 +90,7 @@ def descend(index: int, weight: Any, steps: int) -> None:
 
 
 def links() -> list[str]:
-    """The descriptors of this process that are shared memory or sockets."""
+    """Return the targets of this process's descriptors of shared memory and sockets."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -103,14 +103,14 @@ def links() -> list[str]:
 
 
 def named_files() -> list[Path]:
-    """The files of shared memory that this user has names for."""
+    """Return the named shared-memory files of this user."""
     base = Path(names.ROOT, f"candelabra-{os.getuid()}")
     return [path for path in base.rglob("*") if path.is_file()] if base.exists() else []
 
 
 def what_there_is() -> tuple[int, int]:
-    """How many descriptors and names of shared memory there are, when those of the dead are
-    gone.
+    """Return the counts of descriptors and of shared-memory names, after cleaning up dead
+    processes.
     """
     gc.collect()
     names.sweep()

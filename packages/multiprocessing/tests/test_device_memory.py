@@ -1,5 +1,5 @@
-"""Tensors of devices between processes: over a made-up device (shelf_device), and on a GPU, or an
-emulated one, where there is one.
+"""Test sending device tensors between processes: on a mock device (shelf_device), and on a real or
+emulated GPU if there is one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PLUGIN = """
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory):
-    """Install the made-up device, for this process and for those that it starts."""
+    """Install the mock device for this process and its children."""
     if COMPILER is None or INCLUDE is None:
         pytest.skip("needs a C compiler and the headers")
     folder = tmp_path_factory.mktemp("site")
@@ -72,7 +72,7 @@ def shelf(tmp_path_factory):
 
 @pytest.fixture(params=["shelf", "cuda"])
 def device(request):
-    """Each device whose memory can be sent; nothing of it may be left behind."""
+    """Run the test on each device whose memory can be sent, and check for leaks."""
     if request.param == "shelf":
         request.getfixturevalue("shelf")
     elif not c.cuda.is_available():
@@ -84,7 +84,7 @@ def device(request):
 
 
 def settled(device):
-    """What is allocated, known and open, when what can go has gone."""
+    """Return the counts of allocations and handles after garbage collection."""
     gc.collect()
     device_memory.collect()
     state = device_memory._state
@@ -131,13 +131,13 @@ def test_every_start_method(device, method):
     filler.join(60)
     assert worker.exitcode == filler.exitcode == 0
     assert x.cpu().tolist() == [[1, 2, 3], [5, 6, 7]] and argument.cpu().tolist() == [3, 3]
-    # What comes back to where it was made is the memory that was there.
+    # A tensor that returns to its maker has the original memory.
     assert back.untyped_storage() is row.untyped_storage() is x.untyped_storage()
 
 
 @pytest.fixture
 def worker(device):
-    """A pool of one process, started once for several calls."""
+    """Return a pool of one process, started once for several calls."""
     with mp.get_context("spawn").Pool(1) as pool:
         yield pool
         pool.close()
@@ -187,7 +187,7 @@ def test_within_a_process(device):
 
 
 def keeper(ctx):
-    """A process that keeps a tensor: the process, where to send it, and where to ask."""
+    """Start a process that keeps a tensor. Return it, the end to send to, and the end to ask."""
     receiver, sender = ctx.Pipe(duplex=False)
     ask, asked = ctx.Pipe()
     process = ctx.Process(target=work.keep, args=(receiver, asked))
@@ -214,7 +214,7 @@ def test_memory_lives_as_long_as_somebody_uses_it(device, end):
     gc.collect()
     device_memory.collect()
     assert allocated(device) > before, "the other process has it"
-    # Memory that is made meanwhile is other memory.
+    # A new allocation must not reuse the shared memory.
     other = made(1000, device=device)
     assert asked(ask, "number") == 2
     del other
@@ -257,7 +257,7 @@ def test_receivers_are_killed_at_any_moment(device):
         process.join()
         sender.close(), answers.close()
         del x
-    # The fixture sees to it that nothing is left.
+    # The fixture checks for leaks.
 
 
 def test_messages_that_nobody_reads(device):
@@ -354,7 +354,7 @@ def test_after_a_fork(device):
 
 
 def test_forked_children_keep_nothing(device):
-    """A child that lives on neither holds the memory of its parent, nor hides that the parent has
+    """A surviving forked child neither holds its parent's memory nor hides that the parent has
     ended.
     """
     before = allocated(device)
@@ -377,7 +377,7 @@ def test_forked_children_keep_nothing(device):
 
 
 def test_numbers_of_devices(shelf, monkeypatch):
-    """The receiver finds the device by what it is, not by its number."""
+    """The receiver identifies the device by its identity, not by its index."""
     ctx = mp.get_context("spawn")
     first, second = made(3, device="shelf:0"), made(3, device="shelf:1")
     monkeypatch.setenv("SHELVES", "1,2")
@@ -398,7 +398,7 @@ def test_numbers_of_devices(shelf, monkeypatch):
 
 
 def test_a_device_without_handles_says_so():
-    """The message of backends that cannot; memory of the host goes its own way."""
+    """Backends without handles report an error. Host memory uses its own path."""
     assert not device_memory.can_be_sent("cpu")
     c.cuda.ipc_collect()
     assert c.ones(2).is_shared() is False

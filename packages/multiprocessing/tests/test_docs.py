@@ -1,4 +1,4 @@
-"""The examples in the docstrings run."""
+"""Run the examples in the docstrings."""
 
 from __future__ import annotations
 

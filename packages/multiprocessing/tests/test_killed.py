@@ -1,4 +1,4 @@
-"""kill -9 of either side, again and again, leaves nothing behind."""
+"""Test that repeated kill -9 of either side leaks nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_receiver_is_killed(strategy):
         process = ctx.Process(target=processes.hold, args=(receiver,))
         process.start()
         receiver.close()
-        # Some it has, some are under way, some it will never get.
+        # The receiver has some, some are in transit, and some never arrive.
         sender.send([c.ones(4), c.ones(5)])
         sender.send(c.ones(6))
         kill(process)
@@ -53,7 +53,7 @@ def test_sender_is_killed(strategy):
         sender.close()
         kept = [receiver.recv() for _ in range(3)]
         kill(process)
-        # What was received stays; what is under way comes whole, as it was, or not at all.
+        # Received tensors stay valid. Tensors in transit arrive unchanged or not at all.
         with pytest.raises((EOFError, mp.SenderGoneError)):
             kept.extend(iter(receiver.recv, None))
         assert all(x.sum().item() == 100 for x in kept)
@@ -71,7 +71,7 @@ def test_a_queue_outlives_who_is_killed_reading_it():
         x = c.zeros(2)
         received.put(x)
         assert answers.get().tolist() == [1, 1]
-        # It waits for the next one now, as it would with a lock held.
+        # The process now waits for the next item, where it would hold the lock of a plain queue.
         time.sleep(0.02)
         kill(process)
     process = ctx.Process(target=processes.add_one, args=(received, answers))
@@ -98,7 +98,7 @@ def test_a_pool_tells_of_a_worker_that_is_killed(way):
         assert pool.map(abs, [-1, 2]) == [1, 2]
         with pytest.raises(RuntimeError, match=r"of the pool was ended by signal 9, and the task that it had is lost"):
             WAYS_TO_WAIT[way](pool)
-        # There is a new worker.
+        # The pool has started a new worker.
         assert pool.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
         with pytest.raises(RuntimeError, match="signal 9"):
             pool.map_async(processes.be_killed, [0], error_callback=told.append).get(30)
@@ -157,7 +157,7 @@ def test_memory_outlives_its_maker(strategy):
     x = receiver.recv()
     kill(process)
     named_files.sweep()
-    # It can even be sent on.
+    # The tensor can still be sent to another process.
     here, there = mp.Pipe()
     here.send(x)
     y = there.recv()

@@ -1,6 +1,4 @@
-"""Nothing stays behind: when both sides are killed, when the last owner goes, and when the system
-has no more to give.
-"""
+"""Test that nothing leaks when both sides are killed, the last owner ends, or resources run out."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ import candelabra as c
 import candelabra.multiprocessing as mp
 from candelabra.multiprocessing import named_files
 
-#: For each strategy.
+#: Rounds per strategy.
 ROUNDS = 50
 
 
@@ -38,7 +36,7 @@ def exchange(receiver, sender, ready) -> None:
 
 
 def memory_files_of(pids) -> list[str]:
-    """The shared memory that some processes have open or mapped."""
+    """Return the shared memory that these processes have open or mapped."""
     found = []
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
@@ -80,7 +78,7 @@ def test_both_sides_are_killed(strategy):
 
 
 def keep_first(receiver, answers) -> None:
-    """Keep a tensor, and tell its sum whenever asked; end when told to."""
+    """Keep a tensor, and report its sum on request. End when told to."""
     x = receiver.recv()
     while answers.recv_bytes() == b"?":
         answers.send_bytes(str(x.sum().item()).encode())
@@ -110,7 +108,7 @@ def test_the_last_owner_removes_the_memory(strategy, end):
     for here, _ in asked:
         here.send_bytes(b"?")
         assert here.recv_bytes() == b"2000.0"
-    # The maker goes, then one owner after the other: those that are left have the memory.
+    # Kill the maker, then end one owner after the other. The remaining owners keep the memory.
     os.kill(maker.pid, signal.SIGKILL)
     maker.join()
     for number, keeper in enumerate(keepers):
@@ -129,7 +127,7 @@ def test_the_last_owner_removes_the_memory(strategy, end):
         assert keeper.exitcode == (-signal.SIGKILL if end == "killed" else 0)
         asked[number][0].close()
     if end == "ended":
-        # Without anybody who looks for what the dead have left.
+        # No sweep is needed when the owners end normally.
         assert len(processes.named_files()) == before[1]
     for process in (*keepers, maker):
         process.close()
@@ -145,7 +143,7 @@ def test_a_child_is_killed_before_it_begins():
             child = os.fork()
             if child == 0:
                 os._exit(0)
-            # Often before it has taken over the names that were made for it.
+            # Often this is before the child has taken over the names that were made for it.
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         held = processes.what_there_is()
@@ -172,7 +170,7 @@ def test_files_are_sent_as_files(tmp_path):
     sender.send(x)
     assert os.waitpid(child, 0)[1] == 0
     assert x.tolist() == [0, 5, 5, 5] and np.fromfile(path, np.float32).tolist() == x.tolist()
-    # One that is private is copied to shared memory.
+    # A private mapping is copied to shared memory.
     private = c.from_file(path, size=4)
     sender.send(private)
     arrived = receiver.recv()
@@ -185,7 +183,7 @@ def test_files_are_sent_as_files(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-# ---- when the system has no more to give
+# ---- when resources run out
 
 
 @contextlib.contextmanager
@@ -199,7 +197,7 @@ def limited(kind: int, value: int):
 
 
 def free_descriptors(count: int) -> int:
-    """The limit that leaves room for so many more descriptors."""
+    """Return the descriptor limit that leaves room for `count` more descriptors."""
     used = {int(name) for name in os.listdir("/proc/self/fd")}
     free = (number for number in range(10_000) if number not in used)
     return [next(free) for _ in range(count)][-1] + 1
@@ -217,7 +215,7 @@ def test_a_receiver_without_descriptors():
         pytest.raises(RuntimeError, match=r"no file descriptor left .*file_system"),
     ):
         there.recv()
-    # What had arrived was given back, and the pipe goes on.
+    # The received descriptors were closed, and the pipe still works.
     assert len(os.listdir("/proc/self/fd")) == held and there.recv() == "next"
     here.send(sent)
     assert [x[0].item() for x in there.recv()] == list(range(20))
@@ -264,7 +262,7 @@ def test_shared_memory_is_full(strategy):
         with pytest.raises(c.OutOfMemoryError, match="no shared memory left"):
             here.send({"large": x, "small": c.ones(1)})
         assert not there.poll(0) and not x.is_shared() and x[-1].item() == (1 << 20) - 1
-        # What fits goes.
+        # A tensor that fits can still be sent.
         here.send(x[:2].clone())
         assert there.recv().tolist() == [0, 1]
     here.close(), there.close()
@@ -288,7 +286,7 @@ def test_no_room_to_map_what_comes(strategy):
 
 
 def receive_within(receiver, tell) -> None:
-    """Receive two tensors with room for one that is small."""
+    """Receive two tensors with address space for only a small one."""
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))

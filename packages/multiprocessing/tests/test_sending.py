@@ -1,4 +1,4 @@
-"""What arrives at the other end of queues, pipes, pools and managers."""
+"""Test what arrives through queues, pipes, pools and managers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_start_method(strategy, method):
     filler.join(30)
     assert worker.exitcode == filler.exitcode == 0
     assert x.tolist() == [[1, 1, 1], [2, 2, 2]] and argument.tolist() == [3, 3]
-    # What comes back to where it was made is the memory that was there.
+    # A tensor that returns to its maker has the original memory.
     assert back.untyped_storage() is row.untyped_storage() is x.untyped_storage()
 
 
@@ -91,7 +91,7 @@ def test_descriptors_are_given_back(strategy):
         there.send([c.ones(3) for _ in range(4)])
         assert len(here.recv()) == 4
     assert processes.what_there_is() == before
-    # Nobody reads these.
+    # Leave these messages unread.
     for _ in range(5):
         there.send(c.ones(3))
     here.close()
@@ -353,7 +353,7 @@ def test_bytes_without_their_message():
         pickle.loads(data)
 
 
-# ---- with Python's own
+# ---- with Python's own multiprocessing
 
 
 def test_managers(strategy):

@@ -1,4 +1,4 @@
-"""Memory that becomes shared: in place, under views, and by each strategy."""
+"""Test sharing memory: in place, under views, and with each strategy."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_no_descriptor_left():
     try:
         with pytest.raises(RuntimeError, match=r"no file descriptor left .*set_sharing_strategy\('file_system'\)"):
             kept.extend(c.ones(1).share_memory_() for _ in range(2000))
-        # What is had stays good, and names cost none.
+        # Existing tensors stay valid, and named files need no descriptors.
         kept.pop()
         mp.set_sharing_strategy("file_system")
         kept += [c.ones(1).share_memory_() for _ in range(100)]
@@ -183,7 +183,7 @@ def test_mapping_is_checked():
         c._C.map_storage(file.descriptor, 16, None, "cpu")
     with pytest.raises(ValueError, match="must not be negative"):
         c._C.map_storage(file.descriptor, -1, None, "cpu")
-    # Fewer bytes of a file are a storage of their own, on the same memory.
+    # A shorter mapping of a file is a separate storage on the same memory.
     part = c._C.map_storage(file.descriptor, 4, None, "cpu")
     part.fill_(3)
     assert part is not storage and storage.tolist() == [3] * 4 + [0] * 4

@@ -1,4 +1,4 @@
-"""spawn and start_processes: what goes wrong there is raised here."""
+"""Test that spawn and start_processes raise the children's errors here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_traceback_of_the_child():
     ) as caught:
         mp.spawn(processes.raise_in_second, args=("a clear reason",), nprocs=2)
     assert caught.value.error_index == 1 and caught.value.error_pid == caught.value.pid > 0
-    # The other one, which would go on, is ended.
+    # The other process is terminated.
     assert time.monotonic() - start < 20
 
 
@@ -73,7 +73,7 @@ def test_timeout_and_grace_period():
     assert not any(process.is_alive() for process in context.processes)
 
 
-# Interrupts are ignored by what a shell runs in the background, and by its children.
+# Background processes of a shell, and their children, ignore interrupts by default.
 SCRIPT = """
 import os, signal, sys, time
 import candelabra.multiprocessing as mp

@@ -1,4 +1,4 @@
-"""Tensors from NumPy arrays and back, and comparison, for the tests of this package."""
+"""Convert between tensors and NumPy arrays, and compare them."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ import candelabra
 
 
 def tensor(array, dtype=None):
-    """A tensor with a copy of the numbers."""
+    """Return a tensor with a copy of the values."""
     return candelabra.tensor(np.asarray(array), dtype=dtype)
 
 
 def array(result):
-    """The numbers of a tensor."""
+    """Return the values of a tensor."""
     return result.detach().numpy()
 
 
 def assert_close(result, expected, rtol=1e-10, atol=1e-12):
-    """Same shape, and same numbers but for rounding."""
+    """Assert that shapes are equal and values agree within the tolerances."""
     found = array(result)
     expected = np.asarray(expected)
     assert found.shape == expected.shape

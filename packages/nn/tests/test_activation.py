@@ -1,4 +1,4 @@
-"""Activations against NumPy and SciPy."""
+"""Test activations against NumPy and SciPy."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Attention against its formula in NumPy."""
+"""Test attention against its formula in NumPy."""
 
 import numpy as np
 import pytest
@@ -87,11 +87,11 @@ def test_errors(qkv):
             F.scaled_dot_product_attention(*arguments, **options)
 
 
-# ---- in heads
+# ---- multi-head attention
 
 
 def heads_of(q, k, v, count, w, b, out, mask=None):
-    """By the definition, with batches in the second dimension; also the weights."""
+    """Compute multi-head attention by definition, batch second. Return the weights, too."""
     width = q.shape[-1]
     size = width // count
     parts = [
@@ -119,13 +119,13 @@ def test_multi_head_attention(rng):
     result, found = F.multi_head_attention_forward(*common, **options, need_weights=False)
     assert_close(result, expected)
     assert found is None
-    # One sequence without a batch.
+    # One sequence without a batch dimension.
     single = (*(tensor(x[:, 0]) for x in (q, k, v)), *common[3:])
     assert_close(
         F.multi_head_attention_forward(*single, attn_mask=tensor(mask))[0],
         heads_of(q, k, v, 2, w, b, out, mask)[0][:, 0],
     )
-    # Weights of their own.
+    # Separate projection weights.
     separate = dict(zip(("q_proj_weight", "k_proj_weight", "v_proj_weight"), map(tensor, np.split(w, 3)), strict=True))
     apart = (*common[:5], None, *common[6:])
     result, _ = F.multi_head_attention_forward(*apart, use_separate_proj_weight=True, **separate)
@@ -136,8 +136,8 @@ def test_further_keys(rng):
     q, k, v = (rng.standard_normal((n, 2, 4)) for n in (3, 5, 5))
     w, b, out = rng.standard_normal((12, 4)), np.zeros(12), np.eye(4)
     extra = rng.standard_normal((1, 1, 4))
-    # A key that is there for all is one more row after the projections: with a projection that can
-    # be undone, one more before.
+    # bias_k adds a row after the projection. With an invertible projection, this equals a row
+    # before it.
     more_k, more_v = (
         np.concatenate([x, np.broadcast_to(extra @ np.linalg.inv(part).T, (1, 2, 4))])
         for x, part in zip((k, v), np.split(w, 3)[1:], strict=True)

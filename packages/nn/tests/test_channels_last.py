@@ -1,6 +1,4 @@
-"""Networks on images with channels innermost in memory: every layer keeps the order, and none
-copies its input.
-"""
+"""Test channels-last networks: every layer keeps the format, and none copies its input."""
 
 from __future__ import annotations
 
@@ -41,10 +39,10 @@ def images() -> Any:
 
 
 def call_and_measure(function: Callable[[Any], Any], x: Any) -> tuple[Any, float]:
-    """Return a result, and how much memory was used on the way to it beside its own, as a part of
-    the input's.
+    """Return a result, and the peak of additional memory, without that of the result, relative to
+    the input's size.
     """
-    for _ in range(3):  # primitives are made, and weights are in order
+    for _ in range(3):  # warm up: create primitives and pack weights
         function(x)
     candelabra.backends.reset_peak_statistics("cpu")
     before = candelabra.backends.memory_statistics("cpu")["allocated"]

@@ -1,4 +1,4 @@
-"""Embeddings, bags and reductions of segments against NumPy."""
+"""Test embeddings, embedding bags and segment reductions against NumPy."""
 
 import numpy as np
 import pytest

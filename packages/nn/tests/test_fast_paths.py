@@ -1,6 +1,4 @@
-"""Functions whose plain calls are an operator's: other calls are the function's, and nothing of
-either is lost.
-"""
+"""Test fast paths: plain calls go straight to the operator, other calls to the Python function."""
 
 from __future__ import annotations
 
@@ -87,12 +85,12 @@ def test_only_the_first_result_is_returned_recorded_or_not() -> None:
     assert isinstance(made, candelabra.Tensor) and made.shape == x.shape
     with candelabra.no_grad():
         np.testing.assert_array_equal(F.layer_norm(x, (2,)).numpy(), made.detach().numpy())
-    wide = candelabra.ones(500, 2)  # of whose rows the statistics are not kept with the call
+    wide = candelabra.ones(500, 2)  # too many rows to store their statistics with the call
     np.testing.assert_array_equal(F.layer_norm(wide, (2,)).numpy(), np.zeros((500, 2), "float32"))
 
 
 def test_what_requires_gradients_goes_the_way_of_all_else() -> None:
-    # With or without the tape: a composite with a kernel is not computed by its parts.
+    # With and without grad mode, a composite with a kernel is not decomposed.
     x = candelabra.arange(96.0).reshape(2, 3, 4, 4).contiguous(memory_format=candelabra.channels_last)
     plain, given = F.interpolate(x, scale_factor=2), F.interpolate(x.clone().requires_grad_(), scale_factor=2)
     assert given.stride() == plain.stride() == (192, 1, 24, 3)

@@ -1,6 +1,4 @@
-"""Modules called with other tensors, fused, made without filling, spread over devices; gradients of
-convolutions.
-"""
+"""Test functional_call, fusion, skip_init, DataParallel, and gradients of convolutions."""
 
 import copy
 
@@ -36,7 +34,7 @@ def test_functional_call(rng):
     given = {"layer.weight": candelabra.ones(2, 2, **F64).requires_grad_(), "count": candelabra.full((1,), 5.0, **F64)}
     result = stateless.functional_call(model, given, tensor(x))
     assert_close(result, x @ np.ones((2, 2)) + bias + 4 + 6)
-    assert float(given["count"]) == 6 and float(model.count) == 0  # a buffer that is replaced goes to the caller
+    assert float(given["count"]) == 6 and float(model.count) == 0  # the replacement buffer is updated, not the module's
     assert (array(model.layer.weight) == own).all()
     assert isinstance(model.layer.weight, nn.Parameter) and model.tied is model.layer.weight
     weight = {"layer.weight": candelabra.ones(2, 2, **F64)}
@@ -180,7 +178,7 @@ def test_gradients_of_convolutions(rng, dims, groups):
         np.testing.assert_allclose((array(by_weight) * b).sum(), value, rtol=1e-9)
 
 
-# ---- several devices
+# ---- DataParallel
 
 
 @pytest.mark.host_only("names the CPU as the device of all copies")
@@ -191,7 +189,7 @@ def test_data_parallel(rng):
     output = spread(x)
     assert_close(output, array(model(x)))
     assert list(spread.state_dict()) == [f"module.{name}" for name in model.state_dict()]
-    # One row for three devices, and no argument at all.
+    # Fewer rows than devices, and no argument at all.
     assert spread(x[:1]).shape == (1, 2)
     assert_close(nn.parallel.data_parallel(model, x, ["cpu", "cpu"]), array(model(x)))
     assert_close(nn.DataParallel(model)(x), array(model(x)))
@@ -215,7 +213,7 @@ def test_structures_and_buffers():
     result = spread(candelabra.ones(3, 2), 2, named={"y": candelabra.arange(3)})
     assert result["sum"].tolist() == [8.0, 4.0] and result["none"] is None
     assert result["pair"][0].shape == (3, 2) and result["pair"][1][0].tolist() == [0, 1, 2]
-    assert float(model.seen) >= 1  # the first copy shares memory with the module
+    assert float(model.seen) >= 1  # the first replica shares memory with the module
     replica = nn.parallel.replicate(model, ["cpu"])[0]
     assert replica.scale is not model.scale and not list(replica.parameters()) and isinstance(model.scale, nn.Parameter)
     with pytest.warns(UserWarning, match="has no effect"):

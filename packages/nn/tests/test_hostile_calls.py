@@ -1,6 +1,4 @@
-"""Every function of candelabra.nn.functional with arguments that nobody means, in a process of its
-own.
-"""
+"""Call every function of candelabra.nn.functional with hostile arguments, in a separate process."""
 
 import pytest
 

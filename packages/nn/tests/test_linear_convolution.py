@@ -1,4 +1,4 @@
-"""Linear and convolution layers against NumPy and SciPy."""
+"""Test linear and convolution layers against NumPy and SciPy."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from candelabra.nn import functional as F
 
 
 def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
-    """Cross-correlation of (N, C, spatial...) by scipy.signal.correlate, one pair of channels at a
+    """Cross-correlate (N, C, spatial...) with scipy.signal.correlate, one pair of channels at a
     time.
     """
     dims = x.ndim - 2
@@ -34,7 +34,9 @@ def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def transposed(x, w, b=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """Transposed convolution by its definition: each input position adds a kernel to the output."""
+    """Compute a transposed convolution by definition: each input element adds a kernel to the
+    output.
+    """
     dims = x.ndim - 2
     stride, padding, output_padding, dilation = (
         np.broadcast_to(v, dims) for v in (stride, padding, output_padding, dilation)

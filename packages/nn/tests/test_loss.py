@@ -1,4 +1,4 @@
-"""Losses against NumPy and SciPy."""
+"""Test losses against NumPy and SciPy."""
 
 import warnings
 
@@ -37,8 +37,8 @@ def test_numbers(rng, reduction):
 
 
 def cross_entropy(x, target, weight=None, ignore=-100, smoothing=0.0, reduction="mean"):
-    """By the definition: -sum over classes of weight * smoothed one-hot * log softmax, ignored ones
-    left out of everything.
+    """Compute -sum over classes of weight * smoothed one-hot * log softmax, without ignored
+    targets.
     """
     log_p = np.moveaxis(special.log_softmax(x, 1), 1, -1).reshape(-1, x.shape[1])
     classes = x.shape[1]
@@ -49,8 +49,8 @@ def cross_entropy(x, target, weight=None, ignore=-100, smoothing=0.0, reduction=
     for i in np.flatnonzero(keep):
         goal = np.full(classes, smoothing / classes)
         goal[flat[i]] += 1 - smoothing
-        # The hard part weighs by the class of the target, the smooth part by each class: together
-        # weight * goal.
+        # The hard part uses the weight of the target class, the smooth part that of each class.
+        # Together this is weight * goal.
         losses[i] = -(weight * goal * log_p[i]).sum()
     if reduction == "mean":
         return losses.sum() / weight[flat[keep]].sum()

@@ -1,4 +1,4 @@
-"""The package's own spellings of functions, distances of all pairs, and products of groups."""
+"""Test top-level functions such as candelabra.dropout, pairwise distances, and grouped products."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_dropout(name):
     dropped = function(x, 0.4, True)
     values, counts = np.unique(dropped.numpy(), return_counts=True)
     assert len(values) == 2
-    assert 0.3 < counts[0] / counts.sum() < 0.5  # the lower value is the one of what is dropped
+    assert 0.3 < counts[0] / counts.sum() < 0.5  # the lower value marks dropped elements
     if name.startswith("feature"):
         assert (dropped == dropped[..., :1]).all()
     changed = x.clone()

@@ -1,4 +1,4 @@
-"""Normalization against NumPy."""
+"""Test normalization against NumPy."""
 
 import numpy as np
 import pytest

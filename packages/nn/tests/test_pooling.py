@@ -1,4 +1,4 @@
-"""Pooling against NumPy, window by window."""
+"""Test pooling against NumPy, window by window."""
 
 import itertools
 import math
@@ -13,17 +13,17 @@ from candelabra.nn import functional as F
 
 
 def windows(size, kernel, stride, padding, dilation=1, ceil_mode=False):
-    """Positions of each window along one dimension, those in the padding included."""
+    """Return the positions of each window along one dimension, including those in the padding."""
     span = dilation * (kernel - 1) + 1
     count = (size + 2 * padding - span) / stride
     count = (math.ceil(count) if ceil_mode else math.floor(count)) + 1
     if ceil_mode and (count - 1) * stride >= size + padding:
-        count -= 1  # a window must begin in the input or in the padding before it
+        count -= 1  # a window must start in the input or in the leading padding
     return [[i * stride - padding + j * dilation for j in range(kernel)] for i in range(count)]
 
 
 def pooled(x, kernel, stride, padding, reduce, dilation=1, ceil_mode=False):
-    """`reduce` of (positions in the plane, padded sizes) over all windows of the last
+    """Apply `reduce` to (positions in the plane, padded sizes) of all windows over the last
     dimensions.
     """
     dims = len(kernel)
@@ -70,7 +70,7 @@ def test_mean(rng, dims, shape, options):
 
     def mean(include_pad):
         def reduce(plane, places):
-            # Beyond the padding, which only ceil_mode reaches, nothing counts.
+            # Only ceil_mode reaches beyond the padding. Those elements are not counted.
             counted = [p for p in places if all(i < n + padding for i, n in zip(p, plane.shape, strict=True))]
             real = inside(plane, places)
             return sum(plane[p] for p in real) / (len(counted) if include_pad else len(real))

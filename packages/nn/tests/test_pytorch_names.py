@@ -1,4 +1,4 @@
-"""What PyTorch has under two names."""
+"""Test PyTorch's aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of real floating-point numbers refuse others before anything is computed or written."""
+"""Test that real floating-point functions reject other dtypes before they compute or write."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Padding and interpolation over random shapes and layouts, against numpy.pad and products with
-matrices of weights.
+"""Test padding and interpolation with random shapes and layouts, against numpy.pad and products
+with weight matrices.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def pair(seed, shape, layout, dtype="float64"):
-    """A tensor of a layout, and an array with the same values."""
+    """Return a tensor with this layout, and an array with the same values."""
     values = np.random.default_rng(seed).integers(-9, 10, shape) / 4
     values = values.astype("float32" if dtype == "bfloat16" else dtype)
     kind = getattr(candelabra, dtype)
@@ -45,8 +45,8 @@ def close(made, expected, tolerance=1e-12):
 
 
 def padded(array, amounts, mode, value):
-    """Add what is positive, take away what is negative, one dimension after the other; a circle is
-    closed after parts were taken away.
+    """Pad by positive amounts and crop by negative ones, one dimension at a time. Circular padding
+    crops first.
     """
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     for number, (before, after) in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
@@ -96,7 +96,7 @@ def test_pad(mode, data, layout, seed):
 
 
 def sources(old, new, aligned, ratio, clamped=True):
-    """Where between the old elements the new ones are."""
+    """Return the source coordinate of each output element."""
     i = np.arange(new)
     if aligned:
         return i * ((old - 1) / (new - 1)) if new > 1 else np.zeros(1)
@@ -105,7 +105,7 @@ def sources(old, new, aligned, ratio, clamped=True):
 
 
 def keys_kernel(x, a):
-    """Keys 1981."""
+    """Compute Keys' cubic convolution kernel (1981)."""
     x = np.abs(x)
     return np.where(
         x <= 1, (a + 2) * x**3 - (a + 3) * x**2 + 1, np.where(x < 2, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a, 0)
@@ -119,7 +119,7 @@ def weights(mode, old, new, aligned, ratio, antialias):
         support = scale * (1 if mode == "linear" else 2)
         step = ((old - 1) / (new - 1) if new > 1 else 0.0) if aligned else ratio
         for i in range(new):
-            center = step * (i + 0.5)  # with aligned corners too, as PyTorch has it
+            center = step * (i + 0.5)  # also with align_corners, as in PyTorch
             first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), old)
             x = (np.arange(first, last) - center + 0.5) / scale
             row = np.maximum(1 - np.abs(x), 0) if mode == "linear" else keys_kernel(x, -0.5)
@@ -159,8 +159,7 @@ LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 @given(data=st.data(), layout=st.sampled_from(LAYOUTS), seed=seeds)
 def test_interpolate(mode, data, layout, seed):
     dims = 2 if mode == "bicubic" else data.draw(st.integers(1, 3))
-    # sizes whose quotients single precision holds: where an element of the nearest is taken from
-    # does not depend on rounding
+    # Size ratios that float32 represents exactly, so that rounding does not affect "nearest".
     spatial = data.draw(st.lists(st.sampled_from([1, 2, 4, 8, 3]), min_size=dims, max_size=dims))
     nearest = mode.startswith("nearest")
     sizes = [
@@ -182,8 +181,8 @@ def test_interpolate(mode, data, layout, seed):
 @FEW
 @given(data=st.data(), seed=seeds)
 def test_scale_factors(mode, data, seed):
-    """The sizes are rounded down; the places follow the factor, or the sizes where that is asked
-    for.
+    """Output sizes are rounded down. Coordinates use the given factor, or the sizes with
+    recompute_scale_factor.
     """
     dims = data.draw(st.integers(1, 3))
     spatial = data.draw(st.lists(st.sampled_from([2, 4, 6]), min_size=dims, max_size=dims))
@@ -196,7 +195,7 @@ def test_scale_factors(mode, data, seed):
     matrices = [
         weights(
             mode, n, m, False, n / m if again or n == m else 1 / factor, False
-        )  # the same size is a copy, as in PyTorch
+        )  # an equal size is a copy, as in PyTorch
         for n, m, factor in zip(spatial, sizes, factors, strict=True)
     ]
     options = {"align_corners": False, "recompute_scale_factor": again} if mode == "linear" else {}
@@ -207,7 +206,7 @@ def test_scale_factors(mode, data, seed):
 @FEW
 @given(data=st.data(), seed=seeds, mode=st.sampled_from(["nearest", "linear", "cubic", "antialias"]))
 def test_gradients_go_the_way_back(data, seed, mode):
-    """The operator that the tape calls is the product with the transposed matrices."""
+    """The backward operator multiplies with the transposed matrices."""
     old, new = (
         data.draw(st.sampled_from([(4, 8), (5, 3), (3, 3), (1, 4)])),
         data.draw(st.sampled_from([(8, 4), (3, 5), (2, 1)])),

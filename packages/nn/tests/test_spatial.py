@@ -1,6 +1,4 @@
-"""Three spatial dimensions, other sizes, patches and unpooling, against formulas written out in
-NumPy and SciPy.
-"""
+"""Test 3-D layers, interpolation, fold and unpooling against formulas in NumPy and SciPy."""
 
 import itertools
 import math
@@ -188,7 +186,9 @@ def test_unpooling_refuses_negative_indices():
 
 
 def fractional(x, kernel, output, samples):
-    """Windows begin where Graham's sequences say; NaN is above all, and the last one stays."""
+    """Apply fractional max pooling with Graham's sequences. NaN is the largest value, and the last
+    NaN wins.
+    """
     dims, planes = len(kernel), x.shape[:2]
     values, places = numpy.zeros((*planes, *output)), numpy.zeros((*planes, *output), int)
     numbers = numpy.arange(math.prod(x.shape[2:])).reshape(x.shape[2:])
@@ -237,7 +237,7 @@ def test_fractional_pools_take_maxima_of_windows():
 
 
 def test_interpolation_of_a_plane_is_exact():
-    """A plane a + b y + c x stays one, inside, whatever the size."""
+    """Interpolation of a plane a + b y + c x is exact in the interior."""
     y, x = numpy.mgrid[0:12, 0:10].astype(float)
     image = candelabra.tensor(1 + 2 * y - 3 * x).reshape(1, 1, 12, 10)
     made = F.interpolate(image, size=(24, 25), mode="bilinear")[0, 0, 5:-5, 6:-6].numpy()
@@ -247,7 +247,7 @@ def test_interpolation_of_a_plane_is_exact():
 
 
 def cubic(distance, a=-0.75):
-    """Keys's kernel."""
+    """Compute Keys' cubic kernel."""
     d = numpy.abs(distance)
     near, far = (a + 2) * d**3 - (a + 3) * d**2 + 1, a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
     return numpy.where(d <= 1, near, numpy.where(d < 2, far, 0))

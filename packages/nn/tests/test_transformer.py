@@ -1,4 +1,4 @@
-"""Attention in several heads and transformers, against the formulas in NumPy."""
+"""Test multi-head attention and transformers against formulas in NumPy."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ def softmax(x):
 
 
 def attention(layer, q, k, v, mask=0.0):
-    """(L, E) queries, (S, E) keys and values; the mask is added to the scores. Gives output and the
-    weights of each head.
+    """Attend with (L, E) queries and (S, E) keys and values. The mask is added to the scores.
+    Return the output and each head's weights.
     """
     state = {name: array(value) for name, value in layer.state_dict().items()}
     heads, width = layer.num_heads, layer.embed_dim
@@ -53,7 +53,7 @@ def affine(layer, x):
 
 
 def shake(module):
-    """Biases that are not zero and scales that are not one."""
+    """Set nonzero biases and scales other than one."""
     with candelabra.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.3 * candelabra.randn(parameter.shape, dtype=parameter.dtype))
@@ -177,8 +177,7 @@ def test_transformer(rng):
     assert_close(mask, np.triu(np.full((3, 3), -np.inf), 1))
     output = model(src, tgt, tgt_mask=mask)
     assert_close(output, array(model.decoder(tgt, model.encoder(src), tgt_mask=mask)))
-    # With the causal mask what comes later changes nothing, whether the mask is told to be causal,
-    # found to be, or boolean.
+    # With a causal mask, later positions have no effect. Test it declared, detected, and boolean.
     changed = tgt.clone()
     changed[2] = 9.0
     assert_close(model(src, changed, tgt_mask=mask)[:2], array(output[:2]))
@@ -226,7 +225,7 @@ def test_product_and_activation_without_a_record(rng, activation, bias):
     layer = shake(nn.TransformerEncoderLayer(8, 2, 12, 0.0, activation, bias=bias, batch_first=True, **F64)).eval()
     decoder = shake(nn.TransformerDecoderLayer(8, 2, 12, 0.0, activation, bias=bias, batch_first=True, **F64)).eval()
     x, memory = tensor(rng.standard_normal((2, 5, 8))), tensor(rng.standard_normal((2, 3, 8)))
-    recorded, decoded = layer(x), decoder(x, memory)  # or would be, where the tape is installed
+    recorded, decoded = layer(x), decoder(x, memory)  # recorded if autograd is installed
     assert layer.linear1.weight.requires_grad
     function = layer.activation
     for given, single in ((x, False), (x.transpose(0, 1).contiguous().transpose(0, 1), False), (x[0], True)):
@@ -236,7 +235,7 @@ def test_product_and_activation_without_a_record(rng, activation, bias):
             assert_close(layer._network(given), array(layer.linear2(function(hidden))))
     with candelabra.no_grad():
         assert_close(decoder(x, memory), array(decoded))
-    # frozen parameters record nothing either
+    # Frozen parameters are not recorded either.
     for parameter in layer.parameters():
         parameter.requires_grad_(False)
     assert_close(layer(x), array(recorded))

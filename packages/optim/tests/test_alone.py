@@ -1,4 +1,4 @@
-"""The package needs nothing of ours but the core and a backend."""
+"""Test that the package needs only the core and a backend."""
 
 import subprocess
 import sys

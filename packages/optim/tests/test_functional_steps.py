@@ -1,4 +1,4 @@
-"""Steps as functions: the same numbers as the formulas of their papers give, and as the classes."""
+"""Test functional optimizer steps against the formulas of their papers and the classes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from candelabra.optim import _functional
 
 GRADS = [np.array([0.5, -2.0, 0.0]), np.array([1.0, 1.0, -3.0])]
 START = np.array([1.0, 2.0, 3.0])
-#: By function: the class, the states by the name of their list, what they start from, the options
-#: of the function, and of the class.
+#: By function: the class, the initial value of each list of states, the options of the function,
+#: and further options of the class.
 CASES = {
     "adadelta": (
         optim.Adadelta, {"square_avgs": 0.0, "acc_deltas": 0.0}, {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}, {},

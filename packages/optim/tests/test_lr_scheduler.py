@@ -1,4 +1,4 @@
-"""Schedules against their closed forms."""
+"""Test learning-rate schedules against their closed forms."""
 
 import math
 import pickle
@@ -30,12 +30,12 @@ def rates(schedule, steps=30, metrics=None):
 
 
 def triangle(t, up, down):
-    """Height of a triangle wave of rises of `up` and falls of `down` steps."""
+    """Return the height of a triangle wave that rises for `up` steps and falls for `down` steps."""
     t = t % (up + down)
     return t / up if t <= up else 1 - (t - up) / down
 
 
-#: Schedules with the factor (on the base rate) at step t.
+#: Schedules, with the factor on the base rate at step t.
 CLOSED = {
     "LambdaLR": (lambda o: schedules.LambdaLR(o, lambda t: 0.9**t), lambda t: 0.9**t),
     "MultiplicativeLR": (lambda o: schedules.MultiplicativeLR(o, lambda t: 0.9), lambda t: 0.9**t),
@@ -152,8 +152,8 @@ def test_plateau():
     o = optimizer()
     schedule = schedules.ReduceLROnPlateau(o, factor=0.5, patience=2, cooldown=1, min_lr=[0.2, 0.3])
     found = rates(schedule, 14, [1.0, 0.9] + [0.9] * 12)
-    # bad steps 2, 3, 4 (more than 2): halved; step 5 is cooldown; 6, 7, 8: halved again; 9
-    # cooldown; 10, 11, 12: at the bottom
+    # Steps 2, 3, 4 are bad (more than 2): halve. Step 5 is cooldown. Steps 6, 7, 8: halve again.
+    # Step 9 is cooldown. Steps 10, 11, 12: the minimum.
     np.testing.assert_allclose(found[:, 0], [1] * 5 + [0.5] * 4 + [0.25] * 4 + [0.2])
     np.testing.assert_allclose(found[:, 1], [0.5] * 5 + [0.3] * 9)
     assert schedule.best == 0.9 and schedule.last_epoch == 14

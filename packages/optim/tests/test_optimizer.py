@@ -1,4 +1,4 @@
-"""Groups, states, state dicts, closures, hooks, errors."""
+"""Test parameter groups, states, state dicts, closures, hooks and errors."""
 
 import copy
 import pickle
@@ -108,7 +108,7 @@ def test_state_dict_resumes(name, options):
             np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
 
 
-#: The entries of a state as PyTorch names them.
+#: The entries of a state, by PyTorch's names.
 STATES = {
     "SGD": ({"momentum": 0.9}, ["momentum_buffer"]),
     "Adam": ({"amsgrad": True}, ["step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"]),
@@ -145,7 +145,7 @@ def test_format_of_state_dicts(name):
 
 
 def test_loading_a_state_of_pytorch():
-    # What torch.optim.Adam.state_dict() holds after one step, its tensors as ours.
+    # What torch.optim.Adam.state_dict() holds after one step, with our tensors.
     (a,) = tensors(1)
     saved = {
         "state": {0: {"step": candelabra.tensor(1.0), "exp_avg": candelabra.tensor([0.1, 0.1]), "exp_avg_sq": candelabra.tensor([0.001, 0.001])}},

@@ -1,5 +1,5 @@
-"""Optimizers whose rules are not element by element, errors of the plain ones, and steps that are
-recorded.
+"""Test optimizers whose rules are not elementwise, plain optimizers' errors, and differentiable
+steps.
 """
 
 import copy
@@ -92,7 +92,7 @@ def test_muon_steps_are_nearly_orthogonal(rng, shape, adjust):
     rate = 0.1 * (0.2 * math.sqrt(max(shape)) if adjust == "match_rms_adamw" else math.sqrt(max(1, rows / columns)))
     step = (start * (1 - 0.1 * 0.5) - parameter.numpy()) / rate
     left, values, right = np.linalg.svd(step, full_matrices=False)
-    assert np.all(np.abs(values - 1) < 0.45)  # the iteration brings singular values near 1, no nearer
+    assert np.all(np.abs(values - 1) < 0.45)  # the iteration brings singular values only this close to 1
     turned = np.linalg.svd(grad, full_matrices=False)
     np.testing.assert_allclose(left @ right, turned[0] @ turned[2], atol=0.35)
 
@@ -269,7 +269,7 @@ def test_empty_and_zero_dimensional(name):
     assert parameters[1].item() < 0
 
 
-# ---- exchanged for a while
+# ---- swap_in_optimizer_params_and_state
 
 
 def test_swap_in():

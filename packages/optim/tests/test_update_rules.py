@@ -1,4 +1,4 @@
-"""100 steps of every optimizer, on both paths, against the rules in NumPy."""
+"""Compare 100 steps of every optimizer, fused and plain, with the rules in NumPy."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SHAPES = [(3, 4), (5,), (), (2, 0)]
 
 
 def path(name, fused):
-    """The option that chooses the fused path (True), the plain one (False) or leaves the choice
+    """Return the option that selects the fused path (True), the plain one (False) or the default
     (None).
     """
     return {} if fused is None else {"fused" if name in FUSED else "foreach": fused}
@@ -119,7 +119,7 @@ def test_requires_grad_parameters_are_stepped_unrecorded():
 
 
 def watched(optimizer):
-    """How many parameters each call of the operator gets."""
+    """Return a list that records the number of parameters in each call of the operator."""
     real, calls = optimizer._operator, []
     optimizer._operator = lambda *arguments: calls.append(len(arguments[0])) or real(*arguments)
     return calls
@@ -132,7 +132,7 @@ def test_one_call_a_step(name):
         parameter.grad = candelabra.ones(3)
     optimizer = getattr(optim, name)(parameters)
     optimizer.step()
-    there = has_kernel(optimizer._operator, parameters[0])  # not every device has one
+    there = has_kernel(optimizer._operator, parameters[0])  # some devices have none
     calls = watched(optimizer)
     optimizer.step()
     assert calls == ([5] if there else [])
@@ -144,8 +144,8 @@ def test_one_call_a_step(name):
 
 
 def test_one_call_for_parameters_with_the_same_numbers(rng):
-    """ASGD's rates and NAdam's product belong to each parameter; those of a state dict may differ
-    at the same count of steps.
+    """ASGD's rates and NAdam's product are per parameter. In a loaded state dict they may differ at
+    the same step count.
     """
     for name, number, values in (("ASGD", "eta", [0.1, 0.2, 0.1]), ("NAdam", "mu_product", [0.5, 0.25, 0.5])):
         starts, grads = rng.standard_normal((2, 3, 4))

@@ -1,5 +1,5 @@
-"""The update rules of the optimizers, one parameter at a time in NumPy, written from the formulas
-of their documentation.
+"""Update rules of the optimizers, one parameter at a time, from the formulas in their
+documentation.
 """
 
 import numpy as np
@@ -190,16 +190,16 @@ def rprop(p, grads, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), maximize=Fa
     return p
 
 
-#: Optimizers with a fused operator and an option that asks for it.
+#: Optimizers with a fused operator and an option ``fused``.
 FUSED = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "Adagrad": adagrad}
-#: Optimizers with a fused operator that only ``foreach=False`` keeps from it, as PyTorch's have no
-#: option for it.
+#: Optimizers with a fused operator that only ``foreach=False`` turns off. PyTorch has no option
+#: ``fused`` for them.
 FUSED_UNASKED = {
     "RMSprop": rmsprop, "Adadelta": adadelta, "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "ASGD": asgd, "Rprop": rprop,
 }  # fmt: skip
 RULES = FUSED | FUSED_UNASKED
 
-#: Names of optimizers with options.
+#: Optimizers with options.
 CONFIGURATIONS = [
     ("SGD", {}),
     ("SGD", {"lr": 0.1, "weight_decay": 0.1}),

@@ -1,4 +1,4 @@
-"""Tests compute on whatever backend is the default; CANDELABRA_TEST_DEVICE says another one."""
+"""These tests use the default backend, or the one that CANDELABRA_TEST_DEVICE names."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from candelabra.testing.on_device import *  # noqa: F403
 
 @pytest.fixture(scope="module")
 def extension_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Operators in C and C++ are built in a folder of the test module's own."""
+    """Build C and C++ operators in a separate folder for each test module."""
     folder = tmp_path_factory.mktemp("extensions")
     before = os.environ.get("CANDELABRA_EXTENSIONS_DIR")
     os.environ["CANDELABRA_EXTENSIONS_DIR"] = str(folder)

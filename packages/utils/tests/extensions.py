@@ -1,4 +1,4 @@
-"""Operators in C that are built while a test runs."""
+"""C operators that tests build at run time."""
 
 from candelabra.utils import cpp_extension
 

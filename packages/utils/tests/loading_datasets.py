@@ -1,4 +1,4 @@
-"""Datasets and functions that worker processes need by import."""
+"""Datasets and functions that worker processes import."""
 
 import os
 import random
@@ -97,7 +97,9 @@ KEPT = []
 
 
 def collate_and_keep(samples):
-    """Keep every batch; a later one may not change it. The sum of the first one tells."""
+    """Keep every batch, and return the sum of the first one to show that later ones do not change
+    it.
+    """
     batch = default_collate([sample[1] for sample in samples])
     KEPT.append(batch)
     return batch, float(KEPT[0].sum())

@@ -1,4 +1,4 @@
-"""Timers, measurements, tables, and what the environment is."""
+"""Test timers, measurements, comparison tables and collect_env."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from candelabra.utils.collect_env import get_env_info, pretty_str
 
 
 class Clock:
-    """A clock that only the statement moves."""
+    """A clock that only the timed statement advances."""
 
     def __init__(self):
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""Checkpointing under PyTorch's path."""
+"""Test checkpointing under PyTorch's path."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators in C and C++: kernels of all kinds, formulas, shapes of results, errors."""
+"""Test C and C++ operators: kernels of all kinds, derivative formulas, result shapes, errors."""
 
 import sys
 from pathlib import Path
@@ -305,7 +305,7 @@ def test_formulas_of_whole_numbers(kernels):
         np.testing.assert_array_equal(got.numpy(), expected)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         kernels.python_division(candelabra.tensor([1]), 0)
-    # What is not taken is not computed.
+    # The branch that is not taken is not evaluated.
     assert kernels.guarded(candelabra.tensor([7, 7]), candelabra.tensor([0, 2])).tolist() == [-1, 3]
 
 
@@ -370,7 +370,7 @@ def test_functions_in_c():
         quick("testc_bad", "int f(void);", ["f(Tensor x, float? by) -> Tensor"])
 
 
-# ---- what is refused
+# ---- errors
 
 
 def test_compile_errors_have_the_compilers_words():

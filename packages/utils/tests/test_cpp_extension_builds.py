@@ -1,4 +1,4 @@
-"""Builds of operators in C and C++: the cache, several processes, what a setup.py builds."""
+"""Test builds of C and C++ operators: the cache, concurrent processes, and setup.py."""
 
 import doctest
 import importlib
@@ -44,7 +44,7 @@ def test_what_was_built_is_found_again_and_what_changed_is_built(monkeypatch):
     second = load("2")
     assert (second.f(x).item(), first.f(x).item(), len(runs)) == (2.0, 1.0, 4)
     assert candelabra.ops.testcache.f is second.f
-    third = load("2", extra_ldflags=["-Wl,-O1"])  # other flags make another library
+    third = load("2", extra_ldflags=["-Wl,-O1"])  # other flags give another library
     assert (third.__file__ != second.__file__, len(runs)) == (True, 6)
 
 

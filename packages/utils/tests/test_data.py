@@ -1,4 +1,4 @@
-"""Datasets and samplers."""
+"""Test datasets and samplers."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""The DataLoader: order, chance, shared memory, the death of workers, and taking up an epoch in its
-middle.
-"""
+"""Test the DataLoader: order, randomness, shared memory, killed workers, and resuming an epoch."""
 
 from __future__ import annotations
 
@@ -439,7 +437,7 @@ def test_options_of_streams_and_attributes(monkeypatch):
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="Our suggested max number of worker"):
             DataLoader(datasets.Squares(), num_workers=10000)
-    monkeypatch.setattr(candelabra.accelerator, "is_available", lambda: False)  # whatever this machine has
+    monkeypatch.setattr(candelabra.accelerator, "is_available", lambda: False)  # even if this machine has one
     with pytest.warns(UserWarning, match="no accelerator is found"):
         assert len(list(DataLoader(datasets.Squares(2), pin_memory=True))) == 2
 

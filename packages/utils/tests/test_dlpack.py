@@ -1,4 +1,4 @@
-"""DLPack under PyTorch's names."""
+"""Test DLPack under PyTorch's names."""
 
 import numpy
 import pytest

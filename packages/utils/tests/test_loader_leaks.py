@@ -1,6 +1,4 @@
-"""A loader whose workers are killed, again and again, leaves no process, no descriptor and no
-shared memory.
-"""
+"""Test that a loader with killed workers leaks no process, descriptor or shared memory."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ ROUNDS = 25
 
 @pytest.fixture(params=sorted(mp.get_all_sharing_strategies()))
 def strategy(request, tmp_path_factory, monkeypatch):
-    # Files of this test, apart from those of other programs.
+    # Separate this test's files from those of other programs.
     monkeypatch.setattr(named_files, "ROOT", str(tmp_path_factory.mktemp("shared")))
     monkeypatch.setattr(named_files, "_directory", None)
     before = mp.get_sharing_strategy()
@@ -43,9 +41,7 @@ def strategy(request, tmp_path_factory, monkeypatch):
 
 
 def what_there_is() -> tuple[int, int, int]:
-    """The descriptors of this process, its mappings of shared memory, and the files that have a
-    name.
-    """
+    """Return the counts of descriptors, shared-memory mappings and named files of this process."""
     gc.collect()
     named_files.sweep()
     named_files.forget_lost_names()
@@ -56,14 +52,14 @@ def what_there_is() -> tuple[int, int, int]:
 
 
 def children() -> set[int]:
-    """The processes that this one has started and not waited for."""
+    """Return the child processes that this one has not reaped."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return {int(word) for word in file.read().split()}
 
 
 def test_workers_are_killed(strategy):
     list(DataLoader(datasets.Squares(8), 2, num_workers=2))
-    before, started = what_there_is(), children()  # in this order: it collects the loaders of earlier tests
+    before, started = what_there_is(), children()  # first collect the loaders of earlier tests
     draw = random.Random(2)
     for _ in range(ROUNDS):
         it = iter(DataLoader(datasets.Squares(100_000), 2, num_workers=2))
@@ -83,9 +79,7 @@ def test_workers_are_killed(strategy):
 
 
 def test_letting_go_of_a_batch_runs_no_python(strategy):
-    """An interrupt that arrives in a finalizer's frame would be lost, and the program would go
-    on.
-    """
+    """An interrupt in a finalizer's frame would be lost, and the program would continue."""
     it = iter(DataLoader(datasets.Squares(40), 4, num_workers=2))
     held = [next(it) for _ in range(3)]
     frames = []
@@ -137,7 +131,7 @@ def test_the_program_ends(strategy, number):
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
+    """Return whether a process is running. A zombie is not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"

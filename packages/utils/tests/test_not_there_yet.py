@@ -1,4 +1,4 @@
-"""What this version does not have says so."""
+"""Test the errors for features that this version does not have."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""What is written is read back by the tensorboard package."""
+"""Test that the tensorboard package reads back what was written."""
 
 import io
 
@@ -91,7 +91,7 @@ def test_what_came_after_a_restart_is_hidden(tmp_path):
         with SummaryWriter(tmp_path, purge_step=purge) as writer:
             for step in range(first, last):
                 writer.add_scalar("loss", float(first), step)
-        # Files are read by name, and these are of one second.
+        # Files are read in the order of their names, but these were written within one second.
         next(tmp_path.glob("*.tfevents.*.*")).rename(tmp_path / f"events.out.tfevents.{first}")
     assert [(one.step, one.value) for one in read(tmp_path).Scalars("loss")] == [
         *((step, 0.0) for step in range(4)), *((step, 4.0) for step in range(4, 8)),

@@ -1,4 +1,4 @@
-"""The loop does what one written by hand does, and says what is wrong."""
+"""Test that the Trainer matches a hand-written loop and reports errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_accumulation_is_a_larger_batch():
         quiet(model, accumulate=accumulate).fit(DataLoader(TensorDataset(x, y), size), epochs=3)
         return np.concatenate([parameter.detach().numpy().ravel() for parameter in model.parameters()])
 
-    # Five batches of two: steps of four samples, four, and the two that are left.
+    # Five batches of two: steps of four samples, four, and the remaining two.
     np.testing.assert_allclose(trained(2, 2), trained(4, 1), rtol=1e-6)
     np.testing.assert_allclose(trained(1, 10), trained(10, 1), rtol=1e-6)
 
@@ -105,9 +105,9 @@ def test_evaluate():
     model.eval()
     expected = F.mse_loss(model(x), y).item()
     model.train()
-    model[1].eval()  # a frozen part stays as it is
+    model[1].eval()  # a part in evaluation mode stays so
     trainer = quiet(model, metrics={"error": lambda output, target: (output - target).abs().mean()})
-    values = trainer.evaluate(DataLoader(plain(), 7))  # the last batch is smaller, and counts less
+    values = trainer.evaluate(DataLoader(plain(), 7))  # the last batch is smaller and weighs less
     assert values["eval_loss"] == pytest.approx(expected, rel=1e-5)
     model.eval()
     assert values["eval_error"] == pytest.approx((model(x) - y).abs().mean().item(), rel=1e-5)
@@ -460,7 +460,7 @@ def test_sampler_is_told_the_epoch():
 
 
 def test_needs_only_what_it_uses(tmp_path):
-    """The loop asks for no optional package, and runs on whatever has the methods of modules and
+    """The Trainer needs no optional package, and accepts objects with the methods of modules and
     optimizers.
     """
     program = tmp_path / "own.py"

@@ -1,6 +1,4 @@
-"""The pieces of the Trainer by themselves: devices, gradients, checkpoints, logs; and the examples
-in their docstrings.
-"""
+"""Test the parts of the Trainer: devices, gradients, checkpoints, logs, and docstring examples."""
 
 from __future__ import annotations
 
@@ -103,7 +101,7 @@ def test_clip_gradients(norm_type):
     assert found.item() == pytest.approx(norm)
     for tensor, array in zip(tensors, arrays, strict=True):
         np.testing.assert_allclose(tensor.grad.numpy(), array / 2, rtol=1e-5)
-    # What is small enough is not made larger.
+    # A norm below the limit is not scaled up.
     clip_gradients(tensors, norm=norm)
     np.testing.assert_allclose(tensors[1].grad.numpy(), arrays[1] / 2, rtol=1e-5)
     clip_gradients(tensors, value=0.1)
@@ -155,7 +153,7 @@ def test_which_checkpoints_are_kept(tmp_path):
 def test_checkpoints_of_a_run(tmp_path):
     trainer, loader = make(checkpoints=Checkpoints(tmp_path, every_epochs=2, keep_last=None))
     trainer.fit(loader, epochs=5)
-    # After the second and the fourth epoch, and where it ended.
+    # After the second and the fourth epoch, and at the end.
     assert [path.name for path in trainer.checkpoints.paths()] == [
         f"step-{step:08d}.candelabra" for step in (8, 16, 20)
     ]
@@ -229,7 +227,8 @@ def test_tensorboard(tmp_path):
 
     run(6)
     for path in (tmp_path / "log").iterdir():
-        # Files are read by name, and those of one second by a number that is no name.
+        # Files are read in the order of their names. Within one second, names are not in order of
+        # time.
         path.rename(tmp_path / "log" / "events.out.tfevents.0")
     for path in Checkpoints(tmp_path).paths():
         if path.name != "step-00000005.candelabra":

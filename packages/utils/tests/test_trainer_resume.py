@@ -1,4 +1,4 @@
-"""A run that is stopped or killed and goes on ends with the same weights, bit for bit."""
+"""Test that a stopped or killed run resumes to bitwise the same weights."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def whole_run(kind, **options):
 )
 def test_resume_at_any_step(tmp_path, kind):
     expected = whole_run(kind)
-    # 4 steps an epoch: within one, with its last full step, with the step of the batch that is
-    # left, and in later ones.
+    # 4 steps per epoch: within one, after its last full step, after the step of the remaining
+    # batch, and in later epochs.
     for step in (1, 3, 4, 6, 8, 11):
         first, loader = make(tmp_path / str(step), kind)
         first.fit(loader, steps=step)
@@ -50,7 +50,7 @@ def test_resume_at_any_step(tmp_path, kind):
         random.seed(99)
         candelabra.manual_seed(98)
         second, loader = make(tmp_path / str(step), kind)
-        candelabra.randn(7)  # whatever was drawn before does not matter
+        candelabra.randn(7)  # earlier draws do not matter
         history = second.fit(loader, epochs=EPOCHS, resume=True)
         assert weights(second) == weights(expected), step
         assert history == expected.history
@@ -125,8 +125,7 @@ def test_state_of_early_stopping_is_kept(tmp_path):
 
 
 def environment():
-    # The library for products is named: a process chooses the faster one by measuring, and bits
-    # differ between them.
+    # Fix the GEMM library: autotuning may pick another one in each process, which changes rounding.
     return os.environ | {
         "CANDELABRA_CPU_GEMM": "mkl",
         "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -155,7 +154,8 @@ def test_killed_again_and_again(tmp_path, kind):
     kills = 0
     while not (parts / "done.candelabra").exists():
         process = start(parts, kind)
-        # Not before it trains; then at a moment of chance, while it computes, evaluates, or writes.
+        # Wait until it trains. Then kill it at a random moment, while it computes, evaluates or
+        # writes.
         seen = newest(parts)
         deadline = time.monotonic() + 120
         while process.poll() is None and newest(parts) == seen and time.monotonic() < deadline:
@@ -283,7 +283,7 @@ def test_max_time(tmp_path):
     trainer, loader = make(tmp_path, max_time=1e-9)
     while trainer.progress.epoch < EPOCHS:
         trainer.fit(loader, epochs=EPOCHS)
-        # One step at least, or a job that is always too short would never end.
+        # Each job makes at least one step. Otherwise, short jobs would never finish.
         assert trainer.stopped == "max_time" or trainer.progress.epoch == EPOCHS
     assert weights(trainer) == weights(expected)
 
@@ -307,7 +307,7 @@ def test_place_of_a_loader_that_is_too_short():
 
 def test_random_states(tmp_path):
     np.random.seed(5)
-    np.random.standard_normal()  # leaves a spare one
+    np.random.standard_normal()  # leaves a cached second value
     random.gauss(0, 1)
     candelabra.save(random_states(), tmp_path / "states")
 

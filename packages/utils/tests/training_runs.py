@@ -1,5 +1,5 @@
-"""Runs of the Trainer that tests start, interrupt and kill; also as a program: ``training_runs.py
-FOLDER KIND``.
+"""Trainer runs that tests start, interrupt and kill. Also a program: ``training_runs.py FOLDER
+KIND``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ N, BATCH, EPOCHS = 40, 4, 3
 
 
 class Noisy(Dataset):
-    """Samples that draw by chance from Candelabra's and Python's generators whenever they are
-    read.
-    """
+    """Samples that draw from Candelabra's and Python's random generators on each access."""
 
     def __getitem__(self, index):
         x = candelabra.full((3,), float(index)) / N + 0.1 * candelabra.randn(3)
@@ -37,8 +35,8 @@ class Stream(IterableDataset):
 
 
 class Drawn:
-    """No DataLoader: an order that is drawn from Python's generator, and batches drawn from
-    Candelabra's.
+    """A plain iterable instead of a DataLoader. It draws its order from Python's generator, and
+    batches from Candelabra's.
     """
 
     def __iter__(self):
@@ -70,7 +68,7 @@ LOADERS = {
 
 
 def make(folder=None, kind="tensors", every=1, keep_last=2, callbacks=(), **options):
-    """A trainer whose model draws by chance, with state in all of its parts."""
+    """Make a trainer with a random model and state in all of its parts."""
     candelabra.manual_seed(11)
     random.seed(12)
     model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 1), nn.Flatten(0))
@@ -88,7 +86,7 @@ def make(folder=None, kind="tensors", every=1, keep_last=2, callbacks=(), **opti
 
 
 def weights(trainer):
-    """All numbers of the model and of the optimizer in one list."""
+    """Return all numbers of the model and of the optimizer in one list."""
     state = trainer.model.state_dict()
     numbers = [number for tensor in state.values() for number in tensor.double().reshape(-1).tolist()]
     for entries in trainer.optimizer.state_dict()["state"].values():
@@ -98,7 +96,7 @@ def weights(trainer):
 
 
 def main(folder, kind):
-    """Go on where the last run was, to the end."""
+    """Continue the previous run to the end."""
     logs = [CSVLog(f"{folder}/log.csv"), Curves(f"{folder}/curves.svg"), EarlyStopping(patience=100)]
     trainer, loader = make(folder, kind, callbacks=[logs[0], logs[2]])
     trainer.fit(loader, list(DataLoader(plain(), 10)), epochs=EPOCHS, eval_every=3, resume=True)

@@ -1,4 +1,4 @@
-"""Gradients of attention and of the CTC loss against finite differences."""
+"""Test gradients of attention and of the CTC loss against finite differences."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_ctc_of_no_path():
 @pytest.mark.parametrize(
     ("targets", "input_lengths", "target_lengths"),
     [
-        ([[1, 2, 0], [1, 1, 2]], [6, 4], [2, 3]),  # rows, a label twice in a row
-        ([3, 1, 2, 1], [5, 3, 5], [1, 0, 3]),  # one after the other, one of them empty
+        ([[1, 2, 0], [1, 1, 2]], [6, 4], [2, 3]),  # one row per sequence, with a repeated label
+        ([3, 1, 2, 1], [5, 3, 5], [1, 0, 3]),  # concatenated targets, one of them empty
         ([[2]], [1], [1]),
         ([[]], [3], [0]),
     ],

@@ -1,6 +1,4 @@
-"""Every differentiable operator of the catalogue, first and second derivatives, against finite
-differences.
-"""
+"""Test first and second derivatives of every differentiable operator against finite differences."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from candelabra.autograd.table import ROWS, WRITTEN
 from candelabra.catalogue import OPERATORS
 
 _NONDIFFERENTIABLE, _COMPOSITE = 8, 256
-#: What only the in-place tests can check, and what is random.
+#: Operators that only the in-place tests can check, and random ones.
 _ELSEWHERE = {
     "copy_",
     "fill_",
@@ -26,22 +24,22 @@ _ELSEWHERE = {
     "random_range_",
     "native_dropout",
 }
-#: In test_special_gradients.py.
+#: Tested in test_special_gradients.py.
 _ELSEWHERE |= {name for name in OPERATORS if name.startswith("special_")} | {"igamma", "igammac", "frexp"}
-#: In test_fft_gradients.py, by the functions that are called.
+#: Tested in test_fft_gradients.py, through the public functions.
 _ELSEWHERE |= {"_fft_c2c", "_fft_r2c", "_fft_r2c_nd", "_fft_c2r"}
-#: In test_linalg_gradients.py, as parts of functions whose value is determined.
+#: Tested in test_linalg_gradients.py, within functions whose value is unique.
 _ELSEWHERE |= {
     "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_qr", "linalg_householder_product", "linalg_eigh_ex", "linalg_eig_ex",
     "linalg_svd_ex", "linalg_solve_ex", "linalg_inv_ex", "linalg_solve_triangular", "linalg_lu_solve", "linalg_lstsq_driver",
     "cholesky_solve", "linalg_det", "linalg_slogdet", "linalg_pinv_atol_rtol",
 }  # fmt: skip
-#: In test_attention_gradients.py: a decomposition that is checked as the second derivative, and one
-#: that holds behind a softmax only.
+#: Tested in test_attention_gradients.py: a decomposition that is checked as a second derivative,
+#: and one that is valid only after a softmax.
 _ELSEWHERE |= {"_scaled_dot_product_attention_backward", "_ctc_loss", "_ctc_loss_backward"}
 #: Decompositions that are checked as second derivatives.
 _ELSEWHERE |= {"grid_sampler_backward", "_cdist_backward"}
-#: The same of lstm_sequence.
+#: Decompositions that are checked as second derivatives of lstm_sequence.
 _ELSEWHERE |= {"lstm_sequence_backward", "recurrent_sequence_backward", "recurrent_stack_backward"}
 DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]
 

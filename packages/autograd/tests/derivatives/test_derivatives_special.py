@@ -1,4 +1,4 @@
-"""Gradients at kinks, ties, zeros and infinities: the values that PyTorch gives."""
+"""Test gradients at kinks, ties, zeros and infinities against PyTorch's values."""
 
 from __future__ import annotations
 

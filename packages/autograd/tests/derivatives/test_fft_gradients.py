@@ -1,4 +1,4 @@
-"""Gradients of Fourier transforms against differences."""
+"""Test gradients of Fourier transforms against finite differences."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Gradients of reading and writing at positions that formulas of single operators do not cover."""
+"""Test gradients of indexing and indexed assignment that combine several operators."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""In-place operations on the tape, on tensors and on views. References are the same functions
-written without them.
-"""
+"""Test gradients of in-place operations on tensors and views, against out-of-place versions."""
 
 from __future__ import annotations
 
@@ -91,11 +89,11 @@ def test_operand_that_is_a_view_of_self():
     ),
 )
 def test_every_in_place_operator(name):
-    """Each in-place operator against the operator itself, on the sample calls where the result has
-    the sizes of the first argument.
+    """Compare each in-place operator with the out-of-place one, on the samples whose result has the
+    shape of the first argument.
     """
     operator, checked = OPERATORS[name], 0
-    # The first argument of the incomplete gamma functions has no gradient.
+    # The incomplete gamma functions have no gradient for their first argument.
     for arguments, keywords in samples(name, candelabra.float64) if name not in ("igamma", "igammac") else []:
         first = arguments[0]
         if not isinstance(first, candelabra.Tensor) or not first.requires_grad:
@@ -112,7 +110,7 @@ def test_every_in_place_operator(name):
         numpy.testing.assert_allclose(result.detach().numpy(), made.detach().numpy(), rtol=1e-12)
         for ours, theirs in zip(autograd.grad((result * weight).sum(), tensors), expected, strict=True):
             numpy.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-10, atol=1e-12)
-        # The same, where what is changed is a view.
+        # The same on a view.
         base = candelabra.stack([first * 1, first * 1])
         operator.inplace(base[0], *arguments[1:], **keywords)
         for ours, theirs in zip(autograd.grad((base[0] * weight).sum(), tensors), expected, strict=True):

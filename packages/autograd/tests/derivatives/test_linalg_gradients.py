@@ -1,5 +1,5 @@
-"""Gradients of linear algebra against differences: of functions whose value is determined, where
-factors are not by themselves.
+"""Test gradients of linear algebra against finite differences, of functions whose value is unique
+even where factors are not.
 """
 
 import numpy
@@ -100,9 +100,7 @@ def test_any_shape(name, shape, dtype):
 
 
 def _check_complex_qr(shape):
-    """Of complex matrices, LAPACK leaves the diagonal of R real, so that nothing is
-    undetermined.
-    """
+    """For complex matrices, LAPACK makes the diagonal of R real, so the factors are unique."""
     assert gradcheck(
         lambda x: tuple(linalg.qr(x)), (matrix(*shape, dtype=candelabra.complex128, seed=7),), atol=1e-4, rtol=1e-3
     )

@@ -1,4 +1,4 @@
-"""Gradients of special functions against differences."""
+"""Test gradients of special functions against finite differences."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Custom operators on the tape and within transformations: gradients, batches, tangents, what is
-refused.
-"""
+"""Test custom operators with autograd and transforms: gradients, batches, tangents, errors."""
 
 import doctest
 import importlib
@@ -65,7 +63,7 @@ def test_without_a_formula_walking_back_says_so():
         assert not operator(x).requires_grad
     with pytest.raises(library.OpCheckError, match="has no gradient"):
         library.opcheck(operator, (x,), test_utils="test_autograd_registration")
-    # A formula that comes later counts for calls from then on.
+    # A formula that is registered later applies to later calls.
     operator.register_autograd(lambda ctx, grad: grad * 0 + 1)
     (grad,) = candelabra.autograd.grad(operator(x).sum(), x)
     assert grad.tolist() == [1.0, 1.0]
@@ -165,7 +163,7 @@ def test_operators_that_change_their_arguments():
     assert x.tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="Cannot register autograd formula for non-functional operator"):
         operator.register_autograd(lambda ctx, grad: grad)
-    # What was kept for a gradient before is known to have changed.
+    # An in-place change of a tensor saved earlier is detected.
     y = values(2).requires_grad_()
     z = y * 1
     result = (z * z).sum()

@@ -1,5 +1,5 @@
-"""Forward mode: the tangents of every operator against central differences, dual tensors, and both
-modes together.
+"""Test forward mode: tangents of every operator against central differences, dual tensors, and
+forward over reverse.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _as_tuple(value):
 
 
 def check_tangents(function, tensors, step=1e-6, **tolerance):
-    """Compare tangents in a random direction with the central difference along it."""
+    """Compare the tangents in a random direction with a central difference."""
     values = tuple(tensor.detach() for tensor in tensors)
     direction = _direction(values)
 
@@ -60,8 +60,8 @@ def check_tangents(function, tensors, step=1e-6, **tolerance):
 
 
 def _whole_function(name, arguments, keywords):
-    """Make a function of the tensors that require grad, that gives all floating results that depend
-    on them.
+    """Return a function of the tensors that require grad. It returns all differentiable
+    floating-point results.
     """
     function, tensors = as_function(OPERATORS[name], arguments, keywords)
     recorded = function(*tensors)

@@ -1,5 +1,5 @@
-"""Transformations of functions: gradients, products with Jacobians, Jacobians and Hessians, in any
-order, and modules as functions.
+"""Test function transforms: gradients, JVPs, VJPs, Jacobians and Hessians in any nesting, and
+functional_call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_grad_of_a_polynomial_and_of_its_gradient():
 
 
 def test_levels_do_not_see_each_other():
-    # The inner derivative is 1, whatever x is.
+    # The inner derivative is 1 for every x.
     made = grad(lambda x: x * grad(lambda y: x + y)(candelabra.tensor(1.0)))(candelabra.tensor(5.0))
     assert made.item() == 1.0
     made = jvp(
@@ -122,7 +122,7 @@ _FUNCTIONS = {
 
 
 def _of_last_loop(function, x):
-    """Compute the Jacobian by one walk a row, with the plain tape."""
+    """Compute the Jacobian with one backward per row."""
     from candelabra.autograd.functional import jacobian
 
     return jacobian(function, x)
@@ -181,7 +181,7 @@ def test_per_sample_gradients():
     made = vmap(grad(loss), in_dims=(None, 0))(weight, data)
     expected = candelabra.stack([(weight @ row).cos().unsqueeze(1) * row for row in data])
     close(made, expected)
-    # And derivatives of them, with respect to what has no batch.
+    # Second derivatives with respect to a tensor without a batch dimension.
     second = jacrev(lambda weight: vmap(grad(loss), in_dims=(None, 0))(weight, data).sum())(weight)
     expected = candelabra.stack([-(weight @ row).sin().unsqueeze(1) * row * row.sum() for row in data]).sum(0)
     close(second, expected)
@@ -240,7 +240,7 @@ def test_stacked_modules():
 
 
 class _Scaled(candelabra.autograd.Function):
-    """x² w, with derivatives ten times too large: whoever used others would be seen."""
+    """x² w, with derivatives scaled by ten, so that a test notices if others are used."""
 
     generate_vmap_rule = True
 
@@ -337,7 +337,7 @@ def test_two_threads_do_not_disturb_each_other():
                 y = x.clone().requires_grad_()
                 (y**2 * factor).sum().backward()
                 close(y.grad, 2 * x * factor)
-        except Exception as error:  # handed to the main thread
+        except Exception as error:  # re-raised in the main thread
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(factor,)) for factor in (2.0, 3.0)]

@@ -1,4 +1,4 @@
-"""Derivatives of functions against NumPy."""
+"""Test autograd.functional against NumPy."""
 
 from __future__ import annotations
 

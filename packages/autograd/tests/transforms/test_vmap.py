@@ -1,5 +1,5 @@
-"""vmap: every operator against one call an entry, dimensions, random numbers, in-place operations,
-and what is refused.
+"""Test vmap: every operator against a loop, dimensions, random numbers, in-place operations,
+errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from candelabra.autograd.structure import broadcast_prefix, flatten, map_leaves,
 from candelabra.catalogue import OPERATORS
 
 _RANDOM, _DATA_DEPENDENT = 4, 512
-#: Those that change what they are given, or need what was kept of the same values: see
+#: Operators that change their arguments, or need values saved by another operator: see
 #: test_functions.
 _ELSEWHERE = {"native_batch_norm", "cross_entropy_backward"}
 NAMES = [
@@ -24,7 +24,7 @@ NAMES = [
     for name, operator in OPERATORS.items()
     if has_samples(name) and not operator.tags & (_RANDOM | _DATA_DEPENDENT) and name not in _ELSEWHERE
 ]
-#: Those with gradients.
+#: Operators with gradients.
 DIFFERENTIABLE = [
     name
     for name in OPERATORS
@@ -63,7 +63,7 @@ def test_operators(name, dtype):
         return
     for arguments, keywords in samples(name, dtype):
         if name == "as_strided" and arguments[3:]:
-            continue  # the place in memory is not that of an entry: see test_places_in_memory
+            continue  # storage offsets of a batch differ: see test_places_in_memory
         _, tensors = as_function(OPERATORS[name], arguments, keywords)
         recorded = _as_tuple(OPERATORS[name](*arguments, **keywords))
         places = [at for at, part in enumerate(recorded) if part.requires_grad]
@@ -92,7 +92,7 @@ def test_operators(name, dtype):
             continue
         _compare(run, 3, batches, [0] * len(batches))
         if len(batches) > 1:
-            # The first with its batch elsewhere, the others without.
+            # Batch only the first argument, along its last dimension.
             _compare(run, 3, [batches[0].movedim(0, -1), *values[1:]], [-1, *(None,) * (len(values) - 1)])
             _compare(run, 3, [values[0], *batches[1:]], [None, *(0,) * (len(values) - 1)])
 

@@ -13,7 +13,7 @@ inline int32_t loop_dtype(int32_t dtype) {
 }
 
 // The loop that converts elements between two dtypes, both of which are loop dtypes (loop_dtype).
-// Defined in kernels/copying.cpp.
+// Defined in kernels/movement/copying.cpp.
 Blocks conversion(int32_t to, int32_t from);
 
 // Whether an operand is one number, broadcast to all elements.

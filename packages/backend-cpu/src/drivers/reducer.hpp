@@ -1,7 +1,7 @@
 // The driver of all reductions. It decides which elements make up each result, in which order
 // memory is read, and by which thread. An operation defines how to accumulate a block of values,
 // how to accumulate rows column by column, and how to merge two partial results
-// (../kernels/reduce.hpp).
+// (kernels/reduction/reduce.hpp).
 //
 // The operation sees only contiguous values. For any other input (strides, half precisions, complex
 // numbers, a function applied first) a Load function fills a buffer in L1. So the driver is

@@ -1,6 +1,6 @@
 // Autotuning of float32 matrix products: times the candidates once per shape class on this
 // processor. Candidates are MKL, oneDNN, our own panels (panel_gemm.hpp), and for large products
-// AMX, by bf16x3 emulation of float32 (split/split_gemm.hpp).
+// AMX, by bf16x3 emulation of float32 (gemm/amx/bf16x3_gemm.hpp).
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ void gemm(const Gemm<std::complex<double>>& problem);
 
 enum class Activation : int32_t { none, relu, gelu };
 
-// The epilogue of a product: c = activation(c + factor * added) (matmul/finish.hpp).
+// The epilogue of a product: c = activation(c + factor * added) (gemm/epilogue.hpp).
 template <typename T>
 struct Epilogue {
   const T* added;      // n elements per row, or null
@@ -41,7 +41,7 @@ struct Epilogue {
   Activation activation;
 };
 // Applies the epilogue to a block of the product. The caller passes it, because its loops are
-// compiled per instruction set (matmul/finish.hpp).
+// compiled per instruction set (gemm/epilogue.hpp).
 template <typename T>
 using EpilogueBlock = void (*)(const Epilogue<T>& finish, T* c, int64_t ldc, int64_t rows, int64_t columns);
 void gemm(const Gemm<float>& problem, const Epilogue<float>& finish, EpilogueBlock<float> epilogue_block);

@@ -1,4 +1,4 @@
-// Matrices of any strides, and how they are made into what gemm() takes.
+// Strided matrices, and their conversion to the operands that gemm() takes.
 #pragma once
 
 #include <cmath>
@@ -23,8 +23,8 @@ struct Matrix {
   int64_t row_stride, column_stride;
 
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-  // Rows can be handed to BLAS as they are: contiguous, not overlapping. The stride of a dimension
-  // of size 1 is of no account.
+  // BLAS can use the matrix in place: rows are contiguous and do not overlap. Strides of dimensions
+  // of size 1 are ignored.
   bool has_plain_rows() const {
     return (column_stride == 1 || columns == 1) && leading_dimension() >= columns &&
            leading_dimension() <= largest_leading_dimension();
@@ -32,7 +32,7 @@ struct Matrix {
   int64_t leading_dimension() const { return rows == 1 ? (columns > 1 ? columns : 1) : row_stride; }
 };
 
-// Element by element; both of the same sizes.
+// Both matrices have the same sizes.
 template <typename T>
 void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   bool by_columns = from.row_stride < from.column_stride && from.rows > 1 && to.row_stride < to.column_stride;
@@ -45,7 +45,7 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
     });
     return;
   }
-  // Squares of 16 by 16, so that a transposing copy touches whole cache lines on both sides.
+  // Copy in 16 x 16 blocks, so that a transposing copy uses whole cache lines on both sides.
   constexpr int64_t side = 16;
   parallel_for((in.rows + side - 1) / side, grain_for(side * in.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i0 = begin * side; i0 < std::min(end * side, in.rows); i0 += side)
@@ -58,7 +58,7 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   });
 }
 
-// n numbers `step` apart.
+// Applies the activation to n elements, `step` apart.
 template <typename T>
 void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
   if (activation == Activation::none) return;
@@ -66,14 +66,14 @@ void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
     numbers[j * step] = T(apply_activation_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
 }
 
-// sum + factor * added. The fused operations are spelled out: left to the compiler, loops over
+// Returns sum + factor * added. The FMAs are explicit: if the compiler chose them, loops over
 // different strides could round differently.
 template <typename T>
 [[gnu::always_inline]] inline T plus_multiple(T sum, T factor, T added) {
   if constexpr (is_integer_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(added));
   } else if constexpr (is_complex_v<T>) {
-    // A real factor is not multiplied as a complex one: 0 times an infinite part would be NaN.
+    // A real factor skips the complex product, in which 0 times an infinite part would give NaN.
     if (factor.imag() == 0)
       return T(std::fma(factor.real(), added.real(), sum.real()), std::fma(factor.real(), added.imag(), sum.imag()));
     return T(std::fma(factor.real(), added.real(), std::fma(-factor.imag(), added.imag(), sum.real())),
@@ -83,8 +83,7 @@ template <typename T>
   }
 }
 
-// to = activation(to + factor * from), element by element. Rows of `from` may be one row (a stride
-// of 0).
+// to = activation(to + factor * from). A row stride of 0 broadcasts one row of `from`.
 template <typename T>
 void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Activation activation = Activation::none) {
   parallel_for(to.rows, grain_for(to.columns), [&](int64_t begin, int64_t end) {
@@ -98,7 +97,7 @@ void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Acti
       const bool side_by_side = from.column_stride == 1 && to.column_stride == 1;
       if constexpr (is_complex_v<T>)
         if (side_by_side && factor.imag() == 0) {
-          // The formula of a real factor, part by part: as real numbers they fill the vectors.
+          // With a real factor, treat the row as twice as many real numbers, which vectorizes.
           const auto* parts = reinterpret_cast<const real_t<T>*>(in);
           auto* sums = reinterpret_cast<real_t<T>*>(out);
           const real_t<T> by = factor.real();
@@ -114,7 +113,7 @@ void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Acti
   });
 }
 
-// A factor of a product as BLAS takes it: packed first where its strides are out of reach.
+// An operand of a product in a layout that BLAS accepts. Other layouts are packed first.
 template <typename T>
 class Factor {
  public:
@@ -147,8 +146,8 @@ class Factor {
   std::unique_ptr<Scratch<T>> packed_;
 };
 
-// c = activation(alpha * a @ b + beta * self + bias) for the half precisions, where c has plain
-// rows; rounded once, at the end. Rows of self lie `self_step` elements apart; self may be c.
+// c = activation(alpha * a @ b + beta * self + bias) for float16 and bfloat16, rounded once at the
+// end. c has plain rows. Rows of self are `self_step` elements apart. self may be c.
 template <typename T>
 void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* self,
                    int64_t self_step, const T* bias, const Matrix<T>& c, Activation activation) {
@@ -177,7 +176,7 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
   problem.bias = nullptr;
   problem.float_result = true;
   if (!half_gemm(problem)) {
-    // No instructions for this dtype here: all in float32.
+    // The processor has no instructions for this dtype: compute in float32.
     auto widen = [](const Factor<T>& factor, int64_t rows, int64_t columns, float* out) {
       parallel_for(rows, grain_for(columns), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
@@ -207,8 +206,9 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
   });
 }
 
-// c = finish(alpha * a @ b + beta * c), for c of plain rows and no empty side. Integers and complex
-// numbers add nothing; the half precisions add either a matrix or c.
+// c = finish(alpha * a @ b + beta * c). c has plain rows and no empty side. Integer types apply
+// only the epilogue's activation, and complex types ignore the epilogue. The half precisions add
+// either the epilogue's matrix or beta * c.
 template <typename T>
 void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
                         const Epilogue<T>& finish) {
@@ -256,8 +256,8 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
   }
 }
 
-// c = activation(alpha * a @ b + beta * c) for matrices of any sizes and strides. With beta == 0, c
-// is not read.
+// c = activation(alpha * a @ b + beta * c) for any sizes and strides. With beta == 0, c is not
+// read.
 template <typename T>
 void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
               Activation activation = Activation::none) {

@@ -1,4 +1,4 @@
-// The loops of our own matrix products (matmul/panel_gemm.hpp), for float and double.
+// The loops of our own matrix products (gemm/panel_gemm.hpp), for float and double.
 #pragma once
 
 #include "gemm/gemm.hpp"

@@ -10,13 +10,13 @@
 namespace candelabra::cpu {
 namespace {
 
-// As many parts as two, four or eight threads can share evenly.
+// Rounds down to a count that two or four threads share evenly: 1, 2, 4, or a multiple of 4.
 int64_t even(int64_t parts) {
   return parts < 8 ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, parts))))
                    : parts / 4 * 4;
 }
 
-// How many parts a side is cut into: quarters, but none shorter than `least`, and none longer than
+// The number of parts of one side: quarters, but none shorter than `least` and none longer than
 // about `most`.
 int64_t parts_of_side(int64_t size, int64_t least, int64_t most) {
   return even(size / std::clamp(size / 4, least, most));
@@ -32,14 +32,13 @@ bool is_deep(int64_t m, int64_t n, int64_t k) {
          shape_class(m, n, k) != ShapeClass::small;
 }
 
-// Every part packs its factors for itself, which costs in proportion to its other side: so the
-// longer side of the result is cut, into parts so long that packing costs little (measured beside
-// MKL's own two threads: 0.9 to 1.04 of the time).
+// Every part packs its own operands, and the operand that parts share is packed once per part. So
+// the longer side of the result is cut, into parts long enough to keep packing cheap.
 Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
   Cuts cuts;
   if (shape_class(m, n, k) == ShapeClass::small) return cuts;
   const double rows = static_cast<double>(m), columns = static_cast<double>(n), depth = static_cast<double>(k);
-  // A part has at least so many multiplications, or so much memory to go through.
+  // The least work of a part: so many multiplications, or so many elements read and written.
   constexpr double few_operations = 1 << 19, few_elements = 1 << 16;
   const auto worth =
       index_from_float<int64_t>(std::max(rows * columns * depth / few_operations,
@@ -51,11 +50,11 @@ Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
     cuts.deep = std::min({most_deep, k / part_of_depth, worth});
     return cuts;
   }
-  // The other factor of a part is packed for it: a large one for no fewer than 256 rows.
+  // Each part packs all of b. Packing a large b pays only for parts of 256 rows or more.
   constexpr int64_t large_factor = 1 << 18;
   const int64_t fewest_rows = n * k > large_factor || (transpose_b && n * k == large_factor) ? 256 : 128;
   const int64_t fewest_columns = 256;
-  // Both sides long: squares, of which there are more, for more threads.
+  // If both sides are long, cut both: the result has more parts, for more threads.
   constexpr int64_t long_side = 1024, long_part = 512;
   if (std::min(m, n) >= long_side) {
     cuts.down = even(m / long_part);
@@ -80,10 +79,10 @@ Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
 
 bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts) {
   if (is_deterministic()) return false;
-  // Measured with two threads: parts take 1.04 to 1.09 of the library's time
+  // The library's own threads are faster when both sides are long.
   constexpr int64_t long_side = 512;
   const int64_t threads = in_parallel() ? 1 : thread_count(), rounds = (cuts.count() + threads - 1) / threads;
-  // A fifth of the threads' time is spent waiting
+  // More than a fifth of the threads' time would be idle.
   const bool shares_badly = 5 * cuts.count() < 4 * rounds * threads;
   return cuts.deep == 1 && (std::min(m, n) >= long_side || shares_badly);
 }

@@ -24,7 +24,7 @@ namespace parallel_detail {
 std::atomic<int32_t> threads{1};
 thread_local bool inside = false;
 
-// The control register of the vector unit is each thread's own.
+// MXCSR holds the flush modes and is per thread, so each thread tracks its own.
 static std::atomic<bool> flush_wanted{false};
 static thread_local bool flushes = false;
 
@@ -36,22 +36,20 @@ static void follow_flush() {
   flushes = wanted;
 }
 
-// Every thread has one piece. Chunks that are taken as threads come free (four or sixteen a thread,
-// its own first) were measured on two cores: loops over memory take 1.00 to 1.03 times as long,
-// 1.03 to 1.4 times where a thread's part fits its cache, and loops that compute 0.94 to 0.99
-// times; what waits at the end waits for memory, which no sharing changes.
+// Static schedule: one piece per thread. Dynamic chunks help compute-bound loops a little, but slow
+// down loops whose part fits a thread's cache, and do not help memory-bound ones.
 void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
   std::exception_ptr thrown;
   std::atomic<bool> failed{false};
   int64_t size = (n + pieces - 1) / pieces;
-  // Pieces that begin on cache lines, whatever the element; not where the range counts few, heavy
-  // items (planes, matrices).
+  // Multiples of 64 elements let pieces start on cache lines for every dtype. A short range may
+  // count a few heavy items (planes, matrices), so it is not rounded.
   if (size >= 4096) size = (size + 63) & ~int64_t{63};
 #pragma omp parallel num_threads(static_cast<int>(pieces))
   {
     inside = true;
     follow_flush();
-    // The team may be smaller than what was asked for.
+    // OpenMP may provide fewer threads than requested.
     for (int64_t piece = omp_get_thread_num(); piece * size < n; piece += omp_get_num_threads()) {
       try {
         body(context, piece * size, std::min(n, (piece + 1) * size));
@@ -77,7 +75,7 @@ int read_number(const std::string& path) {
   return file ? value : -1;
 }
 
-// The processors a container's quota allows, rounded up; 0 where there is no quota.
+// The number of processors that the cgroup's CPU quota allows, rounded up; 0 without a quota.
 int32_t quota() {
   constexpr int32_t most = std::numeric_limits<int32_t>::max();
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
@@ -117,8 +115,8 @@ int32_t default_thread_count() {
 }
 
 void set_thread_count(int32_t count) {
-  // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what
-  // nobody can mean is cut down.
+  // libgomp ends the process if it cannot create a thread, and MKL allocates memory per thread. So
+  // absurdly large counts are clamped.
   const int32_t most = std::max<int32_t>(64, 4 * static_cast<int32_t>(sysconf(_SC_NPROCESSORS_CONF)));
   parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
 }
@@ -126,7 +124,7 @@ void set_thread_count(int32_t count) {
 void set_flush_denormal(bool on) {
   parallel_detail::flush_wanted = on;
   parallel_detail::follow_flush();
-  // MKL and oneDNN compute on the threads of the same pool.
+  // Set the mode on every thread of the pool, because MKL and oneDNN compute on the same threads.
 #pragma omp parallel num_threads(is_forked_child ? 1 : thread_count())
   parallel_detail::follow_flush();
 }

@@ -1,7 +1,6 @@
-// LAPACK's routines under one name for all four types, and matrices of any strides brought into its
-// column-major order.
+// S/D/C/Z dispatch for LAPACK, and conversion of strided matrices to column-major order.
 //
-// MKL's lp64 interface: sizes are 32-bit integers, and column_major() refuses larger ones.
+// This uses MKL's lp64 interface: sizes are 32-bit integers. lapack_int() rejects larger ones.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +31,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
 
-// Where a line of the cache begins: of what lies elsewhere MKL adds in another order, and malloc
-// promises 16 bytes.
+// Aligns to a cache line. MKL's order of summation depends on the alignment of its operands, and
+// malloc guarantees only 16 bytes.
 template <typename T>
 struct LineAllocator {
   using value_type = T;
@@ -50,14 +49,14 @@ using Line = std::vector<T, LineAllocator<T>>;
 
 // ---- a batch of matrices
 
-// Rows and columns are the last two dimensions; everything before is the batch.
+// Rows and columns are the last two dimensions. The leading dimensions are the batch.
 inline int64_t rows_of(const cb_tensor& t) {
   return t.sizes[t.ndim - 2];
 }
 inline int64_t columns_of(const cb_tensor& t) {
   return t.sizes[t.ndim - 1];
 }
-// How many items of the last `inner` dimensions there are.
+// The number of batch items, each of which spans the last `inner` dimensions.
 inline int64_t batch_count(const cb_tensor& t, int inner) {
   int64_t count = 1;
   for (int d = 0; d < t.ndim - inner; ++d) count *= t.sizes[d];
@@ -82,8 +81,8 @@ inline int lapack_int(int64_t size) {
   return static_cast<int>(size);
 }
 
-// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, tile by tile; large
-// ones on several threads.
+// Tiled transpose: out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns. Large
+// matrices are shared among threads.
 template <typename T>
 void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
   constexpr int64_t tile = 16;
@@ -98,7 +97,7 @@ void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int6
                });
 }
 
-// `lines` lines of `length` neighbouring elements each.
+// Copies `lines` contiguous runs of `length` elements each.
 template <typename T>
 void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t lines, int64_t length) {
   parallel_for(lines, std::max<int64_t>(1, light_grain / std::max<int64_t>(1, length)),
@@ -107,8 +106,7 @@ void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t 
                });
 }
 
-// Memory for as many elements as matrices of a few rows have, on the stack; of more, the
-// allocator's.
+// Uninitialized scratch memory: on the stack for up to `few` elements, else from the allocator.
 template <typename T>
 class LocalScratch {
  public:
@@ -121,21 +119,21 @@ class LocalScratch {
   T& operator[](int64_t i) { return data_[i]; }
 
  private:
-  union {  // not set to anything
+  union {  // leaves the array uninitialized
     alignas(64) T local_[few];
   };
   std::optional<Scratch<T>> larger_;
   T* data_;
 };
 
-// A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty
+// A column-major copy. The leading dimension is at least 1, which LAPACK requires even for empty
 // matrices.
 template <typename T>
 class ColumnMajor {
  public:
   int rows, columns, leading;
 
-  // Not set to anything.
+  // The elements are uninitialized.
   ColumnMajor(int64_t rows, int64_t columns)
       : rows(lapack_int(rows)),
         columns(lapack_int(columns)),
@@ -146,8 +144,8 @@ class ColumnMajor {
   std::span<const T> values() { return {memory_.data(), static_cast<size_t>(rows) * static_cast<size_t>(columns)}; }
   void clear() { std::fill_n(data(), static_cast<int64_t>(leading) * columns, T(0)); }
 
-  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper
-  // left part, the rest becomes zero.
+  // Copies matrix `index` of a batch. A smaller matrix fills the upper left part, and the rest
+  // becomes zero.
   void load(const cb_tensor& t, int64_t index) {
     const T* from = batch_item<const T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
@@ -161,7 +159,7 @@ class ColumnMajor {
       for (int64_t j = 0; j < n; ++j)
         for (int64_t i = 0; i < m; ++i) at(i, j) = from[i * row + j * column];
   }
-  // The transpose of the matrix: where rows lie in memory as they are, nothing has to be turned.
+  // Copies the transpose of matrix `index`. Contiguous rows are copied without a transposition.
   void load_transposed(const cb_tensor& t, int64_t index) {
     const T* from = batch_item<const T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
@@ -185,13 +183,13 @@ class ColumnMajor {
   }
 
  private:
-  // A few elements are moved before a tile of them is set up.
+  // For a few elements, a plain loop is faster than the setup of a tiled copy.
   bool is_small() const { return int64_t{rows} * columns <= LocalScratch<T>::few; }
 
   LocalScratch<T> memory_;
 };
 
-// A matrix of any strides as rows without gaps.
+// Copies a strided matrix to contiguous row-major memory.
 template <typename T>
 void load_rows(const cb_tensor& t, int64_t index, T* to) {
   const T* from = batch_item<const T>(t, index, 2);
@@ -205,8 +203,7 @@ void load_rows(const cb_tensor& t, int64_t index, T* to) {
       for (int64_t j = 0; j < n; ++j) to[i * n + j] = from[i * row + j * column];
 }
 
-// Whether the rows of each matrix lie in memory one element after the other, `leading_of` elements
-// apart, as BLAS takes them.
+// Whether BLAS can read each matrix in place: contiguous rows, `leading_of` elements apart.
 inline bool has_rows(const cb_tensor& t) {
   const int64_t row = t.strides[t.ndim - 2], n = columns_of(t);
   return (n <= 1 || t.strides[t.ndim - 1] == 1) &&
@@ -235,8 +232,9 @@ void store_item(T value, cb_tensor& t, int64_t index) {
   *batch_item<T>(t, index, 0) = value;
 }
 
-// f(index) for each matrix of a batch: many are shared among threads; of a single one f shares the
-// work itself (lapack_parts.hpp), or leaves it to so many threads of the library.
+// Calls f(index) for each matrix of a batch. Several matrices are shared among threads. For a
+// single one, f splits the work itself (lapack_blocked.hpp) or uses up to `library_threads` of the
+// library's threads.
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f) {
   if (count == 1) {
@@ -249,23 +247,22 @@ void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }
-// The threads of the library for what only it can share: its results change with their number, and
-// are kept from that where use_deterministic_algorithms() asks for it. Up to so much work, by which
-// matrices of 256 rows are meant, one thread is as quick.
+// The thread limit for routines that only the library can split. Their results depend on the thread
+// count, so deterministic mode uses one thread. Work up to `small`, a product of 256 x 256
+// matrices, does not gain from more.
 inline int32_t threads_of_library(int64_t multiplications) {
   constexpr int64_t small = int64_t{1} << 24;
   return multiplications <= small || is_deterministic() ? 1 : INT32_MAX;
 }
 
-// Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured
-// with two).
+// For the other factorizations, several threads pay only from about 1000 rows.
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, F&& f) {
   constexpr int64_t larger = 64;
   for_each_matrix(count, work, threads_of_library(work / larger), std::forward<F>(f));
 }
 
-// A number that is not finite leaves NaN in the sum of what each number has times zero.
+// A non-finite value times zero is NaN, and NaN propagates through the sum.
 template <typename T>
 bool all_finite(std::span<const T> values) {
   const auto* parts = reinterpret_cast<const real_t<T>*>(values.data());
@@ -276,7 +273,7 @@ bool all_finite(std::span<const T> values) {
   return sum == 0;
 }
 
-// ---- the routines, by type
+// ---- S/D/C/Z dispatch
 
 template <typename T>
 struct Lapack;
@@ -386,14 +383,14 @@ struct Lapack<complex128> {
   static constexpr auto gelss = zgelss_;
 };
 
-// The size of a work space, which LAPACK gives as a floating-point number.
+// Converts a workspace size, which LAPACK returns as a floating-point number.
 template <typename R>
 int work_size(R wanted) {
   return index_from_float(wanted, 1, std::numeric_limits<int>::max());
 }
 
-// Routines that take work space: call(work, size) is asked for the size first (-1), then does the
-// work.
+// Runs a routine that takes a workspace. The first call(work, size) passes -1 and queries the size.
+// The second does the work.
 template <typename T, typename F>
 void with_work(F&& call) {
   T wanted{};

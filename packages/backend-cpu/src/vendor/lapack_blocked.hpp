@@ -1,5 +1,5 @@
-// Cholesky and LU of one large matrix, and the solves that use them, split among threads into parts
-// that depend on the sizes alone.
+// Cholesky and LU of one large matrix, and the solves that use them. Threads share parts whose
+// bounds depend only on the sizes.
 //
 // LAPACK splits its work by the number of threads, and its rounding depends on the split. Here each
 // part is one call of the library on one thread, so results do not depend on the thread count.
@@ -15,8 +15,8 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Calls f(begin, end) for parts of [0, size) of `width` elements, each on one thread of the
-// library.
+// Calls f(begin, end) for parts of [0, size) of `width` elements. Library calls inside f use one
+// thread.
 template <typename F>
 void over_parts(int64_t size, int64_t width, F&& f) {
   parallel_for((size + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
@@ -26,8 +26,8 @@ void over_parts(int64_t size, int64_t width, F&& f) {
   });
 }
 
-// Columns (right-hand sides) per part if each costs `work` multiplications: a quarter of all, but
-// enough to pay for a thread and for packing the triangle.
+// Columns (right-hand sides) per part, where each column costs `work` multiplications. A part has a
+// quarter of the columns, but enough to pay for a thread and for packing the triangle.
 inline int64_t part_of_columns(int64_t columns, int64_t work) {
   constexpr int64_t least_work = int64_t{1} << 18, narrowest = 64, widest = 256;
   const int64_t least = std::clamp<int64_t>(least_work / std::max<int64_t>(1, work), narrowest, int64_t{1} << 30);
@@ -93,12 +93,12 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
 
 // Like getrf, for matrices too small for the library's blocking and checks. Side is the
 // compile-time size of a contiguous square matrix, else 0. The pivot search is branchless, because
-// its branch could not be predicted.
+// its branch is unpredictable.
 template <int Side, typename T>
 int factor_tiny_lu(int rows, int columns, T* a, int apart, int* pivots) {
   using R = real_t<T>;
   const int m = Side ? Side : rows, n = Side ? Side : columns, leading = Side ? Side : apart;
-  const auto size_of = [](T value) {  // as in LAPACK: complex numbers need no square root
+  const auto size_of = [](T value) {  // LAPACK's |re| + |im|, which needs no square root
     if constexpr (is_complex_v<T>)
       return std::abs(value.real()) + std::abs(value.imag());
     else
@@ -222,7 +222,7 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
     const int here = end - begin;
     Lapack<T>::trsm("L", "U", "N", "N", &n, &here, &one, a, &leading, inverse.data() + int64_t{begin} * n, &n);
   });
-  std::vector<int> destination(static_cast<size_t>(n));  // of each column in the result
+  std::vector<int> destination(static_cast<size_t>(n));  // column j of `inverse` goes here in `a`
   for (int j = 0; j < n; ++j) destination[static_cast<size_t>(j)] = j;
   for (int j = 0; j < n; ++j)
     std::swap(destination[static_cast<size_t>(j)], destination[static_cast<size_t>(pivots[j] - 1)]);

@@ -1,4 +1,4 @@
-"""Kernels of activations and their gradients against formulas."""
+"""Test the activation kernels and their gradients against formulas."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A bool in memory that came from elsewhere may be any byte: all but 0 are true, for every
-operator.
-"""
+"""Bools in foreign memory may be any byte. Every operator must treat all nonzero bytes as true."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from candelabra.composite import FUNCTIONS
 
 BYTES = np.array([2, 0, 128, 1, 0, 255, 1, 0, 2, 2, 0, 1], dtype=np.uint8)
 
-#: They give bytes as they are, look at memory itself, or do not compute with elements.
+#: Functions that return the bytes unchanged, only look at memory, or do not compute with elements.
 BYTES_THEMSELVES = {
     "view_dtype", "from_numpy", "frombuffer", "asarray", "as_tensor", "from_dlpack", "save", "load", "tensor", "view",
     "set_printoptions", "manual_seed", "seed", "initial_seed", "set_num_threads", "set_num_interop_threads", "set_default_dtype",
@@ -32,7 +30,7 @@ NAMES = sorted(
 
 
 def foreign(shape: tuple[int, ...], strided: bool = False) -> tuple[candelabra.Tensor, candelabra.Tensor]:
-    """Return the bytes as bools, and the same truths as 0 and 1."""
+    """Return arbitrary bytes viewed as bools, and the same truth values as bytes 0 and 1."""
     count = int(np.prod(shape))
     whole = np.resize(BYTES, 2 * count if strided else count)
     given = candelabra.from_numpy(whole.copy()).view(candelabra.bool)

@@ -1,4 +1,6 @@
-"""Elementwise kernels against NumPy and SciPy: values, dtypes, strides, special numbers, errors."""
+"""Test elementwise kernels against NumPy and SciPy: values, dtypes, strides, special values,
+errors.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def test_unary_float(name: str, dtype: str) -> None:
     out = np.empty_like(x)
     call(name, [out], x)
     wide = x.astype(np.float64)
-    # SciPy itself is that far off in the tail of erfc.
+    # SciPy's own error in the tail of erfc is this large.
     assert_ulp(out, reference(wide), 100.0 if (name, dtype) == ("erfc", "float64") else ULP[dtype])
 
 
@@ -77,7 +79,7 @@ def test_special_numbers(name: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         wanted = np.asarray(reference(x), dtype)
     np.testing.assert_allclose(out, wanted, rtol=1e-6)
-    if name not in ("erfinv", "acosh"):  # SciPy loses the sign of zero in the one; the other is NaN there
+    if name not in ("erfinv", "acosh"):  # SciPy loses the sign of zero in erfinv; acosh(0) is NaN
         assert np.array_equal(np.signbit(out[:2]), np.signbit(wanted[:2]))
 
 
@@ -175,7 +177,7 @@ def test_large_results_take_the_streaming_way() -> None:
     n = 8_500_001
     storage = np.zeros(n + 16, np.float32)
     shift = (-storage.ctypes.data % 64) // 4
-    for start in (shift, shift + 1):  # on a cache line, and off it
+    for start in (shift, shift + 1):  # aligned to a cache line, and not
         out = storage[start : start + n]
         a, b = numbers(n, "float32", 3), numbers(n, "float32", 4)
         call("add", [out], a, b, Scalar(1))
@@ -238,7 +240,7 @@ def test_division_rounds_as_python_does(name: str, arguments: tuple[str, ...], r
         b = generator.integers(max(info.min, -20), 20, 4000, dtype=dtype)
         b[b == 0] = 3
         if dtype != "uint8":
-            a[0], b[0] = info.min, -1  # wraps
+            a[0], b[0] = info.min, -1  # overflow wraps
             if name == "div" and arguments == ("trunc",):
                 a[0] = -7
     out = np.empty_like(a)
@@ -259,9 +261,7 @@ def test_float_division_of_special_numbers(name: str) -> None:
     out = np.empty_like(a)
     call(name, [out], a, b)
     with np.errstate(all="ignore"):
-        if (
-            name == "floor_divide"
-        ):  # PyTorch divides where the divisor is zero; NumPy gives NaN for 0/0 and inf else, too
+        if name == "floor_divide":  # a zero divisor gives a / b, as in PyTorch
             rest = np.fmod(a, b)
             quotient = (a - rest) / b - ((rest != 0) & ((b < 0) != (rest < 0)))
             wanted = np.where(quotient != 0, np.floor(quotient), np.copysign(0, a / b))
@@ -297,7 +297,7 @@ def test_pow_of_a_number(exponent: float, dtype: str) -> None:
     call("pow", [out], x, Number(exponent, dtype, x.shape))
     with np.errstate(all="ignore"):
         wanted = np.power(x, np.full_like(x, exponent))
-        if abs(exponent) == 0.5:  # a root, as in PyTorch: NaN for -inf
+        if abs(exponent) == 0.5:  # PyTorch computes a square root: NaN for -inf
             wanted = np.sqrt(x) if exponent > 0 else 1 / np.sqrt(x)
         np.testing.assert_allclose(out, wanted, rtol=1e-6 if dtype == "float32" else 1e-14)
 
@@ -370,7 +370,7 @@ def test_binary_float(name: str, reference: Any, dtype: str) -> None:
     specials = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan], dtype)
     grid_a, grid_b = (grid.ravel() for grid in np.meshgrid(specials, specials))
     a, b = np.concatenate([a, grid_a]), np.concatenate([b, grid_b])
-    if name == "heaviside":  # PyTorch: 0 for NaN; NumPy: NaN
+    if name == "heaviside":  # heaviside(NaN) is 0 in PyTorch and NaN in NumPy
         a = np.nan_to_num(a, nan=1.0, posinf=np.inf, neginf=-np.inf)
     out = np.empty_like(a)
     call(name, [out], a, b)

@@ -1,4 +1,4 @@
-"""Kernels of comparison, logic and selection against NumPy."""
+"""Test the kernels of comparison, logic and selection against NumPy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_clamp(dtype: str) -> None:
     assert np.array_equal(out, np.maximum(x, np.array(-1, dtype)))
     call("clamp", [out], x, None, high)
     assert np.array_equal(out, np.minimum(x, np.array(1, dtype)))
-    call("clamp", [out], x, high, low)  # min above max: max
+    call("clamp", [out], x, high, low)  # min > max gives max
     assert np.array_equal(out, np.full_like(x, -1))
     if dtype != "int16":
         x[0] = np.nan

@@ -1,5 +1,5 @@
-"""Functions of complex numbers: accuracy where formulas cancel, branch cuts, numbers at the ends of
-the range, places in an array.
+"""Test complex functions: cancellation, branch cuts, the ends of the range, and offsets in an
+array.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REAL: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "angle": np.angle}
 
 
 def points() -> np.ndarray:
-    """Numbers all over the plane, near the unit circle, near the axes and near 0 and the poles."""
+    """Return points across the plane, and near the unit circle, the axes, 0 and the poles."""
     rng = np.random.default_rng(3)
     circle = np.exp(1j * rng.uniform(-np.pi, np.pi, 200))
     return np.concatenate([
@@ -44,7 +44,7 @@ def test_accuracy(name: str, dtype: str) -> None:
     wanted = (FUNCTIONS | REAL)[name](z.astype(np.clongdouble))
     wide = out.astype(np.clongdouble)
     error = np.abs(wide - wanted) / np.abs(wanted)
-    # NumPy's log1p and expm1 of complex numbers cancel; those are held to their own error.
+    # NumPy's complex log1p and expm1 suffer from cancellation, so their own error is the tolerance.
     limit = 1e-15 if dtype == "complex128" else 3e-7
     if name in ("log1p", "expm1"):
         near = np.abs(z) < 3e-5
@@ -71,7 +71,7 @@ def test_axes_and_branch_cuts(name: str, dtype: str) -> None:
         wanted = (FUNCTIONS | REAL)[name](z.astype(np.complex128))
     for got, want in ((out.real, wanted.real), (out.imag, wanted.imag)):
         np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "complex64" else 1e-14, atol=1e-16)
-        # Signs of zeros tell the sides of a cut apart.
+        # On a branch cut, the sign of zero selects the side.
         on_cut = want == 0
         assert np.array_equal(np.signbit(got[on_cut]), np.signbit(want[on_cut])), name
 

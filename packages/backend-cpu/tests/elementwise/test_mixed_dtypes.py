@@ -1,5 +1,5 @@
-"""Operands of several dtypes: arithmetic and sums convert them on their way, with the results that
-converted tensors would give.
+"""Mixed dtypes: arithmetic and sums convert operands on the fly, with the results of converted
+tensors.
 """
 
 from __future__ import annotations

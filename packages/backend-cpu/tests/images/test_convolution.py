@@ -1,4 +1,4 @@
-"""Convolution and its gradients against a direct sum in float64 (int64, complex128)."""
+"""Test convolution and its gradients against a direct sum in float64 (int64, complex128)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes of one convolution; as many spatial dimensions as `input` has entries."""
+    """The sizes of one convolution. The length of `input` is the number of spatial dimensions."""
 
     batch: int
     channels: tuple[int, int]
@@ -112,14 +112,14 @@ def wide(value: Any) -> np.ndarray:
 
 
 def channels_last(value: Any) -> Any:
-    """Return the same values with channels innermost in memory."""
+    """Return the same values in channels-last memory format."""
     if isinstance(value, BFloat16):
         return BFloat16(channels_last(value.bits))
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(value, 1, -1)), -1, 1)
 
 
 def windows(case: Case, padded: np.ndarray) -> np.ndarray:
-    """View of a padded input: (batch, group, channel, kernel..., output...)."""
+    """Return a view of a padded input: (batch, group, channel, kernel..., output...)."""
     spatial = padded.strides[2:]
     shape = (case.batch, case.groups, case.channels[0] // case.groups, *case.kernel, *case.output)
     strides = (
@@ -158,7 +158,7 @@ def input_gradient(case: Case, grad: np.ndarray, w: np.ndarray) -> np.ndarray:
         (case.batch, case.channels[0], *(n + 2 * p for n, p in zip(case.input, case.padding, strict=True))), parts.dtype
     )
     view = windows(case, padded)
-    for at in np.ndindex(*case.kernel):  # within one place of the kernel no two windows overlap
+    for at in np.ndindex(*case.kernel):  # at one kernel offset, windows do not overlap
         view[(slice(None),) * 3 + at] += parts[(slice(None),) * 3 + at]
     inner = tuple(slice(p, p + n) for n, p in zip(case.input, case.padding, strict=True))
     return padded[(slice(None), slice(None), *inner)]
@@ -244,7 +244,7 @@ def test_empty(dtype: str) -> None:
     result = garbage((3, 4, 3, 3), dtype)
     call("convolution_backward_weight", [result], grad, x, [3, 4, 3, 3], *arguments)
     np.testing.assert_array_equal(wide(result), np.zeros((3, 4, 3, 3)))
-    # No input channels: only the bias is left.
+    # Without input channels, the result is the bias.
     out = garbage((2, 3, 3, 3), dtype)
     call("convolution", [out], random((2, 0, 5, 5), dtype, 0), random((3, 0, 3, 3), dtype, 1), bias, *arguments)
     np.testing.assert_array_equal(wide(out), np.broadcast_to(wide(bias).reshape(3, 1, 1), (2, 3, 3, 3)))
@@ -253,7 +253,7 @@ def test_empty(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("extra", [0, 1, 2])
 def test_input_gradient_as_transposed_convolution_with_output_padding(dtype: str, extra: int) -> None:
-    # The sizes that output_padding adds are reached by no window of the smaller ones' convolution.
+    # No window reaches the elements that output_padding adds.
     case = Case(2, (5, 6), (10 + extra, 10 + extra), (3, 3), (3, 3), (1, 1), (1, 1))
     assert case.output == (4, 4)
     grad, w = random(case.output_shape, dtype, 0), random(case.weight_shape, dtype, 1)
@@ -272,8 +272,8 @@ def test_nan_and_infinity_stay_in_their_windows(dtype: str) -> None:
     call("convolution", [out], make(x), make(w), None, *case.arguments)
     expected = forward(case, x, w)
     if dtype == "bfloat16":
-        # Kernels for AMX multiply some pixels beside a window by zero, so that NaN may reach
-        # further; it must not be lost.
+        # AMX kernels multiply some pixels beside a window by zero. So NaN may spread further, but
+        # must not be lost.
         touched = ~np.isfinite(expected)
         assert not np.isfinite(wide(out)[touched]).any()
         np.testing.assert_array_equal(wide(out)[0, :, 6:, :5], expected[0, :, 6:, :5])

@@ -1,6 +1,4 @@
-"""Convolutions of 3x3 with enough channels and tiles for Winograd's method, against a direct sum in
-float64.
-"""
+"""Test 3x3 convolutions large enough for Winograd's algorithm against a direct sum in float64."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ CASES = {
 
 
 def forward(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """A product of matrices for each place of the kernel: these cases are too large for the sum
-    over windows.
+    """Compute one matrix product per kernel offset. These cases are too large for a sum over
+    windows.
     """
     view = windows(case, np.pad(x, [(0, 0), (0, 0), *((p, p) for p in case.padding)]))[:, 0]
     return sum(np.tensordot(w[:, :, y, x], view[:, :, y, x], (1, 1)) for y in range(3) for x in range(3)).swapaxes(0, 1)
@@ -49,7 +47,7 @@ def weight_gradient(case: Case, grad: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def input_gradient(case: Case, grad: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The convolution with the weight turned by half a circle, its channels exchanged."""
+    """Convolve with the weight rotated by 180 degrees and its channels exchanged."""
     across = square(case.batch, case.channels[::-1], grad.shape[2:], 2 - case.padding[0])
     return forward(across, grad, w[:, :, ::-1, ::-1].swapaxes(0, 1))
 
@@ -122,7 +120,7 @@ def test_numbers_near_the_largest_do_not_overflow_on_the_way() -> None:
 @pytest.mark.parametrize("name", ["many tiles", "many more channels than tiles"])
 @pytest.mark.parametrize("scales", [(1e-33, 1.0), (1.0, 1e-31), (1e-18, 1e-14)])
 def test_small_numbers_keep_their_digits(name: str, scales: tuple[float, float]) -> None:
-    """Parts of these have exponents that a bfloat16 does not have, or their products have."""
+    """In the bf16x3 emulation, parts of these numbers or their products underflow bfloat16."""
     case = CASES[name]
     x, w = (random(case.input_shape, "float32", 0) * np.float32(scales[0])), random(case.weight_shape, "float32", 1)
     w = w * np.float32(scales[1])
@@ -173,8 +171,8 @@ print(np.abs(out[0, :, outside]).max() == 0)
 
 
 def test_the_environment_switches_it_off() -> None:
-    # The direct sum leaves exact zeros beside a large number; a transformed tile leaves what it
-    # rounds.
+    # Beside a large number, the direct sum has exact zeros, but a transformed tile has rounding
+    # errors.
     found = subprocess.run(
         [sys.executable, "-c", SWITCHED_OFF],
         env=os.environ | {"CANDELABRA_CPU_WINOGRAD": "0"}, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True,

@@ -1,4 +1,4 @@
-"""Maximum and average pooling against loops over windows."""
+"""Test maximum and average pooling against loops over windows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def adaptive_windows(sizes: tuple[int, ...], outputs: list[int]) -> list[list[ra
 
 
 def max_reference(x: np.ndarray, windows: list[list[range]]) -> tuple[np.ndarray, np.ndarray]:
-    """Values and positions: the first of the largest, the last NaN."""
+    """Return values and indices: those of the last NaN, else of the first maximum."""
     shape = (*x.shape[:2], *(len(axis) for axis in windows))
     values, positions = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     plane = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:])
@@ -163,7 +163,7 @@ def test_max_pool_of_nan_and_infinity(dtype: str, place: str) -> None:
 
 
 def test_max_pool_of_a_window_that_meets_only_padding() -> None:
-    # The places are -1 and 2 of one element.
+    # The window covers offsets -1 and 2 of a single element.
     out, indices, x = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64), np.ones((1, 1, 1), np.float32)
     call("max_pool", [out, indices], x, [2], [1], [1], [3], False)
     assert out[0, 0, 0] == -np.inf
@@ -207,7 +207,7 @@ def test_max_pool_backward_refuses_indices_out_of_range(index: int) -> None:
 def average_reference(
     x: np.ndarray, case: str, count_include_pad: bool, divisor: int | None, transpose_of: np.ndarray | None = None
 ) -> np.ndarray:
-    """The averages of x; with `transpose_of` (a gradient of them) instead the gradient of x."""
+    """Return the averages of x, or the gradient of x if `transpose_of` is a gradient of them."""
     sizes, kernel, stride, padding, _, _ = CASES[case]
     windows = regular_windows(case)
     shape = output_shape(case)
@@ -310,7 +310,7 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
 def test_adaptive_maxima_of_equal_values_nan_and_infinity(
     sizes: tuple[int, ...], outputs: list[int], dtype: str, place: str
 ) -> None:
-    """Of equal values the first one counts, and of NaN the last one."""
+    """Among equal values, the first index is returned; among NaNs, the last."""
     generator = np.random.default_rng(5)
     x = generator.integers(-2, 3, (3, 9, *sizes)).astype(np.float32)
     x[1][generator.random(x[1].shape) < 0.02] = np.nan

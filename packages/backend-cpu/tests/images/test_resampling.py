@@ -1,6 +1,5 @@
-"""Resampling, values at places, padded edges, bags of embeddings, bisection, scatter_reduce,
-distances, running extrema: what the conformance suite does not try: threads, empty tensors, extreme
-values, refused arguments.
+"""Test _upsample, grid_sampler, padding, embedding_bag, searchsorted, scatter_reduce, cdist and
+cummax beyond the conformance suite: threads, empty tensors, extreme values, rejected arguments.
 """
 
 from __future__ import annotations
@@ -265,9 +264,7 @@ def _confined(place: np.ndarray, size: int, padding: str) -> np.ndarray:
 
 
 def _bilinear(x: np.ndarray, grid: np.ndarray, padding: str) -> np.ndarray:
-    """Sum the four neighbours of each place that are inside, with the products of their distances
-    as weights.
-    """
+    """Interpolate bilinearly between the up to four neighbours that are inside."""
     batch, channels, height, width = x.shape
     exact = grid.astype(np.float64)
     column = _confined(((exact[..., 0] + 1) * width - 1) / 2, width, padding)
@@ -288,8 +285,8 @@ def _bilinear(x: np.ndarray, grid: np.ndarray, padding: str) -> np.ndarray:
 @pytest.mark.parametrize("width", [1, 2, 3, 37])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
-    """A NaN in a pixel reaches those places alone whose neighbours it is one of; at an edge there
-    is one neighbour instead of two.
+    """A NaN pixel affects only the samples that have it as a neighbour. At an edge there is one
+    neighbour instead of two.
     """
     generator = np.random.default_rng(width)
     x = generator.standard_normal((2, 3, 4, width)).astype(np.float32)
@@ -301,9 +298,7 @@ def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
         exact = _bilinear(x, grid, padding)
         near = np.isfinite(exact)
         np.testing.assert_allclose(made.numpy()[near], exact[near], rtol=2e-4, atol=2e-5)
-        assert (
-            np.isfinite(made.numpy()) == near
-        ).mean() > 0.99  # a place may lie on a pixel in one precision and beside it in another
+        assert (np.isfinite(made.numpy()) == near).mean() > 0.99  # rounding may move a sample onto or off a pixel
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

@@ -1,6 +1,4 @@
-"""Pictures of bytes in other sizes, to the last bit: weights of 15 bits, and bytes again after each
-dimension.
-"""
+"""Resize uint8 images bitwise exactly, with 15-bit weights and rounding after each dimension."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def keys(x: float, a: float) -> float:
 
 
 def weights(size: int, to: int, cubic: bool, align_corners: bool, antialias: bool) -> tuple[np.ndarray, int]:
-    """Return the matrix of whole weights, and of how many bits their fraction is."""
+    """Return the matrix of fixed-point weights, and the number of their fractional bits."""
     ratio = ((size - 1) / (to - 1) if to > 1 else 0.0) if align_corners else size / to
     matrix = np.zeros((to, size))
     for i in range(to):

@@ -1,6 +1,4 @@
-"""Weights in oneDNN's order are kept from call to call: results follow every change of a weight,
-and the memory is given back.
-"""
+"""Test oneDNN's packed-weight cache: it follows every change of a weight, and frees its memory."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ X = np.random.default_rng(1).standard_normal((1, 64, 8, 8)).astype(np.float32)
 
 
 def convolve(x: Any, weight: Any) -> Any:
-    """With step 2, which oneDNN does, on a weight in another order than the caller's."""
+    """Convolve with stride 2, which goes to oneDNN and needs a reordered weight."""
     return candelabra.ops.convolution(x, weight, None, [2, 2], [1, 1], [1, 1], 1)
 
 
@@ -45,13 +43,13 @@ def draw(seed: int) -> np.ndarray:
 
 
 def own_tensor(values: np.ndarray) -> Any:
-    """In memory of the backend, which nobody else has the address of."""
+    """Copy to memory of the backend, whose address nobody else has."""
     return candelabra.from_numpy(values).clone()
 
 
 @pytest.fixture
 def used() -> tuple[Any, Any, np.ndarray]:
-    """An input, and a weight that is kept, with its values."""
+    """Return an input, and a weight that is in the cache, with its values."""
     x, values = own_tensor(X), draw(2)
     weight = own_tensor(values)
     for _ in range(3):

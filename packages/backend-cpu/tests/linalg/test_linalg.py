@@ -1,4 +1,4 @@
-"""Products of matrices and vectors against NumPy in a wider dtype."""
+"""Test products of matrices and vectors against NumPy in a wider dtype."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def random(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
 
 
 def empty(shape: tuple[int, ...], dtype: str) -> Any:
-    """Garbage that must not be read: NaN where there is one."""
+    """Return an uninitialized output that must not be read: NaN if the dtype has one."""
     if dtype == "bfloat16":
         return BFloat16.of(np.full(shape, np.nan))
     return np.full(shape, np.nan if dtype.startswith(("float", "complex")) else 77).astype(dtype)
@@ -247,7 +247,9 @@ def test_bmm_of_any_strides(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "k", "n"), [(16, 1027, 128), (64, 4099, 40), (128, 9000, 33)])
 def test_addmm_of_long_sums_for_any_number_of_threads(dtype: str, m: int, k: int, n: int) -> None:
-    """Few results are summed in parts along k, which depend on the shape alone."""
+    """A small result with a large k is summed in parts along k, whose bounds depend only on the
+    shape.
+    """
     added = random((m, n), dtype, 2)
     left, right = random((m, k), dtype), random((k, n), dtype, 1)
     threads = backend().table.thread_count()
@@ -412,8 +414,8 @@ def test_a_forked_child_multiplies(library: str) -> None:
 
 @pytest.mark.parametrize("few", [1, 7, 8, 33])
 def test_bfloat16_products_of_few_rows_or_columns(few: int) -> None:
-    """On either side of the size from which on processors without instructions for bfloat16
-    multiply in float32.
+    """Processors without bfloat16 instructions multiply in float32 from a certain size. Test both
+    sides of it.
     """
     for m, n in ((few, 70), (70, few)):
         a, b, out = random((m, 130), "bfloat16"), random((130, n), "bfloat16", 1), empty((m, n), "bfloat16")

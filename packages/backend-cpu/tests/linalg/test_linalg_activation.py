@@ -1,4 +1,4 @@
-"""Products finished with a bias and an activation: in blocks, in parts of many rows, in one row."""
+"""Test products with a bias and activation epilogue: in blocks, in parts of rows, in one row."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_columns_and_gaps() -> None:
         np.testing.assert_allclose(out, gelu(a @ b + bias), rtol=1e-12, atol=1e-12)
     wide = np.repeat(bias, 2)[::2]
     np.testing.assert_allclose(finished(wide, a, b, 1.0, 1.0, False), relu(a @ b + bias), rtol=1e-12, atol=1e-12)
-    # the sum is where the result goes
+    # `self` is the output.
     out = np.tile(bias, (40, 1))
     call("_addmm_activation", [out], out, a, b, Scalar(1.0), Scalar(1.0), False)
     np.testing.assert_allclose(out, relu(a @ b + bias), rtol=1e-12, atol=1e-12)
@@ -81,7 +81,7 @@ def test_integers_and_what_is_no_number() -> None:
             assert np.isnan(result[:, 1]).all() and np.isposinf(result[:, 2]).all()
             np.testing.assert_allclose(result[:, 0], gelu(k) if use_gelu else k, rtol=1e-6)
         assert (finished(bias, x, y, 1.0, 1.0, False)[:, 3] == 0).all()
-    # self is not read where beta is zero
+    # With beta == 0, self is not read.
     assert (finished(np.full(4, np.nan), np.ones((2, 2)), np.ones((2, 4)), 0.0, 1.0, False) == 2).all()
 
 

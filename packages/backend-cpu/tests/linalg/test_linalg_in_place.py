@@ -1,6 +1,4 @@
-"""Products in place, into ``out=`` and into new memory are the same to the last bit in any
-layout.
-"""
+"""Products are bitwise the same in place, with ``out=`` and in new memory, in every layout."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from candelabra import Tensor
 from candelabra.testing.sampling import values_of
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int64"]
-#: m, k, n: tiny, a row, a column, odd, tall, wide, deep, without an inner side, cut into parts,
-#: left to a library's threads.
+#: (m, k, n): tiny, a row, a column, odd, tall, wide, deep, k = 0, split into parts, and sizes left
+#: to the library's threads.
 SIZES = [
     (1, 1, 1), (2, 3, 4), (6, 7, 8), (1, 70, 33), (37, 65, 1), (33, 129, 47), (600, 40, 12), (3, 1000, 400), (64, 4099, 40), (5, 0, 6),
     (200, 300, 10), (260, 270, 250), (520, 530, 540),
 ]  # fmt: skip
-#: The same for batches.
+#: (batch, m, k, n).
 BATCHES = [
     (1, 3, 4, 5),
     (5, 6, 7, 8),
@@ -32,7 +30,7 @@ BATCHES = [
     (3, 2, 0, 3),
     (2, 260, 270, 250),
 ]
-#: beta and alpha: of integers they are cut down.
+#: (beta, alpha). Integer dtypes truncate them.
 FACTORS = [(1, 1), (2, 3), (0.5, 1), (1, -0.25), (0, 1), (0, 2)]
 
 
@@ -83,7 +81,7 @@ LAYOUTS: list[Callable[[Tensor], Tensor]] = [candelabra.empty_like, at_an_odd_of
 
 
 def check_added(name: str, self: Tensor, *factors: Tensor, beta: float, alpha: float, **keywords: Any) -> None:
-    """Compare all ways of one call, with `self` and the result in every layout."""
+    """Compare all variants of one call, with `self` and the result in every layout."""
     function = getattr(candelabra, name)
     scales = {"beta": beta, "alpha": alpha, **keywords}
     expected = bits(function(self, *factors, **scales))
@@ -111,7 +109,7 @@ def check_out(function: Callable[..., Tensor], *factors: Tensor) -> None:
 
 
 def factors_of(m: int, k: int, n: int, dtype: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Both as they are, and both transposed."""
+    """Yield both factors contiguous, and both transposed."""
     yield random((m, k), dtype), random((k, n), dtype, 1)
     if m * k * n < 1e7:
         yield random((k, m), dtype).mT, random((n, k), dtype, 1).mT
@@ -184,7 +182,7 @@ def test_bmm(sizes: tuple[int, int, int, int], dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_linear_is_addmm_of_its_bias(dtype: str) -> None:
-    """Whether the bias is given or is, as one row, in the result already."""
+    """linear with a bias equals addmm with the bias as one row."""
     for m, k, n in ((1, 70, 33), (2, 3, 4), (33, 129, 47), (200, 300, 10)):
         x, weight, bias = random((m, k), dtype), random((n, k), dtype, 1), random((n,), dtype, 2)
         expected = bits(candelabra.ops.linear(x, weight, bias))
@@ -194,7 +192,7 @@ def test_linear_is_addmm_of_its_bias(dtype: str) -> None:
 
 
 def test_a_complex_scale_of_infinite_parts() -> None:
-    """A real beta does not multiply as a complex one: that would make NaN of an infinite part."""
+    """A real beta must not be applied as a complex number, or infinite parts would become NaN."""
     self = candelabra.tensor([[complex(np.inf, 1.0), complex(2.0, -np.inf)]])
     zeros = candelabra.zeros(1, 2, dtype=self.dtype)
     result = candelabra.addmm(self, zeros[:, :1], zeros[:1], beta=2)

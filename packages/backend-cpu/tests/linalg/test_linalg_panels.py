@@ -1,6 +1,4 @@
-"""Products of matrices that stay in the caches, by the backend's own loops: on either side of each
-of their sizes.
-"""
+"""Test the backend's own loops for products that fit the caches, around each block size."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ import pytest
 from harness import Scalar, call
 from test_linalg import empty, random, wide
 
-#: Around the sizes of registers, of blocks of rows, of panels and of parts of k, and of what is
-#: left to a library.
+#: Sizes around those of registers, row blocks, panels and parts of k, and around the limit of what
+#: goes to a library.
 SIZES = [
     (1, 1, 1), (1, 64, 64), (2, 3, 5), (3, 16, 16), (4, 5, 7), (5, 17, 33), (6, 64, 40), (7, 65, 64), (8, 8, 8), (9, 15, 300), (13, 31, 32),
     (14, 128, 33), (32, 32, 32), (33, 47, 64), (60, 48, 257), (63, 96, 31), (64, 100, 256), (65, 112, 512), (70, 250, 260), (130, 256, 64),
@@ -24,9 +22,7 @@ SIZES = [
 
 
 def matrix(rows: int, columns: int, dtype: str, seed: int, layout: str) -> np.ndarray:
-    """Of random numbers: rows side by side, columns side by side, or rows with something between
-    them.
-    """
+    """Return a random matrix: row-major, column-major, or with gaps between rows."""
     if layout == "turned":
         return random((columns, rows), dtype, seed).T
     if layout == "apart":
@@ -35,8 +31,8 @@ def matrix(rows: int, columns: int, dtype: str, seed: int, layout: str) -> np.nd
 
 
 def check(out: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, k: int) -> None:
-    """Against float64, by the bound of a sum of k rounded products (Higham, Accuracy and Stability
-    of Numerical Algorithms, 3.1).
+    """Compare with float64, within the error bound of a sum of k rounded products (Higham, Accuracy
+    and Stability of Numerical Algorithms, 3.1).
     """
     unit = {"float32": 2.0**-24, "float64": 2.0**-53}[str(out.dtype)]
     assert np.all(np.abs(wide(out) - expected) <= (k + 3) * unit * magnitude + np.finfo(out.dtype).tiny)

@@ -1,4 +1,4 @@
-"""Products of float32 matrices on tile units, in a process where they are chosen."""
+"""Test float32 products on AMX, in a process that selects it."""
 
 from __future__ import annotations
 

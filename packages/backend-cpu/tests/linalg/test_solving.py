@@ -1,5 +1,5 @@
-"""Systems of equations and determinants: least squares of tall matrices, which are reduced to a
-triangle first, and tiny matrices, which are factored without LAPACK; against NumPy.
+"""Test linear systems and determinants against NumPy: least squares of tall matrices, which start
+with a QR factorization, and tiny matrices, which are factored without LAPACK.
 """
 
 import numpy as np
@@ -76,7 +76,7 @@ def test_determinants(n, dtype):
     for given in (_random((2, 9, n, n), dtype), np.swapaxes(_random((700, n, n), dtype), -1, -2)):
         x = candelabra.from_numpy(given)
         expected = np.linalg.det(_wide(given))
-        # Relative to what the rows could span (Hadamard).
+        # Relative to Hadamard's bound.
         most = 1e-5 * (n + 1) * np.prod(np.linalg.norm(_wide(given), axis=-1), axis=-1)
         allowed = most if dtype in ("float32", "complex64") else 1e-8 * most
         assert np.all(np.abs(candelabra.linalg.det(x).numpy() - expected) <= allowed)
@@ -88,9 +88,9 @@ def test_determinants(n, dtype):
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 8, 9, 20])
 def test_singular_tiny_matrices(n, dtype):
     given = _random((4, n, n), dtype)
-    given[1, :, n // 2] = 0  # a pivot of zero
+    given[1, :, n // 2] = 0  # a zero pivot
     given[2] = 0
-    given[3] *= np.finfo(dtype).tiny * (8 if n > 1 else 1)  # of which some inverses are infinite
+    given[3] *= np.finfo(dtype).tiny * (8 if n > 1 else 1)  # some inverses overflow to infinity
     x = candelabra.from_numpy(given)
     LU, _, info = candelabra.linalg.lu_factor_ex(x)
     assert info.tolist() == [0, n // 2 + 1, 1, 0]

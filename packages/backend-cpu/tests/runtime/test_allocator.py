@@ -1,4 +1,4 @@
-"""The caching allocator: alignment, reuse, statistics, limits, and requests that cannot be met."""
+"""Test the caching allocator: alignment, reuse, statistics, limits, and requests that fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_blocks_are_aligned_apart_and_reused(size: int) -> None:
     assert all(block % 64 == 0 for block in blocks)
     ordered = sorted(blocks)
     assert all(b - a >= size for a, b in itertools.pairwise(ordered))
-    for block in blocks:  # all of it is there
+    for block in blocks:  # every byte is writable
         ctypes.memset(block, 0xAB, size)
     for block in blocks:
         deallocate(block, size)
@@ -93,7 +93,7 @@ def test_a_free_block_serves_a_request_for_somewhat_less() -> None:
     assert allocate(less) == block
     assert statistics().reserved == held
     deallocate(block, less)
-    # It is what it was: for less than two thirds of it nothing so large is taken.
+    # The block keeps its size. It does not serve requests of less than two thirds of it.
     assert allocate(large) == block
     deallocate(block, large)
     small = allocate(4 << 20)

@@ -1,8 +1,7 @@
-"""Floats that become indices, counts and sizes: hostile numbers in every argument and in the data
-give an error or a result.
+"""Floats that become indices, counts and sizes: hostile numbers give an error or a valid result.
 
-What a wrong index does depends on what lies behind it: with ``nox -s sanitize`` these calls are
-what shows a conversion that is not defined, and without it a fault.
+The effect of a wrong index depends on what lies behind it. Under ``nox -s sanitize`` these calls
+reveal undefined conversions; otherwise they reveal only faults.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ HOSTILE = [
     5e-324,
     -0.5,
 ]
-#: What a refusal may be; anything else, as an OverflowError of Python's own, says that nobody has
-#: thought of the number.
+#: The errors that may reject a number. Any other, such as Python's own OverflowError, means that
+#: the case was not considered.
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, MemoryError)
-#: Beyond this it is no wonder that the memory does not suffice.
+#: The address-space limit: larger requests may fail.
 MEMORY = 8 << 30
 
 
@@ -159,7 +158,7 @@ def test_hostile_number(name: str) -> None:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(
         resource.RLIMIT_AS, (MEMORY, limits[1])
-    )  # a size that was let through is refused instead of touched
+    )  # an unchecked size fails to allocate instead of filling memory
     try:
         for number in HOSTILE:
             outcome(CALLS[name], number)
@@ -168,9 +167,7 @@ def test_hostile_number(name: str) -> None:
 
 
 def test_no_number_ends_the_process() -> None:
-    """All calls in one process of their own, several times, so that a write to a wrong place
-    shows.
-    """
+    """Make all calls several times in one process, so that a write out of bounds shows."""
     program = "import test_float_indices as t\nfor call in t.CALLS.values():\n    for number in t.HOSTILE:\n        t.outcome(call, number)"
     variables = {**os.environ, "PYTHONPATH": os.path.dirname(__file__), "MALLOC_PERTURB_": "165"}
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))\n{program}"

@@ -1,6 +1,4 @@
-"""Computing on many threads: after forks, in both processes, and from several Python threads at
-once.
-"""
+"""Test computing after forks, in both processes, and from several Python threads at once."""
 
 from __future__ import annotations
 
@@ -128,7 +126,7 @@ def test_both_processes_compute_after_a_fork(program, tmp_path):
 
 
 def in_threads(count, work):
-    """Run work(number) on this many threads at once and raise what any of them raised."""
+    """Run work(number) on `count` threads at once, and raise the error of any of them."""
     failures: list[BaseException] = []
     start = threading.Barrier(count)
 
@@ -181,7 +179,7 @@ def test_other_threads_run_while_a_kernel_does():
     while not done.wait(0.001):
         turns += 1
     thread.join()
-    assert turns > 5  # were the lock held, each of the products would stop this thread
+    assert turns > 5  # if a product held the GIL, this thread would stop
 
 
 def test_tensors_are_made_and_freed_on_many_threads():
@@ -196,7 +194,7 @@ def test_tensors_are_made_and_freed_on_many_threads():
             size = int(2 ** generator.uniform(0, 18))
             held[step % 17] = (candelabra.full((size,), float(step)), step)
             if step % 50 == 0:
-                handed_over.append(candelabra.full((size,), 3.0))  # freed by another thread
+                handed_over.append(candelabra.full((size,), 3.0))  # another thread frees it
             tensor, value = held[int(generator.choice(list(held)))]
             assert tensor[0].item() == value
             assert tensor[-1].item() == value

@@ -1,6 +1,4 @@
-"""Requests that memory cannot meet: OutOfMemoryError with sizes, in the core and inside kernels,
-and work goes on.
-"""
+"""Test allocation failures in the core and in kernels: error messages with sizes, and recovery."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ import pytest
 
 import candelabra
 
-#: What is tried in a process that has only 700 MiB of address space left, and whether it may
-#: succeed there all the same. `big` is a tensor of 160 MB that is there already.
+#: Requests made in a process with only 700 MiB of address space left. They may succeed. `big` is an
+#: existing tensor of 160 MB.
 REQUESTS = {
     "empty": "candelabra.empty(10**12)",
     "ones": "candelabra.ones(10**9)",
@@ -101,19 +99,19 @@ def test_the_message_says_the_sizes():
 
 
 def in_use() -> int:
-    gc.collect()  # what earlier tests left in cycles would go at any time
+    gc.collect()  # cycles of earlier tests would be freed at any time
     return candelabra.backends.memory_statistics("cpu")["allocated"]
 
 
 @pytest.fixture
 def little_memory():
-    """A limit of 1 MiB above what is in use."""
+    """Limit memory to 1 MiB above what is in use."""
     candelabra.backends.set_memory_limit("cpu", in_use() + (1 << 20))
     yield
     candelabra.backends.set_memory_limit("cpu", None)
 
 
-#: Work whose results fit into 1 MiB and whose kernels need more for themselves, or that needs
+#: Operations whose results fit into 1 MiB, but whose kernels need more scratch memory or have
 #: several results.
 KERNELS = {
     "sort": lambda x: x.sort(),

@@ -1,4 +1,4 @@
-"""The plugin itself: its hook, its processor check, and what users meet through the core."""
+"""Test the plugin: its hook, its processor check, and what users see through the core."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_operator_that_needs_a_kernel_has_one() -> None:
 def test_out_of_memory_is_an_exception_with_sizes() -> None:
     with pytest.raises(candelabra.OutOfMemoryError, match="you tried to allocate 4398046511104 bytes"):
         candelabra.empty(1 << 40)
-    assert candelabra.ones(3).sum().item() == 3  # the rest works on
+    assert candelabra.ones(3).sum().item() == 3  # the rest still works
 
 
 def test_integer_division_by_zero_through_the_core() -> None:

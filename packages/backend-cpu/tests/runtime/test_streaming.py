@@ -1,6 +1,4 @@
-"""Large results: the same past the caches, by ordinary stores and while the process still finds out
-which are quicker.
-"""
+"""Large results are the same with non-temporal stores, ordinary stores, and during autotuning."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def test_results_are_right_by_either_kind_of_store(environment: dict[str, str], 
 def test_the_quicker_kind_is_found_out() -> None:
     finished = run(PROGRAM)
     assert finished.returncode == 0, finished.stderr
-    # Whether moves of this size leave the last cache depends on the processor.
+    # Which kind is faster depends on the size of the processor's last-level cache.
     assert finished.stdout.startswith(
         (
             "large results of as much input: past the caches (measured",

@@ -1,4 +1,4 @@
-"""Threads: counts, results that do not depend on them, errors on them, and forks."""
+"""Test threads: counts, results that do not depend on the count, errors on threads, and forks."""
 
 from __future__ import annotations
 
@@ -164,9 +164,7 @@ print("done")
 
 
 def test_others_keep_their_number_of_threads() -> None:
-    """libgomp may be PyTorch's or SciPy's, too: what they compute on shall not follow from what we
-    computed last.
-    """
+    """PyTorch or SciPy may share libgomp. Our last thread count must not affect theirs."""
     result = subprocess.run(
         [sys.executable, "-c", OTHERS],
         cwd=Path(__file__).parents[1],

@@ -1,6 +1,6 @@
-"""Results are the same, to the last bit, for any number of threads: every operator on the
-conformance suite's samples, and on inputs large enough to be shared out. What MKL and oneDNN share
-out, where ``use_deterministic_algorithms`` asks for it.
+"""Results are bitwise the same for any number of threads: every operator, on the conformance
+suite's samples and on inputs large enough for several threads. Where MKL and oneDNN split the work,
+this needs ``use_deterministic_algorithms``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from candelabra.testing.reference.random import SEED
 from candelabra.testing.sampling import Input, values_of
 
 linalg = candelabra.linalg
-THREADS = (2, 3, 4, 7)  # beside one; more than there are processors, too
+THREADS = (2, 3, 4, 7)  # compared with 1; some exceed the number of processors
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def _same(compute: Callable[[], Any], threads: tuple[int, ...] = THREADS) -> boo
 
 # ---- every operator, on the conformance suite's samples
 
-# What nobody has set differs from call to call.
+# Uninitialized memory differs from call to call.
 UNSET = {name for name in OPERATORS if "empty" in name}
 
 
@@ -90,7 +90,7 @@ def test_samples(name: str) -> None:
             try:
                 assert _same(compute, (2, 4)), f"{name}({sample})"
             except NotImplementedError:
-                break  # a dtype that there is no kernel for
+                break  # no kernel for this dtype
 
 
 # ---- on inputs large enough to be shared out
@@ -125,7 +125,7 @@ def test_products(sizes: tuple[int, int, int], dtype: str) -> None:
         _normal(n, dtype=dtype),
     )
     if min(m, n) < 512:
-        assert _same(lambda: a @ b, (2,))  # threads among which parts can be shared evenly
+        assert _same(lambda: a @ b, (2,))  # a thread count that divides the parts evenly
     candelabra.use_deterministic_algorithms(True)
     assert _same(lambda: a @ b)
     assert _same(lambda: a @ turned.mT)
@@ -169,7 +169,7 @@ def test_factorizations(n: int, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [100, 300])
 def test_what_the_library_shares_on_request(n: int, dtype: str) -> None:
-    # Small matrices always, larger ones where it is asked for.
+    # Small matrices are always deterministic, larger ones only in deterministic mode.
     candelabra.use_deterministic_algorithms(n > 256)
     a = _normal(n, n, dtype=dtype)
     tall, right = _normal(2 * n, n // 2, dtype=dtype), _normal(2 * n, 3, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Containers."""
+"""Test containers."""
 
 from collections import OrderedDict
 

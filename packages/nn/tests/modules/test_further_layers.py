@@ -1,6 +1,4 @@
-"""Three dimensions, unpooling, adaptive softmax, bags, shuffles, further losses and normalizations,
-against NumPy.
-"""
+"""Test 3-D layers, unpooling, adaptive softmax, bags, shuffles, and further losses and norms."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ F64 = {"dtype": candelabra.float64}
 
 
 def windows(x, kernel, stride):
-    """All windows of the last dimensions, as (..., places..., window...)."""
+    """Return all windows over the last dimensions: (..., positions..., window...)."""
     view = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=tuple(range(x.ndim - len(kernel), x.ndim)))
     steps = tuple(slice(None, None, s) for s in stride)
     return view[(slice(None),) * (x.ndim - len(kernel)) + steps]
@@ -205,7 +203,7 @@ def test_losses(rng):
         others = [c for c in range(4) if c not in chosen]
         expected.append(sum(max(0, 1 - (row[c] - row[o])) for c in chosen for o in others) / 4)
     assert_close(nn.MultiLabelMarginLoss(reduction="none")(tensor(x), tensor(target)), expected)
-    # Two frames, one label: it may be at the first, at the second, or at both.
+    # Two frames, one label: it may be in the first, in the second, or in both.
     p = np.array([[0.6, 0.4], [0.3, 0.7]])
     probability = 0.4 * 0.3 + 0.6 * 0.7 + 0.4 * 0.7
     loss = nn.CTCLoss(reduction="sum")(tensor(np.log(p)[:, None]), candelabra.tensor([[1]]), (2,), (1,))

@@ -1,4 +1,4 @@
-"""Forward hooks. Backward hooks need gradients: tests/integration."""
+"""Test forward hooks. Backward hooks need autograd: see tests/integration."""
 
 import copy
 import importlib.util

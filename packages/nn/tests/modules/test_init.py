@@ -1,4 +1,4 @@
-"""Initialization: distributions by the Kolmogorov-Smirnov test, the rest by its definition."""
+"""Test initializers: distributions by the Kolmogorov-Smirnov test, others by their definition."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Modules that find the shapes of their parameters with the first input."""
+"""Test lazy modules, which infer their parameters' shapes from the first input."""
 
 import copy
 import pickle

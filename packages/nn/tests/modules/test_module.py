@@ -1,4 +1,4 @@
-"""Module: registration, attributes, modes, conversion, copying."""
+"""Test Module: registration, attributes, modes, conversion, copying."""
 
 import copy
 import gc

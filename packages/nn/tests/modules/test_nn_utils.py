@@ -1,4 +1,4 @@
-"""Gradient clipping, and parameters as one vector. The gradients are set by hand."""
+"""Test gradient clipping and parameters_to_vector. The tests set gradients by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Embedding, dropout, padding, distances, attention, flattening."""
+"""Test embedding, dropout, padding, distances, attention and flattening."""
 
 import warnings
 
@@ -31,7 +31,7 @@ def test_embedding_max_norm(rng):
     weight = tensor(table)
     norms = np.linalg.norm(table, axis=1, keepdims=True)
     scaled = table * np.where(norms > 1, 1 / (norms + 1e-7), 1)
-    scaled[3] = table[3]  # is not looked up
+    scaled[3] = table[3]  # not looked up, so not renormalized
     assert_close(F.embedding(tensor([0, 1, 0, 2]), weight, max_norm=1.0), scaled[[0, 1, 0, 2]])
     assert_close(weight, scaled)
 

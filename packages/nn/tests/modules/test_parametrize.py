@@ -1,6 +1,4 @@
-"""Parametrizations: the machinery, and orthogonal, spectral and weight normalization with their
-older forms.
-"""
+"""Test parametrizations, and orthogonal, spectral and weight norm with their older forms."""
 
 import copy
 import pickle
@@ -50,7 +48,7 @@ def test_one_and_two_parametrizations():
     assert_close(layer.weight, symmetric)
     assert type(layer).__name__ == "ParametrizedLinear" and parametrize.type_before_parametrizations(layer) is nn.Linear
     assert list(layer.state_dict()) == ["bias", "parametrizations.weight.original"]
-    assert layer.parametrizations.weight.original is parameter  # an optimizer that has it goes on with it
+    assert layer.parametrizations.weight.original is parameter  # an optimizer keeps updating it
     parametrize.register_parametrization(layer, "weight", Half())
     assert_close(layer.weight, symmetric / 2)
     layer.weight = candelabra.eye(3, **F64)
@@ -191,8 +189,8 @@ def test_orthogonal(kind, shape, dtype):
         wide = shape[-2] <= shape[-1]
         product = w @ w.conj().swapaxes(-1, -2) if wide else w.conj().swapaxes(-1, -2) @ w
         np.testing.assert_allclose(product, np.broadcast_to(np.eye(min(shape[-2:])), product.shape), atol=1e-12)
-        # Whatever the original is; the signs on the diagonal of reflections are no numbers to
-        # train.
+        # The weight is orthogonal for every original. Only its lower triangle varies: the signs of
+        # the reflections, on the diagonal, are not trained.
         with candelabra.no_grad():
             original.add_(0.3 * candelabra.randn(shape, dtype=dtype).tril(-1))
 

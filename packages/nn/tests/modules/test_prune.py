@@ -1,4 +1,4 @@
-"""Pruning: which elements go, what is kept, and that it adds up."""
+"""Test pruning: which elements are removed, what is stored, and how masks combine."""
 
 import copy
 
@@ -24,7 +24,7 @@ def test_l1(layer):
     assert prune.l1_unstructured(layer, "weight", amount=0.25) is layer
     assert_close(layer.weight, np.where(before > 3, before, 0))
     assert list(layer.state_dict()) == ["bias", "weight_orig", "weight_mask"] and prune.is_pruned(nn.Sequential(layer))
-    # Of the nine that are left, two more.
+    # Prune two more of the nine remaining elements.
     prune.l1_unstructured(layer, "weight", amount=2)
     assert_close(layer.weight, np.where(before > 5, before, 0))
     (hook,) = layer._forward_pre_hooks.values()
@@ -34,7 +34,7 @@ def test_l1(layer):
         and [type(m) for m in hook] == [prune.L1Unstructured] * 2
     )
     assert isinstance(hook[0], prune.L1Unstructured)
-    # What is masked stays zero when the original changes.
+    # Masked elements stay zero when the original changes.
     with candelabra.no_grad():
         layer.weight_orig.fill_(1)
     layer(candelabra.ones(1, 4, dtype=candelabra.float64))
@@ -52,7 +52,7 @@ def test_ln_structured(layer, n):
     rows = np.linalg.norm(before, n, axis=1)
     expected = np.where((rows > rows.min())[:, None], before, 0)
     assert_close(layer.weight, expected)
-    # The next one looks at the rows that are left, and takes columns.
+    # A second pruning considers the remaining rows and removes columns.
     prune.ln_structured(layer, "weight", amount=0.5, n=n, dim=-1)
     columns = np.linalg.norm(expected[rows > rows.min()], n, axis=0)
     assert_close(layer.weight, np.where(columns >= np.sort(columns)[2], expected, 0))

@@ -1,4 +1,4 @@
-"""What layers look like when they are printed: the texts that PyTorch prints."""
+"""Test the repr of layers, which match PyTorch's."""
 
 import pytest
 

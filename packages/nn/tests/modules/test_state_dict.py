@@ -1,4 +1,4 @@
-"""State dicts."""
+"""Test state dicts."""
 
 from collections import OrderedDict
 
@@ -75,7 +75,7 @@ def test_not_strict():
     assert result.unexpected_keys == ["x"] and result.missing_keys == [
         "0.weight",
         *KEYS[2:-1],
-    ]  # without a version, the count of batches is not asked for
+    ]  # state dicts without a version lack num_batches_tracked
     assert "unexpected_keys=['x']" in repr(result)
     np.testing.assert_array_equal(model[0].bias.detach().numpy(), np.ones(3))
     with pytest.raises(RuntimeError, match="size mismatch"):

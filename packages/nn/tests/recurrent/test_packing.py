@@ -1,4 +1,4 @@
-"""Packed and padded sequences."""
+"""Test packed and padded sequences."""
 
 import pytest
 from nn_numerics import array, assert_close, tensor

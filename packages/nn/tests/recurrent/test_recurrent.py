@@ -1,4 +1,4 @@
-"""Recurrent layers as functions against NumPy, step by step."""
+"""Test functional recurrent layers against NumPy, step by step."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def step(name, x, states, w_ih, w_hh, b_ih, b_hh):
 
 
 def run(name, x, initial, params, layers, directions):
-    """Sequences (T, I) one at a time; initial states are lists of (layers * directions, H)."""
+    """Run sequences (T, I) one at a time. Initial states are lists of (layers * directions, H)."""
     finals = []
     for layer in range(layers):
         outputs = []
@@ -44,9 +44,7 @@ def run(name, x, initial, params, layers, directions):
 
 @pytest.fixture(params=sorted(KINDS))
 def net(request, rng):
-    """Name, parameters, initial states and how they are handed over, of two layers of two
-    directions.
-    """
+    """Return the name, parameters, initial states and `hx` argument of two bidirectional layers."""
     name, gates, hidden = request.param, KINDS[request.param], 3
     params = []
     for layer in range(2):
@@ -130,7 +128,7 @@ def test_dropout_between_layers(rng):
     kept = candelabra.gru(x, h, params, False, 2, 1.0, False, False, False)[0]
     assert not candelabra.allclose(dropped, kept)
     assert candelabra.allclose(kept, candelabra.gru(x, h, params, False, 2, 0.0, True, False, False)[0])
-    # The second layer alone, of an input of zeros, is what is left where all of it is dropped.
+    # With a dropout probability of 1, the result is that of the second layer on zeros.
     first = candelabra.gru(x * 0, h[1:], [params[2][:, :2] * 0, params[3]], False, 1, 0.0, False, False, False)[0]
     assert_close(dropped, first.numpy())
 

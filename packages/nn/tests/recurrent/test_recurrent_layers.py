@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM as modules against the recurrences written out in NumPy."""
+"""Test the modules RNN, GRU and LSTM against recurrences in NumPy."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def step(kind, x, h, c, p):
-    """One step from the named parameters `p`; gives h and c."""
+    """Compute one step with the named parameters `p`. Return h and c."""
     from_x = p["weight_ih"] @ x + p.get("bias_ih", 0)
     from_h = p["weight_hh"] @ h + p.get("bias_hh", 0)
     if kind == "RNN":
@@ -29,7 +29,7 @@ def step(kind, x, h, c, p):
 
 
 def reference(kind, net, x, h0, c0):
-    """Layers of one sequence (T, I); states are (layers * directions, H)."""
+    """Compute the layers for one sequence (T, I). States are (layers * directions, H)."""
     state = {name: array(value) for name, value in net.state_dict().items()}
     hs, cs = [], []
     for layer in range(net.num_layers):
@@ -65,7 +65,7 @@ CONFIGURATIONS = [
     params=[(k, o) for k in GATES for o in range(4) if k == "LSTM" or o < 3], ids=lambda p: f"{p[0]}-{p[1]}"
 )
 def layers(request, rng):
-    """Kind, module and initial states of a batch of three."""
+    """Return the kind, module and initial states of a batch of three."""
     kind, number = request.param
     net = getattr(nn, kind)(4, 3, dtype=candelabra.float64, **CONFIGURATIONS[number])
     count = net.num_layers * (1 + net.bidirectional)
@@ -89,7 +89,7 @@ def test_padded_and_unbatched(rng, layers):
         for ours, theirs in zip(states_of(kind, final), expected[1:], strict=True):
             if theirs is not None:
                 assert_close(ours[:, n], theirs)
-        # One sequence without a batch, with its states or with zeros.
+        # One sequence without a batch dimension, with and without initial states.
         alone, _ = net(tensor(x[:, n]), given(h, c, n))
         assert_close(alone, expected[0])
     zeros = reference(kind, net, x[:, 0], h[:, 0] * 0, None if c is None else c[:, 0] * 0)
@@ -112,7 +112,7 @@ def test_packed(rng, layers, enforce_sorted):
         for ours, theirs in zip(states_of(kind, final), expected[1:], strict=True):
             if theirs is not None:
                 assert_close(ours[:, n], theirs)
-    # Without states they are zeros.
+    # Initial states default to zeros.
     start = reference(kind, net, x[: lengths[1], 1], h[:, 1] * 0, None if c is None else c[:, 1] * 0)
     assert_close(pad_packed_sequence(net(packed)[0])[0][: lengths[1], 1], start[0])
 
@@ -123,7 +123,7 @@ def test_relu_dropout_and_weight_lists():
     assert all(a is b for a, b in zip(net._flat_weights, net.parameters(), strict=True))
     net.flatten_parameters()
     x = candelabra.ones(3, 1, 2)
-    # In training the second layer sees nothing: its output does not depend on the input.
+    # In training mode, dropout zeros the second layer's input, so its output does not depend on x.
     assert candelabra.equal(net(x)[0], net(x * 5)[0])
     assert not candelabra.equal(net.eval()(x)[0], net(x * 5)[0])
     bound = 1 / np.sqrt(3)

@@ -1,6 +1,4 @@
-"""The CTC loss, losses of sets of labels, and losses of large products, against their
-definitions.
-"""
+"""Test the CTC loss, multi-label losses, and losses with large intermediates, by definition."""
 
 import itertools
 
@@ -15,7 +13,7 @@ from candelabra.nn import functional as F
 
 
 def ctc(scores, labels, blank=0):
-    """Over all paths: those that say the labels once repeats and blanks are dropped."""
+    """Sum over all paths that give the labels after repeats and blanks are removed."""
     total = 0.0
     for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
         said = [s for s, group in itertools.groupby(path) if s != blank]
@@ -61,7 +59,7 @@ def test_ctc_of_nothing(scores):
     blanks = -scores[..., 0].sum(0)
     assert_close(F.ctc_loss(x, targets, [5, 5, 5], [0, 0, 0], reduction="none"), blanks)
     assert_close(F.ctc_loss(x, targets, [5, 5, 5], [0, 0, 0]), blanks.mean())
-    # Nothing is said in no time; a label is not.
+    # With no frames, an empty target has loss 0 and any label has infinite loss.
     assert F.ctc_loss(x, targets, [0, 0, 5], [0, 1, 2], reduction="none").tolist()[:2] == [0.0, np.inf]
     zeroed = F.ctc_loss(x, targets, [5, 1, 5], [3, 1, 2], reduction="none", zero_infinity=True)
     assert zeroed.isfinite().all()
@@ -112,7 +110,7 @@ def margins(x, target):
 
 
 def test_multilabel_margin_of_many_rows(rng):
-    """More pairs than are held together."""
+    """There are more pairs than one block holds."""
     x = rng.standard_normal((30, 90))
     target = np.stack([rng.permutation(90) for _ in range(30)])
     for row, count in enumerate(rng.integers(0, 60, 30)):
@@ -122,7 +120,7 @@ def test_multilabel_margin_of_many_rows(rng):
 
 
 def test_multilabel_margin_of_what_is_not_finite():
-    """What is not paired does not count, be it infinite."""
+    """Elements outside all pairs are ignored, even if they are infinite."""
     x = np.array([[np.inf, 1.0, 2.0], [np.nan, 1.0, 2.0], [0.0, -np.inf, 1.0], [1.0, np.nan, 0.5]])
     target = np.array([[0, -1, 0], [-1, 0, 0], [1, -1, 0], [0, 1, 2]])
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,8 @@
-"""Gradients: the tape, the engine that walks it back, and the formulas of every operator.
+"""Automatic differentiation: the tape, the backward engine and the derivative formulas.
 
-The core imports this package the first time a tensor requires grad. That gives every operator its
-autograd function, and tensors their methods ``backward``, ``register_hook``, ``retain_grad`` and
-the like.
+The core imports this package the first time a tensor requires grad. The import gives every operator
+its autograd function. It also adds ``backward``, ``register_hook``, ``retain_grad`` and similar
+methods to tensors.
 """
 
 import importlib
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import what few programs need when it is asked for."""
+    """Import rarely used submodules on first access."""
     if name in ("checkpoint", "forward_ad", "func", "functional", "profiler"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

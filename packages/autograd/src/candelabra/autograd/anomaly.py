@@ -1,6 +1,4 @@
-"""Anomaly detection: which line of the forward pass made the node whose gradient fails or becomes
-NaN.
-"""
+"""Anomaly detection: find the forward call whose gradient fails or becomes NaN."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ _lock = threading.Lock()
 
 
 def is_anomaly_enabled() -> bool:
-    """Tell whether anomaly detection is on in this thread.
+    """Return whether anomaly detection is on in this thread.
 
     Examples
     --------
@@ -39,7 +37,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Tell whether anomaly detection looks for NaN.
+    """Return whether anomaly detection checks gradients for NaN.
 
     Examples
     --------
@@ -51,8 +49,9 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def _switch(enabled: bool, check_nan: bool) -> None:
-    """Turn detection on or off in this thread; autograd functions note traces as long as any thread
-    wants them.
+    """Turn anomaly detection on or off in this thread.
+
+    Autograd functions record tracebacks as long as any thread has detection on.
     """
     global _users
     from .recording import enter_mode, leave_mode
@@ -70,7 +69,7 @@ def _switch(enabled: bool, check_nan: bool) -> None:
 
 
 def _tracing(record: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an autograd function: the node it makes notes where it was made."""
+    """Wrap an autograd function so that its node records the traceback of the forward call."""
 
     def traced(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)
@@ -84,22 +83,21 @@ def _tracing(record: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def annotate(node: Node) -> None:
-    """Note the present line of the user's program on a node."""
+    """Store the current traceback of the user's program on a node."""
     import traceback
 
     node.metadata["traceback_"] = traceback.format_stack()[:-2]
 
 
 class set_detect_anomaly:
-    """Turn anomaly detection on or off, until the end of the ``with`` block where it is used in
-    one.
+    """Turn anomaly detection on or off; as a context manager, restore the old state on exit.
 
     Parameters
     ----------
     mode
-        Whether detection is on.
+        Whether to turn detection on.
     check_nan
-        Whether a gradient with NaN is an error.
+        Whether NaN in a gradient raises an error.
 
     Examples
     --------
@@ -121,15 +119,16 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Within the block, a failing gradient names the line of the forward pass it belongs to, and
-    NaN in a gradient is an error.
+    """Turn on anomaly detection within the block.
 
-    Both passes have to be in the block. This makes every operation slower.
+    If a gradient fails, a warning shows the forward call it belongs to. NaN in a gradient raises an
+    error. Run both the forward and the backward pass within the block. Detection slows down every
+    operation.
 
     Parameters
     ----------
     check_nan
-        Whether a gradient with NaN is an error.
+            Whether NaN in a gradient raises an error.
 
     Examples
     --------
@@ -156,7 +155,7 @@ class detect_anomaly:
 
 
 def report_failure(node: Node) -> None:
-    """Warn with the line that made the node whose gradient failed."""
+    """Warn with the traceback of the forward call whose gradient failed."""
     lines = node.metadata.get("traceback_")
     if lines is None:
         warnings.warn(
@@ -172,9 +171,7 @@ def report_failure(node: Node) -> None:
 
 
 def tell_where(error: BaseException, node: Node | None) -> None:
-    """Add to an exception of a formula or a hook which node it was raised at, and where the node
-    was made, as far as that is known.
-    """
+    """Add a note to an exception that names the failing node and its forward call, if known."""
     if node is None or not hasattr(node, "metadata"):
         return
     lines = node.metadata.get("traceback_")
@@ -187,7 +184,7 @@ def tell_where(error: BaseException, node: Node | None) -> None:
 
 
 def check_gradients(node: Node, gradients: Iterable[Any]) -> None:
-    """Raise an error where a gradient has NaN in it."""
+    """Raise an error if a gradient contains NaN."""
     if not _state.check_nan:
         return
     for number, gradient in enumerate(gradients):

@@ -1,4 +1,4 @@
-"""Anomaly detection under PyTorch's path."""
+"""Anomaly detection, re-exported under PyTorch's module name."""
 
 from .anomaly import detect_anomaly, set_detect_anomaly
 

@@ -1,8 +1,8 @@
-"""Gradients put together from parts.
+"""Accumulate gradients of partial views into one buffer.
 
-A view that shows a part of a tensor (a row, a slice, a diagonal) has a gradient of that part alone.
-Were each made as large as the whole, with zeros around it, and then added up, taking a tensor apart
-into n pieces would cost n passes over the whole, and a loop that reads a sequence step by step time
+The gradient of a partial view (a row, a slice, a diagonal) covers only that part. Zero-padding each
+one to the full shape costs one full pass per view. A loop over a sequence would then take quadratic
+time. This module writes the parts into one buffer as they arrive.
 that grows with the square of its length. Here the parts are put into one buffer as they arrive.
 """
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from .node import Edge
 
-#: Of fewer elements than these, setting all to zero first costs less than finding out which to
-#: leave alone.
+#: Minimum number of elements for which the covered ranges are tracked. For smaller buffers, zeroing
+#: everything first is cheaper.
 _WORTH_TRACKING = 1 << 14
 
 
 class PartNode(Node):
-    """What a view of a part of a tensor left behind. Subclasses say where the part is."""
+    """A node for a view of part of a tensor. Subclasses define where the part is."""
 
     __slots__ = ("_edge", "value_self_shape")
 
@@ -36,20 +36,18 @@ class PartNode(Node):
     _is_part = True
 
     def look(self, whole: Tensor) -> Tensor:
-        """Take the same part of another tensor of the same sizes."""
+        """Return the same part of another tensor of the same shape."""
         raise NotImplementedError(f"{type(self).__name__} does not say where its part is")
 
     def span(self) -> tuple[int, int, int] | None:
-        """Give the dimension that is cut, and from where to where; None where the part is nothing
-        so simple.
-        """
+        """Return ``(dim, start, end)`` if the part is a slice along one dimension, else None."""
         return None
 
     def all_edges(self) -> tuple[Edge, ...]:
         return (self._edge,)
 
     def place(self, grad: Tensor) -> Tensor:
-        """Make zeros of the sizes of the whole, with `grad` in the part's place."""
+        """Return a tensor of zeros in the full shape, with `grad` written to the part."""
         whole = candelabra.zeros(self.value_self_shape, dtype=grad.dtype, device=grad.device)
         self.look(whole).copy_(grad)
         return whole
@@ -59,10 +57,11 @@ class PartNode(Node):
 
 
 class Assembly:
-    """The gradient of a tensor of which parts have arrived.
+    """The gradient of a tensor, accumulated from parts.
 
-    While all of them are disjoint slices along one dimension, each is copied to its place once, and
-    only the gaps are set to zero at the end; from the first other one on they are added.
+    While all parts are disjoint slices along one dimension, each is copied once. Only the gaps are
+    zeroed at the end. After the first part that overlaps or lies along another dimension, parts are
+    added.
     """
 
     __slots__ = ("_covered", "_dim", "_whole")
@@ -70,7 +69,7 @@ class Assembly:
     def __init__(self, node: PartNode, part: Tensor) -> None:
         shape = node.value_self_shape
         self._dim = -1
-        #: Where parts lie, in order and merged: starts and ends in turn.
+        #: Sorted, merged bounds of the covered ranges: start, end, start, end, ...
         self._covered: list[int] = []
         self._whole = whole = candelabra.empty(shape, dtype=part.dtype, device=part.device)
         span = node.span() if whole.numel() >= _WORTH_TRACKING else None
@@ -82,7 +81,7 @@ class Assembly:
         node.look(whole).copy_(part)
 
     def add(self, node: PartNode, part: Tensor) -> None:
-        """Take one more part."""
+        """Add one part."""
         if self._dim >= 0:
             span = node.span()
             if span is not None and span[0] == self._dim and self._cover(span[1], span[2]):
@@ -91,7 +90,7 @@ class Assembly:
         node.look(self.finish()).add_(part)
 
     def finish(self) -> Tensor:
-        """Give the whole, with zeros where no part came."""
+        """Return the full gradient, with zeros where no part arrived."""
         if self._dim >= 0:
             size = self._whole.shape[self._dim]
             bounds = [0, *self._covered, size]
@@ -102,12 +101,12 @@ class Assembly:
         return self._whole
 
     def _cover(self, start: int, end: int) -> bool:
-        """Note that a part lies from start to end; False where another lies there already."""
+        """Mark the range from start to end as covered; return False if it overlaps another part."""
         covered = self._covered
         at = bisect_left(covered, end)
         if start >= end:
             return True
-        # An even place is a gap's: the part has to begin in the same gap.
+        # An even index means that `end` is in a gap; the part must also start in that gap.
         if at % 2 or (at and covered[at - 1] > start):
             return False
         joins_before = at > 0 and covered[at - 1] == start
@@ -119,8 +118,9 @@ class Assembly:
 
 
 class RecordedAssembly:
-    """The same where the gradient itself is on the tape, and so nothing is done in place: disjoint
-    slices are joined at the end.
+    """The same for ``create_graph=True``, where no in-place writes are allowed.
+
+    Disjoint slices are concatenated at the end.
     """
 
     __slots__ = ("_parts",)
@@ -129,11 +129,11 @@ class RecordedAssembly:
         self._parts: list[tuple[PartNode, Tensor]] = [(node, part)]
 
     def add(self, node: PartNode, part: Tensor) -> None:
-        """Take one more part."""
+        """Add one part."""
         self._parts.append((node, part))
 
     def finish(self) -> Tensor:
-        """Give the whole, with zeros where no part came."""
+        """Return the full gradient, with zeros where no part arrived."""
         joined = self._joined() if len(self._parts) > 1 else None
         if joined is not None:
             return joined
@@ -144,9 +144,7 @@ class RecordedAssembly:
         return whole
 
     def _joined(self) -> Tensor | None:
-        """Join the parts along the one dimension that is cut; None where they are not such, or
-        overlap.
-        """
+        """Concatenate the parts, or return None unless they are disjoint slices along one dim."""
         spans = [node.span() for node, _ in self._parts]
         dims = {-1 if span is None else span[0] for span in spans}
         dim = dims.pop()

@@ -1,4 +1,4 @@
-"""Checkpointing: what the gradient needs is computed again instead of kept."""
+"""Activation checkpointing: recompute the forward pass instead of saving tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointError(RuntimeError):
-    """Raised where the second computation differs from the first.
+    """Raised when the recomputation differs from the original forward pass.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class CheckpointError(RuntimeError):
 
 
 class _StopComputing(Exception):
-    """Everything that was asked for has been computed again."""
+    """Raised once every tensor that the backward pass needs has been recomputed."""
 
 
 class _EarlyStop(threading.local):
@@ -40,13 +40,12 @@ _early_stop = _EarlyStop()
 
 
 class set_checkpoint_early_stop:
-    """Say whether the second computation stops as soon as everything has been computed that the
-    gradient needs.
+    """Set whether recomputation stops once it has all the tensors that the gradient needs.
 
     Parameters
     ----------
     enable
-        Whether it stops; it does by default.
+            Whether to stop early; the default is True.
 
     Examples
     --------
@@ -69,7 +68,7 @@ class set_checkpoint_early_stop:
 
 
 class _RandomState:
-    """The states of the generators that a computation may draw from."""
+    """The states of the random generators that a computation may use."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         devices = {argument.device for argument in arguments if isinstance(argument, Tensor)}
@@ -102,36 +101,36 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call `function` without keeping what its gradient needs; the backward pass calls it again.
+    """Call `function` without saving tensors for backward; the backward pass calls it again.
 
     Parameters
     ----------
     function
-        Whatever is to be computed twice. It should do the same both times.
-    args, kwargs
-        Its arguments.
-    use_reentrant
-        Whether to walk the second computation's tape from within the first walk, with all its
-        limits: at least one of `args` has to require grad. False by default.
-    context_fn
-        Returns two context managers, for the first and for the second computation.
-    determinism_check
-        ``"default"`` compares sizes, dtypes and devices of what is computed again; ``"none"``
-        nothing.
-    debug
-        Accepted for compatibility.
-    preserve_rng_state
-        Whether the second computation draws the same random numbers.
-
+            The function to recompute. It must do the same in both calls.
+        args, kwargs
+            Its arguments.
+        use_reentrant
+            Whether to run a nested backward pass over the recomputed graph. At least one of `args`
+            must then require grad, and `kwargs` and `context_fn` are not supported. False by
+            default.
+        context_fn
+            Returns two context managers: one for the forward pass and one for the recomputation.
+        determinism_check
+            ``"default"`` compares shapes, dtypes and devices of recomputed tensors; ``"none"``
+            turns the check off.
+        debug
+            Accepted for compatibility.
+        preserve_rng_state
+            Whether the recomputation draws the same random numbers.
     Returns
     -------
     object
-        What `function` returns.
+            The return value of `function`.
 
     Raises
     ------
     CheckpointError
-        If the second computation keeps other tensors than the first.
+            If the recomputation saves other tensors than the forward pass.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def checkpoint(
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of 'default', 'none' but got {determinism_check!r}")
     if not candelabra.is_grad_enabled() or transformation_depth():
-        # Inside of a transformation of functions everything is kept: gradients are the same.
+        # Function transforms do not recompute. The gradients are the same.
         return function(*args, **kwargs)
     if use_reentrant:
         if kwargs:
@@ -190,9 +189,7 @@ class _Reentrant(Function):
 
 
 class _Frame:
-    """One checkpointed call: the tensors it would have kept, numbered, and how to compute them
-    again.
-    """
+    """One checkpointed call: metadata of the tensors it would save, and how to recompute them."""
 
     def __init__(self, recompute: Callable[[], Any], check: bool) -> None:
         self.recompute = recompute
@@ -261,7 +258,7 @@ def _by_hooks(
     first, second = context_fn() if context_fn is not None else (None, None)
 
     def recompute() -> None:
-        # Off the caller's tape, so that the second computation does not hang on to the first.
+        # Detach the inputs so that the recomputed graph does not reference the original one.
         arguments = [
             value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in args
         ]
@@ -290,23 +287,23 @@ def _within(context: Any, function: Callable[..., Any], args: Sequence[Any], kwa
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Checkpoint a chain of functions in segments; the last segment is computed as usual.
+    """Checkpoint a sequence of functions in segments; the last segment is not checkpointed.
 
     Parameters
     ----------
     functions
-        The functions (or layers, or a module with children), applied in turn.
-    segments
-        How many parts the chain is cut into.
-    input
-        What the first function gets.
-    use_reentrant, kwargs
-        As in :func:`checkpoint`.
+            The functions or layers, applied in order, or a module whose children are used.
+        segments
+            The number of segments.
+        input
+            The input of the first function.
+        use_reentrant, kwargs
+            As in :func:`checkpoint`.
 
     Returns
     -------
     object
-        What the last function returns.
+            The return value of the last function.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Gradients and batches of custom operators (:mod:`candelabra.library`): their autograd functions
-and their rules for vmap.
+"""Autograd functions and vmap rules of custom operators (:mod:`candelabra.library`).
 
-An autograd function is made of what :class:`~.function.Function` is made of, except that the result
-is there already: the core has called the kernel. So custom operators are recorded on every tape,
-inside of transformations as well.
+These autograd functions are built from the same parts as :class:`~.function.Function`. The result
+already exists, because the core has called the kernel. Custom operators are therefore recorded in
+every layer, including within function transforms.
 """
 
 from __future__ import annotations
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
 
     from .function import FunctionNode
 
-#: The entry of a structure that stands for one value; a list's stands for its number of entries.
+#: Structure entry for a single value. The entry for a list of tensors is its length.
 _ONE = -1
 
 
 def _flattened(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Put the entries of lists of tensors in a row with the other values, and note how many each
-    list had.
-    """
+    """Flatten lists of tensors among `values`; also return the length of each list."""
     flat: list[Any] = []
     structure: list[int] = []
     for value in values:
@@ -58,10 +55,10 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
 def recorder_of(
     operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    """Make the autograd function of a custom operator: ``autograd_function(result, *arguments) ->
-    result``.
+    """Return the autograd function of a custom operator.
 
-    Without a formula, results require grad, and walking back through them is an error that says so.
+    It is called as ``autograd_function(result, *arguments)`` and returns `result`. If `backward` is
+    None, results still require grad, but a backward pass through them raises an error.
     """
     keyword_only = signature(operator.schema).keyword_only
     positional = len(operator.parameters) - len(keyword_only)
@@ -134,9 +131,7 @@ def recorder_of(
 
 
 def _is_one_list(made: Any, structure: Sequence[int]) -> bool:
-    """Whether what a formula returned is the one list of gradients of the one list of tensors, and
-    not an entry an argument.
-    """
+    """Return whether `made` is the gradient list of the only list argument."""
     return (
         len(structure) == 1
         and structure[0] != _ONE
@@ -146,9 +141,7 @@ def _is_one_list(made: Any, structure: Sequence[int]) -> bool:
 
 
 def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
-    """Make the rule for batches of what `candelabra.library.register_vmap` was given, or give None
-    where it was given nothing.
-    """
+    """Return the vmap rule set by `candelabra.library.register_vmap`, or None if there is none."""
     rule = getattr(operator, "vmap_rule", None)
     return None if rule is None else _batch_rule(rule)
 

@@ -1,9 +1,9 @@
-"""The engine: walks the tape back from results to leaves.
+"""The backward engine: traverses the tape from results to leaves.
 
-Of the nodes that have a gradient waiting, the one made last is next (see :mod:`.node`); nothing
-that was made after it can add to its gradient any more. The numbers of waiting nodes are in a heap;
-a straight chain of nodes is followed without it. Nothing recurses, so the tape may be as long as
-memory allows.
+The engine always processes the pending node that was created last (see :mod:`.node`). Its gradient
+is complete, because only nodes created after it contribute to it. Sequence numbers of pending nodes
+are kept in a heap; a straight chain of nodes bypasses the heap. The engine does not recurse, so
+memory is the only limit on the length of the tape.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 
 class _Census:
-    """Stands before all waiting nodes once a leaf with hooks was reached: the edges that still lead
-    to such leaves are counted then.
+    """A pseudo-node, queued before all others when a gradient reaches a leaf with hooks.
+
+    When it runs, the engine counts the remaining edges to leaves with hooks.
     """
 
     _hooks = ()
 
 
-#: Its number: before that of any node.
+#: Sequence number of the census, lower than that of any node.
 _FIRST = -(1 << 62)
 
 
 class Walk:
-    """One walk over the tape."""
+    """One backward pass over the tape."""
 
     __slots__ = (
         "__weakref__",
@@ -57,26 +58,26 @@ class Walk:
         self.free = free
         self.create_graph = create_graph
         self.heap: list[int] = []
-        #: By number of the node: the node, its gradient (a list of them for several results),
-        #: whether the gradient is our own sum, which may be changed (None: it is being put together
-        #: from parts, see :mod:`.assembly`).
+        #: By sequence number: the node, its gradient (a list for several results) and whether the
+        #: engine owns the gradient. Owned gradients may be changed in place. None means that the
+        #: gradient is an assembly of parts (see :mod:`.assembly`).
         self.pending: dict[int, list[Any]] = {}
-        #: Leaves whose hooks have to see the whole gradient, by id: leaf and sum.
+        #: Leaves whose hooks need the complete gradient, by id: the leaf and the sum so far.
         self.late: dict[int, list[Any]] = {}
-        #: By id of the leaf with hooks: how many edges to it are still to be walked over; None
-        #: before they are counted.
+        #: By id of a leaf with hooks: the number of edges to it that are not yet traversed. None
+        #: until :meth:`count_leaves` has run.
         self.expected: dict[int, int] | None = None
-        #: The edges that the walk began with.
+        #: The edges at which the backward pass starts.
         self.roots: list[Edge] = []
-        #: Where given: gradients to be caught, by id of the leaf or by number of the node and
-        #: result.
+        #: Gradients to capture, or None. Keys: the id of a leaf, or a pair of sequence number and
+        #: output number.
         self.captures: dict[Any, Any] | None = None
-        #: Numbers of the nodes on the way to the captured ones.
+        #: By sequence number: whether the node leads to a captured gradient. None without captures.
         self.needed: dict[int, bool] | None = None
         self.anomaly = is_anomaly_enabled()
 
     def add(self, edge: Edge, grad: Tensor | None) -> None:
-        """Add to the gradient that waits at the end of an edge."""
+        """Accumulate a gradient into the node or leaf at the end of an edge."""
         if grad is None or edge is None:
             return
         if isinstance(edge, Tensor):
@@ -111,7 +112,7 @@ class Walk:
             waiting[1][number] = grad if old is None else old + grad
 
     def add_part(self, node: PartNode, part: Tensor) -> None:
-        """Add what arrived at a view of a part to the gradient of the whole."""
+        """Accumulate the gradient of a partial view into the gradient of the full tensor."""
         edge = node._edge
         if isinstance(edge, Tensor):
             self.reach_leaf(edge, part, node)
@@ -135,8 +136,9 @@ class Walk:
             node.look(waiting[1]).add_(part)
 
     def distribute(self, edges: tuple[Edge, ...], gradients: list[Any]) -> None:
-        """Send gradients along edges; the list is emptied, so that nothing but the engine's
-        variable holds them on arrival.
+        """Send gradients along edges.
+
+        Empties the list, so that on arrival only the engine's variable references each gradient.
         """
         gradients.reverse()
         for edge in edges:
@@ -147,8 +149,9 @@ class Walk:
                 self.arrived(edge)
 
     def reach_leaf(self, leaf: Tensor, grad: Tensor, node: PartNode | None = None) -> None:
-        """Take a gradient that arrived at a leaf: of all of it, or by `node` of the part that a
-        view shows.
+        """Take a gradient that arrived at a leaf.
+
+        If `node` is given, `grad` covers only the part of the leaf that the view shows.
         """
         captures = self.captures
         captured = captures is not None
@@ -175,7 +178,7 @@ class Walk:
             self.arrived(leaf)
 
     def _joined(self, old: Any, grad: Tensor, node: PartNode | None) -> Any:
-        """Add what arrived to the gradient that a leaf has so far."""
+        """Return the sum of a leaf's gradient so far and a new one."""
         if node is None:
             return _whole(old) + grad
         if isinstance(old, Tensor):
@@ -184,7 +187,7 @@ class Walk:
         return old
 
     def arrived(self, leaf: Tensor) -> None:
-        """Count an edge to a leaf as walked over; the last one makes its gradient whole."""
+        """Count an edge to a leaf as traversed; after the last one, finish the leaf's gradient."""
         assert self.expected is not None
         left = self.expected.get(id(leaf))
         if left is None:
@@ -194,8 +197,9 @@ class Walk:
             self._finish_leaf(*self.late.pop(id(leaf)))
 
     def count_leaves(self) -> None:
-        """Count the edges from all nodes still to be walked over to leaves with hooks; those
-        without any have their whole gradient.
+        """Count the edges from all pending nodes to leaves with hooks.
+
+        Leaves without remaining edges are finished at once.
         """
         expected: dict[int, int] = {}
         seen = set()
@@ -218,7 +222,7 @@ class Walk:
             self._finish_leaf(*self.late.pop(key))
 
     def run(self) -> None:
-        """Walk until no gradient waits."""
+        """Run until no node is pending."""
         before = _C.set_grad_enabled(self.create_graph)
         outer, _current.walk = _current.walk, self
         try:
@@ -231,7 +235,7 @@ class Walk:
             _C.set_grad_enabled(before)
 
     def reaches(self, edge: Edge) -> bool:
-        """Tell whether the walk comes to the place where an edge ends."""
+        """Return whether the backward pass reaches the end of an edge."""
         if self.needed is not None:
             return self.is_needed(edge)
         target = edge if isinstance(edge, Tensor) else _node_of(edge)
@@ -295,9 +299,7 @@ class Walk:
             raise
 
     def _step(self, node: Node, grad: Any) -> None:
-        """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges,
-        anomaly detection.
-        """
+        """Process one node on the slow path: hooks, captures, pruned edges, anomaly detection."""
         if node is _Census:
             self.count_leaves()
             return
@@ -349,7 +351,7 @@ class Walk:
         self.distribute(edges, parts)
 
     def is_needed(self, edge: Edge) -> bool:
-        """Whether a captured gradient lies behind this edge."""
+        """Return whether a captured gradient is reachable through this edge."""
         if edge is None:
             return False
         if isinstance(edge, Tensor):
@@ -359,7 +361,7 @@ class Walk:
         return self.needed is None or self.needed.get(edge._sequence, False)
 
     def _finish_leaf(self, leaf: Tensor, grad: Tensor) -> None:
-        """Take the whole gradient of a leaf with hooks, or of a captured one."""
+        """Store the complete gradient of a leaf with hooks or of a captured leaf."""
         grad = _whole(grad)
         of_leaf = leaf._hooks
         if of_leaf is not None:
@@ -378,8 +380,9 @@ class Walk:
                 tape_hooks.call_node_hook(hook, (), (grad,))
 
     def find_needed(self, roots: Sequence[Edge], targets: set[int]) -> None:
-        """Find the nodes on the way from the roots to captured leaves and to the nodes whose
-        numbers are in `targets`.
+        """Find the nodes between the roots and the captured leaves and nodes.
+
+        `targets` has the sequence numbers of the captured nodes.
         """
         needed: dict[int, bool] = {}
         self.needed = needed
@@ -410,7 +413,7 @@ _current = _Current()
 
 
 def current_walk() -> Walk | None:
-    """Give the walk that this thread is doing."""
+    """Return the backward pass that is running on this thread, or None."""
     return _current.walk
 
 
@@ -426,13 +429,13 @@ def walk_back(
     create_graph: bool,
     inputs: Sequence[Any] | None = None,
 ) -> list[Tensor | None] | None:
-    """Walk back from `roots`, pairs of an edge and the gradient that arrives there.
+    """Run a backward pass from `roots`, pairs of an edge and its incoming gradient.
 
     Returns
     -------
     list of Tensor, or None
-        The gradients of `inputs` (tensors or gradient edges); without them leaves have been given
-        their gradients.
+            The gradients of `inputs` (tensors or gradient edges). None without `inputs`, in which
+            case gradients are accumulated into leaves.
     """
     walk = Walk(not retain_graph, create_graph)
     if inputs is None:
@@ -452,7 +455,7 @@ def walk_back(
 
 
 def edge_of(place: Any) -> Edge:
-    """Give the edge that a tensor or a :class:`~.graph.GradientEdge` means."""
+    """Return the edge of a tensor or of a :class:`~.graph.GradientEdge`."""
     if isinstance(place, Tensor):
         return place._edge
     node, number = place
@@ -462,12 +465,12 @@ def edge_of(place: Any) -> Edge:
 
 
 def _key_of(edge: Edge) -> Any:
-    """Say under which name a gradient that arrives at an edge is caught."""
+    """Return the key in ``captures`` for a gradient that arrives at an edge."""
     if isinstance(edge, Tensor):
         return id(edge)
     return (edge[0]._sequence, edge[1]) if edge.__class__ is tuple else (edge._sequence, 0)
 
 
 def _whole(grad: Any) -> Tensor:
-    """Finish a gradient that is being put together from parts."""
+    """Return the full gradient, finishing an assembly of parts."""
     return grad if isinstance(grad, Tensor) else grad.finish()

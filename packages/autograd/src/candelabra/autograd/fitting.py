@@ -1,4 +1,4 @@
-"""Bringing a gradient back to the sizes, dtype and device of the input it is for."""
+"""Reduce and convert a gradient to the shape, dtype and device of its input."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from candelabra import Tensor
 
-#: Sizes, dtype and device of a tensor.
+#: Shape, dtype and device of a tensor.
 Like = Any
 
 
 def like(tensor: Tensor) -> Like:
-    """Note what :func:`fit` needs to know of an input."""
+    """Return what :func:`fit` needs to know about an input."""
     return (tensor.shape, tensor.dtype, tensor.device)
 
 
 def fit(grad: Tensor, to: Like) -> Tensor:
-    """Undo broadcasting and promotion.
+    """Undo broadcasting and type promotion.
 
     Parameters
     ----------
     grad
-        A gradient of the sizes and dtype of a result.
-    to
-        Sizes, dtype and device of the input.
+            A gradient with the shape and dtype of a result.
+        to
+            Shape, dtype and device of the input.
 
     Returns
     -------
     Tensor
-        `grad` summed over the dimensions that were broadcast; its real part where the input is
-        real; converted.
+            `grad` summed over the broadcast dimensions and converted. Only the real part is kept if
+            the input is real.
     """
     shape, dtype, device = to
     if grad.is_complex() and not dtype.is_complex:
@@ -43,7 +43,7 @@ def fit(grad: Tensor, to: Like) -> Tensor:
 
 
 def sum_to(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Sum `grad` to `shape`, from which it was broadcast."""
+    """Return `grad` summed to `shape`, which must be broadcastable to its shape."""
     leading = grad.ndim - len(shape)
     dims = [*range(leading)]
     dims += [leading + dim for dim, size in enumerate(shape) if size == 1 and grad.shape[leading + dim] != 1]

@@ -1,4 +1,4 @@
-"""Forward-mode differentiation: tensors that carry a tangent with them."""
+"""Forward-mode differentiation: tensors that carry a tangent."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ _state = _State()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What :func:`unpack_dual` returns: a tensor, and its tangent or None."""
+    """The result of :func:`unpack_dual`: the primal, and its tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Enter a level of forward-mode differentiation, which :func:`exit_dual_level` leaves; better
-    use :class:`dual_level`.
+    """Enter a forward-mode level; prefer :class:`dual_level`.
+
+    :func:`exit_dual_level` leaves the level.
 
     Returns
     -------
     int
-        The number of the level: always 0.
+            The level number, always 0.
 
     Raises
     ------
     RuntimeError
-        If one is entered already.
+            If a level is already active.
 
     Examples
     --------
@@ -63,12 +64,12 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leave a level of forward-mode differentiation: tensors lose their tangents.
+    """Leave the forward-mode level; dual tensors lose their tangents.
 
     Raises
     ------
     RuntimeError
-        If none is entered, or another one.
+            If no level is active, or `level` is not the active one.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """Within the block, tensors may carry tangents.
+    """Enter a forward-mode level within the block, in which tensors may carry tangents.
 
     Examples
     --------
@@ -109,24 +110,25 @@ class dual_level:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Make a tensor that carries a tangent: what is computed from it carries the derivative in that
-    direction.
+    """Return a tensor that carries a tangent.
+
+    Results computed from it carry the directional derivative along `tangent`.
 
     Parameters
     ----------
     tensor
-        The value.
-    tangent
-        The direction: of its sizes, dtype and device.
-    level
-        Has to be the number of the entered level.
+            The primal.
+        tangent
+            The direction, with the primal's shape, dtype and device.
+        level
+            The number of the active level, or None.
 
     Raises
     ------
     RuntimeError
-        If no level is entered, or the tangent has other sizes.
-    ValueError
-        If one of the two has no derivative, for its dtype.
+            If no level is active, or shape, dtype or device of the two differ.
+        ValueError
+            If the dtype of one of the two is not differentiable.
 
     Examples
     --------
@@ -166,8 +168,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Take a tensor apart into its value and its tangent, None where it has none (or no level is
-    entered).
+    """Return the primal and the tangent of a tensor.
+
+    The tangent is None if the tensor has none or if no level is active.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Custom functions: operations of the user's own, with their own gradients."""
+"""Custom autograd functions: operations with user-defined gradients."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class FunctionNode(MultiNode):
-    """What an applied custom function left behind; it is also the ``ctx`` of its methods.
+    """The node of an applied custom function, and the ``ctx`` of its methods.
 
-    Every class made from :class:`Function` has a subclass of this one. Instances take any
-    attribute.
+    Each subclass of :class:`Function` has its own subclass of this class. Instances accept
+    arbitrary attributes.
     """
 
     __slots__ = (
@@ -30,7 +30,8 @@ class FunctionNode(MultiNode):
     )  # fmt: skip
 
     _function: type[Function]
-    #: By argument: sizes, dtype and device of a tensor, else None; and the same of the results.
+    #: Shape, dtype and device of each argument, None if it is no tensor. `_outputs_like` is the
+    #: same for results.
     _layout: tuple[Any, ...]
     _outputs_like: list[Any]
     _outputs: int
@@ -49,11 +50,12 @@ class FunctionNode(MultiNode):
         self._outputs = 1
         self._edges = ()
 
-    # ---- what forward and setup_context call
+    # ---- methods for forward and setup_context
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (inputs or results, or None) for the gradient; they come back as
-        :attr:`saved_tensors`.
+        """Save tensors (inputs, results or None) for ``backward``.
+
+        :attr:`saved_tensors` returns them there.
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -63,7 +65,7 @@ class FunctionNode(MultiNode):
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for ``jvp``; they come back as :attr:`saved_tensors` there."""
+        """Save tensors for ``jvp``, where :attr:`saved_tensors` returns them."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -73,26 +75,24 @@ class FunctionNode(MultiNode):
         self.for_forward = tensors
 
     def restore(self, tensors: Any) -> None:
-        """Have :attr:`saved_tensors` give these tensors."""
+        """Set the tensors that :attr:`saved_tensors` returns."""
         self._saved = tuple(("input", tensor, None if tensor is None else tensor._version) for tensor in tensors)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs were changed in place; they have to be among the results."""
+        """Mark inputs that were changed in place; each must be among the results."""
         self.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which results have no gradient."""
+        """Mark results that have no gradient."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether ``backward`` gets zeros (the default) or None for results that got no
-        gradient.
-        """
+        """Set whether ``backward`` receives zeros (the default) or None for undefined gradients."""
         self.materialize_grads = value
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors of :meth:`save_for_backward`, checked for changes in place since."""
+        """The tensors of :meth:`save_for_backward`; raises if one was changed in place since."""
         if self._saved is None:
             raise RuntimeError(FREED)
         restored = []
@@ -110,14 +110,14 @@ class FunctionNode(MultiNode):
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
-        """An old name of :attr:`saved_tensors`."""
+        """A deprecated name of :attr:`saved_tensors`."""
         return self.saved_tensors
 
     def name(self) -> str:
-        """Name of the function with ``Backward``."""
+        """Return the name of the function followed by ``Backward``."""
         return type(self).__name__
 
-    # ---- the walk back
+    # ---- the backward pass
 
     def backward(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         gradients = grad if self._outputs > 1 else [grad]
@@ -151,7 +151,7 @@ class FunctionNode(MultiNode):
         return tuple(results)
 
     def _checked(self, number: int, grad: Tensor, of: Any) -> Tensor:
-        """Bring a gradient to the sizes of its input, or refuse it."""
+        """Convert a gradient to the shape and dtype of its input; raise if that is impossible."""
         if grad.shape == of[0] and grad.dtype is of[1] and grad.device == of[2]:
             return grad
         if not _sums_to(grad.shape, of[0]):
@@ -163,7 +163,7 @@ class FunctionNode(MultiNode):
 
 
 def _sums_to(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether `to` may have been broadcast to `shape`."""
+    """Return whether a tensor of shape `to` can be broadcast to `shape`."""
     return len(shape) >= len(to) and all(b in (1, a) for a, b in zip(shape[len(shape) - len(to) :], to, strict=True))
 
 
@@ -176,11 +176,11 @@ class _Meta(type):
 
 
 class Function(metaclass=_Meta):
-    """An operation with its own gradient.
+    """Base class of operations with custom gradients.
 
-    A subclass defines static methods ``forward(ctx, *inputs)`` and ``backward(ctx,
-    *grad_outputs)``; or ``forward(*inputs)`` with ``setup_context(ctx, inputs, output)``. It is
-    used by ``apply``.
+    A subclass defines the static methods ``forward(ctx, *inputs)`` and ``backward(ctx,
+    *grad_outputs)``. Alternatively it defines ``forward(*inputs)`` and ``setup_context(ctx, inputs,
+    output)``. Call the function with ``apply``.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Function(metaclass=_Meta):
     """
 
     _backward_cls: type[FunctionNode]
-    #: Whether ``vmap`` may be made of the other methods, each of them within a vmap of its own.
+    #: Whether to derive ``vmap`` by running each of the other methods within vmap.
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -210,21 +210,17 @@ class Function(metaclass=_Meta):
 
     @staticmethod
     def forward(*arguments: Any, **keywords: Any) -> Any:
-        """Compute the results; to be overridden."""
+        """Compute the results; subclasses override this."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Note on `ctx` what the gradient needs; to be overridden where ``forward`` takes no
-        ``ctx``.
-        """
+        """Save what ``backward`` needs on `ctx`; override this if ``forward`` takes no ``ctx``."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Compute the gradients of the inputs, one a positional argument of ``forward``; to be
-        overridden.
-        """
+        """Return one gradient per positional argument of ``forward``; subclasses override this."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         )
@@ -233,30 +229,28 @@ class Function(metaclass=_Meta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Compute the tangents of the results from those of the inputs; to be overridden for
-        forward-mode differentiation.
-        """
+        """Return the tangents of the results; override this to support forward mode."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
-        """Compute the results of a batch; to be overridden for :func:`candelabra.vmap`.
+        """Compute the results of a batch; override this to support :func:`candelabra.vmap`.
 
         Parameters
         ----------
         info
-            Has ``batch_size`` and ``randomness``.
-        in_dims
-            Where the batch is in each argument, None where it has none.
-        arguments
-            The arguments of ``forward``, with batches.
+                An object with ``batch_size`` and ``randomness``.
+            in_dims
+                The batch dimension of each argument, or None if it has no batch.
+            arguments
+                The arguments of ``forward``, with batches.
 
         Returns
         -------
         tuple
-            The results, and where the batch is in each.
+                The results, and the batch dimension of each.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
@@ -264,18 +258,18 @@ class Function(metaclass=_Meta):
 
     @classmethod
     def apply(cls, *arguments: Any, **keywords: Any) -> Any:
-        """Run ``forward`` and put the function on the tape.
+        """Run ``forward`` and record the function on the tape.
 
         Parameters
         ----------
         arguments
-            Passed to ``forward``. Tensors among them may get gradients; those inside of lists and
-            the like do not.
+                The arguments of ``forward``. Tensor arguments are differentiable; tensors inside
+                lists and other containers are not.
 
         Returns
         -------
         Tensor or tuple of Tensor
-            What ``forward`` returned.
+                The return value of ``forward``.
         """
         return _apply(cls, arguments, keywords)
 
@@ -299,8 +293,9 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
 def run_forward(
     function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], keep: bool = True
 ) -> tuple[Any, FunctionNode]:
-    """Apply a function, and give what it returns and its context; with `keep`,
-    :attr:`saved_tensors` of that is ready for ``jvp``.
+    """Apply a function and return its output and context.
+
+    With `keep`, :attr:`saved_tensors` of the context is ready for ``jvp``.
     """
     node = function._backward_cls()
     recording = _prepare(node, arguments)
@@ -325,8 +320,8 @@ def run_forward(
     if keep:
         context = node
         if recording:
-            # The node on the tape keeps what backward needs; jvp gets a context with the same
-            # attributes.
+            # The node on the tape holds what backward needs, so jvp gets another context with the
+            # same attributes.
             context = function._backward_cls()
             context.__dict__.update(node.__dict__)
             context.needs_input_grad, context.materialize_grads = node.needs_input_grad, node.materialize_grads
@@ -342,7 +337,7 @@ def run_forward(
 def record_application(
     function: type[Function], arguments: tuple[Any, ...], results: list[Any], several: bool
 ) -> list[Any]:
-    """Put a function on the tape whose results have been computed already."""
+    """Record a function on the tape whose results are already computed."""
     node = function._backward_cls()
     recording = _prepare(node, arguments)
     before = candelabra._C.set_grad_enabled(False)
@@ -355,7 +350,7 @@ def record_application(
 
 
 def _prepare(node: FunctionNode, arguments: tuple[Any, ...]) -> bool:
-    """Note what the arguments are, and tell whether the function is to be recorded."""
+    """Store metadata of the arguments; return whether the function must be recorded."""
     node.needs_input_grad = tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
     recording = candelabra.is_grad_enabled() and any(node.needs_input_grad)
     if recording:
@@ -365,8 +360,9 @@ def _prepare(node: FunctionNode, arguments: tuple[Any, ...]) -> bool:
 
 
 def _finish(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any], recording: bool) -> None:
-    """Check what was marked, and put the function on the tape; `results` may be changed to other
-    tensors on the same memory.
+    """Validate the marks and record the function on the tape.
+
+    Entries of `results` may be replaced by other tensors on the same memory.
     """
     for changed in node.dirty:
         if not any(changed is result for result in results):
@@ -377,7 +373,7 @@ def _finish(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any], 
     if recording:
         _record(node, arguments, results)
     else:
-        # A tensor that is handed through is another tensor outside, as it is with recording.
+        # As with recording, an input returned as is becomes a new tensor on the same memory.
         results[:] = [_handed_through(result, arguments, node) for result in results]
 
 
@@ -392,7 +388,7 @@ def _among(tensor: Any, tensors: tuple[Any, ...]) -> bool:
 
 
 def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) -> None:
-    """Put an applied function on the tape: the history of its results, and what it keeps."""
+    """Record an applied function: set the history of its results and save its tensors."""
     node._sequence = next_sequence()
     node._outputs = len(results)
     node._outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
@@ -411,8 +407,8 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
                 changed.append((result, number))
             continue
         if _among(result, arguments):
-            # Handed through: the caller's tensor keeps its history, the result is another tensor on
-            # its memory.
+            # An input returned as is: the caller's tensor keeps its history, and the result is a
+            # new tensor on the same memory.
             with candelabra.no_grad():
                 result = results[number] = result.view_as(result) if differentiable else result.detach()
         if differentiable:
@@ -437,8 +433,9 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
-    """Keep the tensors of save_for_backward: results apart from the tape, for they refer to the
-    node.
+    """Return the entries for the tensors of save_for_backward.
+
+    Results are detached, because they reference the node.
     """
     kept: list[tuple[Any, Any, Any]] = []
     for tensor in node.to_save:
@@ -460,10 +457,9 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a ``backward`` that must not be differentiated: its gradients are computed off the
-    tape.
+    """Decorate a ``backward`` that is not differentiable itself.
 
-    A second differentiation then raises a RuntimeError.
+    Its gradients are computed without recording. Differentiating twice raises a RuntimeError.
 
     Examples
     --------
@@ -504,7 +500,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Refusal(MultiNode):
-    """The history of a gradient that must not be differentiated."""
+    """The history of a gradient that cannot be differentiated again."""
 
     __slots__ = ()
 
@@ -524,8 +520,7 @@ def _refuse(part: Any, gradients: tuple[Any, ...], ctx: FunctionNode) -> Any:
 
 
 class InplaceFunction(Function):
-    """A function whose ``apply`` takes ``inplace`` as its last argument by convention; kept for old
-    code.
+    """A function whose ``apply`` takes ``inplace`` last, by convention; kept for old code.
 
     Examples
     --------
@@ -535,7 +530,6 @@ class InplaceFunction(Function):
     """
 
 
-#: PyTorch's names of what is one class here: the context of a function's methods is its place on
-#: the tape.
+#: PyTorch's names. Here one class is both the context of a function's methods and its node.
 FunctionCtx = BackwardCFunction = FunctionNode
 FunctionMeta = _Meta

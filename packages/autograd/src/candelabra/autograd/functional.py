@@ -1,4 +1,4 @@
-"""Derivatives of functions: products with Jacobians and Hessians, and these matrices themselves."""
+"""Jacobians and Hessians of functions, and their products with vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """Give a tensor or a sequence of them as a tuple, and whether it was one."""
+    """Return the values as a tuple of tensors, and whether they were a sequence."""
     several = not isinstance(values, Tensor)
     made = tuple(values) if several else (values,)
     for number, value in enumerate(made):
@@ -27,8 +27,9 @@ def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tenso
 
 
 def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Make the tensors that are differentiated with respect to: on the caller's tape where the
-    derivatives are to be.
+    """Return the tensors to differentiate with respect to.
+
+    With `create_graph` they stay on the caller's tape.
     """
     if create_graph:
         return tuple(
@@ -38,7 +39,7 @@ def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, .
 
 
 def _vectors(v: Any, like: tuple[Tensor, ...], what: str, function: str) -> tuple[Tensor, ...]:
-    """Check the vector of a product; ones stand for none where there is one element."""
+    """Check the vectors of a product; None means ones, which requires a single element."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
@@ -69,7 +70,7 @@ def _gradients(
     outputs: tuple[Tensor, ...], inputs: tuple[Tensor, ...], vectors: tuple[Tensor, ...], create_graph: bool, strict: bool,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Compute gradients; zeros where an input is not used."""
+    """Return the gradients of `inputs`, with zeros for unused inputs."""
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
     if not pairs:
         made: tuple[Tensor | None, ...] = (None,) * len(inputs)
@@ -103,22 +104,22 @@ def vjp(
     Parameters
     ----------
     func
-        Takes tensors and returns a tensor or a tuple of them.
-    inputs
-        A tensor or a tuple of them.
-    v
-        The vector: of the sizes of the outputs. May be left out where there is one output of one
-        element.
-    create_graph
-        Whether the results are on the tape.
-    strict
-        Whether an output that does not depend on an input is an error; else its derivative is
-        zeros.
+            Takes tensors and returns a tensor or a tuple of tensors.
+        inputs
+            A tensor or a tuple of tensors.
+        v
+            The vector, with the shapes of the outputs. Optional if there is one output with one
+            element.
+        create_graph
+            Whether the results can be differentiated.
+        strict
+            Whether an output that does not depend on an input raises an error. If False, its
+            derivative is zero.
 
     Returns
     -------
     tuple
-        The outputs of `func`, and the product, of the sizes of `inputs`.
+            The outputs of `func`, and the product, with the shapes of `inputs`.
 
     Examples
     --------
@@ -141,21 +142,21 @@ def jvp(
 ) -> tuple[Any, Any]:
     """Compute the product of the Jacobian of `func` and a vector.
 
-    The product is linear in the vector of :func:`vjp`: it is computed as the derivative with
-    respect to that.
+    Uses double backward: the product of :func:`vjp` is linear in its vector, and this is the
+    derivative with respect to that vector.
 
     Parameters
     ----------
     func, inputs, create_graph, strict
         As in :func:`vjp`.
     v
-        The vector: of the sizes of `inputs`. May be left out where there is one input of one
-        element.
+            The vector, with the shapes of `inputs`. Optional if there is one input with one
+            element.
 
     Returns
     -------
     tuple
-        The outputs of `func`, and the product, of the sizes of the outputs.
+            The outputs of `func`, and the product, with the shapes of the outputs.
 
     Examples
     --------
@@ -190,25 +191,25 @@ def jacobian(
     func, inputs, create_graph, strict
         As in :func:`vjp`.
     vectorize
-        Whether all rows (or columns) are computed at once, by :func:`candelabra.vmap`.
-    strategy
-        ``"reverse-mode"``: row by row; ``"forward-mode"``, with `vectorize`: column by column,
-        which is faster where there are more outputs than inputs.
+            Whether to compute all rows (or columns) at once, with :func:`candelabra.vmap`.
+        strategy
+            ``"reverse-mode"`` computes rows; ``"forward-mode"`` computes columns and requires
+            `vectorize`. Forward mode is faster if there are more outputs than inputs.
 
     Returns
     -------
     Tensor or tuple
-        For one output and one input a tensor of the sizes of the output followed by those of the
-        input; else (nested) tuples of such, by outputs first.
+            For one output and one input, a tensor whose shape is the output's shape followed by the
+            input's. Otherwise (nested) tuples of such tensors, indexed by output first.
 
     Raises
     ------
     ValueError
-        For another strategy.
-    NotImplementedError
-        In forward mode, where `vectorize` is not set or `create_graph` is.
-    RuntimeError
-        Where both `strict` and `vectorize` are set.
+            If `strategy` is not one of the two.
+        NotImplementedError
+            If forward mode is used without `vectorize`, or with `create_graph`.
+        RuntimeError
+            If both `strict` and `vectorize` are set.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool,
 
 
 def _rows_at_once(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
-    """Compute all rows in one batched walk."""
+    """Compute all rows in one batched backward pass."""
     count = output.numel()
     if not count or not output.requires_grad:
         return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
@@ -295,7 +296,7 @@ def _check_strategy(function: str, strategy: str, create_graph: bool, strict: bo
 
 
 def _scalar(func: Callable[..., Any], function: str) -> Callable[..., Tensor]:
-    """Wrap a function that has to return a single element."""
+    """Wrap a function so that it must return a single element."""
 
     def checked(*arguments: Tensor) -> Tensor:
         output = func(*arguments)
@@ -320,24 +321,24 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Compute the Hessian of a function with one result of one element.
+    """Compute the Hessian of a function that returns a single element.
 
     Parameters
     ----------
     func, inputs, create_graph, strict, vectorize
         As in :func:`jacobian`.
     outer_jacobian_strategy
-        The `strategy` of the Jacobian of the gradient.
+            The `strategy` for the Jacobian of the gradient.
 
     Returns
     -------
     Tensor or tuple
-        For one input a tensor of its sizes twice; for several a tuple of tuples of tensors.
+            For one input, a tensor with the input's shape twice; for several, a tuple of tuples.
 
     Raises
     ------
     RuntimeError
-        If the function's result is not a single element.
+            If the function does not return a single element.
 
     Examples
     --------
@@ -380,16 +381,16 @@ def vhp(
     Parameters
     ----------
     func
-        Returns one tensor of one element.
-    inputs, create_graph, strict
-        As in :func:`vjp`.
-    v
-        The vector: of the sizes of `inputs`.
+            Returns a tensor with one element.
+        inputs, create_graph, strict
+            As in :func:`vjp`.
+        v
+            The vector, with the shapes of `inputs`.
 
     Returns
     -------
     tuple
-        The output of `func`, and the product, of the sizes of `inputs`.
+            The output of `func`, and the product, with the shapes of `inputs`.
 
     Examples
     --------
@@ -413,9 +414,9 @@ def hvp(
 ) -> tuple[Any, Any]:
     """Compute the product of the Hessian of `func` and a vector.
 
-    The Hessian is symmetric, so that this is :func:`vhp` wherever the second derivatives are
-    continuous; it is computed as the derivative of the gradient in the vector's direction.
-    Parameters and result are those of :func:`vhp`.
+    The product is computed as the directional derivative of the gradient. It equals :func:`vhp`
+    where the second derivatives are continuous, because the Hessian is then symmetric. Parameters
+    and return value are those of :func:`vhp`.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""The switches of recording, under PyTorch's path; they live in the core, for they work without the
-tape, too.
+"""Grad mode switches under PyTorch's module name.
+
+The implementation is in the core, because the switches also work without this package.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ __all__ = [
 
 
 class set_multithreading_enabled:
-    """Accepted for compatibility: a walk back over the tape is always the calling thread's, and
-    kernels have threads of their own.
+    """Accept PyTorch's setting and ignore it.
+
+    The backward pass always runs on the calling thread. Kernels use threads of their own.
 
     Parameters
     ----------
     mode
-        Whether PyTorch would walk with a thread for each device.
+            In PyTorch: whether to use one backward thread per device.
 
     Examples
     --------

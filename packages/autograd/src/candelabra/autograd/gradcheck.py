@@ -1,4 +1,4 @@
-"""Comparing gradients with finite differences."""
+"""Check gradients against finite differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class GradcheckError(RuntimeError):
-    """Raised by :func:`gradcheck` and :func:`gradgradcheck` where they find a fault.
+    """Raised by :func:`gradcheck` and :func:`gradgradcheck` if a check fails.
 
     Examples
     --------
@@ -65,15 +65,16 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: Tensor, eps: float) -> list[Tensor]:
-    """Compute the Jacobian of every output with respect to `target` (one of `inputs`, changed and
-    restored) by central differences.
+    """Compute the Jacobian of each output with respect to `target` by central differences.
+
+    `target` is one of `inputs`. Its elements are changed in place and restored.
 
     Returns
     -------
     list of Tensor
-        By output: rows are elements of `target`, columns those of the output. For complex `target`:
-        the derivative of the output in direction of the real part, plus i times the one in
-        direction of the imaginary part.
+        One tensor per output: rows are elements of `target`, columns are elements of the output.
+        For complex `target`, dimension 1 holds the derivatives along the real and the imaginary
+        axis.
     """
     memory = target.data.as_strided(target.shape, target.stride(), target.storage_offset())
     columns: list[list[Tensor]] = []
@@ -96,9 +97,7 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
 
 
 def _pair(real: Tensor, imag: Tensor) -> Tensor:
-    """Keep the derivatives in both directions: for real outputs as one complex number, for complex
-    ones side by side.
-    """
+    """Stack the derivatives along the real and the imaginary axis in a new first dimension."""
     return candelabra.stack([real, imag])
 
 
@@ -110,11 +109,10 @@ def _positions(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _numerical_products(jacobian: Tensor, vector: Tensor, target: Tensor) -> Tensor:
-    """Compute the gradient that a given gradient of the output leads to, from numerical
-    derivatives.
+    """Compute the gradient of `target` for an output gradient, from numerical derivatives.
 
-    For a real loss of which `vector` is the gradient with respect to the output w, its derivative
-    in a direction is Re(conj(vector) · dw).
+    For a real loss with gradient `vector` with respect to the output w, the directional derivative
+    is Re(conj(vector) · dw).
     """
     if target.is_complex():
         real = (vector.conj() * jacobian[:, 0]).sum(-1)
@@ -127,8 +125,9 @@ def _numerical_products(jacobian: Tensor, vector: Tensor, target: Tensor) -> Ten
 
 
 def analytical_jacobian(output: Tensor, target: Tensor, vectors: list[Tensor], retain: bool = True) -> list[Tensor]:
-    """Compute the gradients of `target` for several gradients of `output`, flattened; zeros where
-    it is not used.
+    """Compute flattened gradients of `target`, one per gradient of `output`.
+
+    Unused inputs have zero gradients.
     """
     made = []
     for vector in vectors:
@@ -185,44 +184,44 @@ def gradcheck(
     Parameters
     ----------
     func
-        Takes `inputs`, returns a tensor or a tuple of them.
-    inputs
-        A tensor or a tuple. Those that require grad are checked; they should be float64 or
-        complex128, and no two elements may share memory.
-    eps
-        The step of the differences.
-    atol, rtol
-        Allowed difference: ``|a - n| <= atol + rtol * |n|``.
+            Takes `inputs` and returns a tensor or a tuple of tensors.
+        inputs
+            A tensor or a tuple. Tensors that require grad are checked. They should be float64 or
+            complex128, and their elements must not overlap in memory.
+        eps
+            The step size of the differences.
+        atol, rtol
+            Tolerances: ``|a - n| <= atol + rtol * |n|``.
     raise_exception
-        Whether a fault raises an error, or makes the function return False.
-    nondet_tol
-        Allowed difference between two computations of the same gradient.
-    check_undefined_grad
-        Whether to check that the backward pass works where only some outputs have gradients.
-    check_grad_dtypes
-        Whether gradients must be of the dtype of the inputs; they always are here.
-    check_batched_grad
-        Whether to check ``is_grads_batched`` as well.
-    check_batched_forward_grad
-        Whether to check tangents that are computed at once, by vmap.
-    check_forward_ad
-        Whether to compare what forward mode gives with the differences, too.
-    check_backward_ad
-        Whether to compare gradients; False where only forward mode is to be checked.
-    fast_mode
-        Whether to compare one random direction instead of all of them.
-    masked
-        Accepted for compatibility.
+            Whether a failed check raises an error; if False, the function returns False.
+        nondet_tol
+            Allowed difference between two computations of the same gradient.
+        check_undefined_grad
+            Whether to check the backward pass if only some outputs have gradients.
+        check_grad_dtypes
+            Accepted for compatibility; dtypes of gradients are always checked.
+        check_batched_grad
+            Whether to check ``is_grads_batched`` as well.
+        check_batched_forward_grad
+            Whether to check tangents computed under vmap.
+        check_forward_ad
+            Whether to check forward-mode derivatives as well.
+        check_backward_ad
+            Whether to check gradients; set to False to check only forward mode.
+        fast_mode
+            Whether to check one direction instead of all of them.
+        masked
+            Accepted for compatibility.
 
     Returns
     -------
     bool
-        True where no fault was found.
+            True if no check failed.
 
     Raises
     ------
     GradcheckError
-        With the two Jacobians, where they differ.
+            If the Jacobians differ; the message shows both.
     ValueError
         If no input requires grad.
 
@@ -322,7 +321,7 @@ def _compare(
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Check that each output can be differentiated alone: the others then have no gradient."""
+    """Check that each output can be differentiated while the others have no gradient."""
     outputs = _outputs(func(*inputs))
     targets = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
     if len(outputs) < 2:
@@ -351,9 +350,7 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
 
 
 def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tangent: Tensor) -> list[Tensor]:
-    """Compute the tangents of all outputs in forward mode, where the input `at` moves along
-    `tangent`.
-    """
+    """Compute forward-mode tangents of all outputs for `tangent` at input number `at`."""
     from .func import jvp
 
     def alone(value: Tensor) -> tuple[Tensor, ...]:
@@ -363,8 +360,9 @@ def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tan
 
 
 def _check_forward(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
-    """Compare tangents with central differences, for each element of each input (and each direction
-    of a complex one).
+    """Compare tangents with central differences for each element of each input.
+
+    Complex inputs are checked along the real and the imaginary axis.
     """
     for at, target in enumerate(inputs):
         if not (isinstance(target, Tensor) and target.requires_grad and target.numel()):
@@ -421,16 +419,16 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Compare the gradients of the gradients of `func` with central differences of its gradients.
+    """Compare second derivatives of `func` with central differences of its gradients.
 
     Parameters
     ----------
     func, inputs
         As in :func:`gradcheck`.
     grad_outputs
-        Gradients of the outputs; random numbers by default. They are checked, too.
-    gen_non_contig_grad_outputs
-        Whether those random ones have gaps in memory.
+            Gradients of the outputs, which are checked as well; random by default.
+        gen_non_contig_grad_outputs
+            Whether the random gradients are non-contiguous.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes,
     check_batched_grad, fast_mode, masked
         As in :func:`gradcheck`.
@@ -438,12 +436,12 @@ def gradgradcheck(
     Returns
     -------
     bool
-        True where no fault was found.
+            True if no check failed.
 
     Raises
     ------
     GradcheckError
-        As :func:`gradcheck`.
+            As in :func:`gradcheck`.
 
     Examples
     --------
@@ -498,7 +496,7 @@ def _check_forward_over_reverse(
     func: Callable[..., Any], inputs: tuple[Any, ...], gradients: tuple[Tensor, ...], gradient_function: Callable[..., Any], eps: float,
     atol: float, rtol: float,
 ) -> None:  # fmt: skip
-    """Compare the tangents of gradients with central differences of gradients."""
+    """Compare forward-over-reverse derivatives with central differences of gradients."""
     from .func import jvp, vjp
 
     wanted = [at for at, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad]
@@ -542,7 +540,7 @@ def _check_forward_over_reverse(
 def _random_like(output: Tensor, gaps: bool, generator: Any) -> Tensor:
     shape = (*output.shape, 2) if gaps else tuple(output.shape)
     made = candelabra.empty(shape, dtype=output.dtype, device=output.device)
-    # Between 0.1 and 1: neither zero nor so large that the differences lose digits.
+    # Uniform in [0.1, 1): away from zero, and small enough for accurate differences.
     parts = candelabra.view_as_real(made) if made.is_complex() else made
     parts.uniform_(0.1, 1.0, generator=generator)
     if gaps:

@@ -1,4 +1,4 @@
-"""Looking at the tape, and hooks on the tensors it keeps."""
+"""Inspect the autograd graph, and hook the tensors it saves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class GradientEdge(NamedTuple):
-    """A place on the tape: a node and the number of its result."""
+    """A position in the autograd graph: a node and an output number."""
 
     node: Any
     output_nr: int
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Give the place on the tape where the gradient of a tensor arrives.
+    """Return the graph edge at which the gradient of a tensor arrives.
 
     Raises
     ------
@@ -45,8 +45,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count a change of a tensor's memory that the library did not see, so that saved tensors
-    notice it.
+    """Increment the version counter of a tensor, after its memory changed outside the library.
+
+    Saved tensors then detect the change.
 
     Examples
     --------
@@ -78,9 +79,7 @@ class _Packed(NamedTuple):
 
 
 def pack(tensor: Tensor) -> _Packed | None:
-    """Pass a tensor that is to be kept through the innermost hook, or give None where there is
-    none.
-    """
+    """Pass a tensor to be saved through the innermost hook; return None without hooks."""
     if not _packing.stack:
         return None
     if _packing.refusal is not None:
@@ -91,7 +90,7 @@ def pack(tensor: Tensor) -> _Packed | None:
 
 
 def unpack(packed: _Packed) -> Tensor:
-    """Get a kept tensor back from its hook."""
+    """Return a saved tensor from its unpack hook."""
     tensor = packed.unpack(packed.value)
     if not isinstance(tensor, Tensor):
         raise TypeError(
@@ -101,9 +100,7 @@ def unpack(packed: _Packed) -> Tensor:
 
 
 def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an autograd function: what its node keeps goes through the hooks, and back when the node
-    is walked over.
-    """
+    """Wrap an autograd function so that tensors its node saves pass through the hooks."""
 
     def packing(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)
@@ -126,7 +123,7 @@ def _pack_node(node: Node) -> None:
     histories = [history_of(entry) if isinstance(entry, Tensor) else None for entry in saved]
     node._saved = tuple(entries)
 
-    # Takes the node, and does not hold it: the two would be a cycle.
+    # The closure must not reference the node, or the two would form a cycle.
     def prepare(node: Node) -> None:
         packed = node._saved
         if packed is None:
@@ -136,8 +133,7 @@ def _pack_node(node: Node) -> None:
             if isinstance(entry, _Packed):
                 tensor = reconnected(unpack(entry), histories[position])
                 restored[position] = tensor
-                # The version is that of the tensor that came back: the hook answers for its
-                # contents.
+                # Use the version of the unpacked tensor; the hook is responsible for its contents.
                 if position + 1 < len(restored) and restored[position + 1] is not None:
                     restored[position + 1] = tensor._version
         node._saved = tuple(restored)
@@ -146,7 +142,7 @@ def _pack_node(node: Node) -> None:
 
 
 class Restored(SingleNode):
-    """The history of a leaf's value that came back from a hook: its gradient is the leaf's."""
+    """The history of an unpacked leaf: gradients pass through to the leaf."""
 
     __slots__ = ()
 
@@ -155,18 +151,14 @@ class Restored(SingleNode):
 
 
 def history_of(tensor: Tensor) -> Any:
-    """Note the place on the tape of a tensor that is packed: its node and number, the leaf itself,
-    or None.
-    """
+    """Return the history of a tensor: (node, output number), the leaf itself, or None."""
     if not tensor.requires_grad:
         return None
     return tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
 
 
 def reconnected(tensor: Tensor, history: Any) -> Tensor:
-    """Give a tensor that came back from a hook the place on the tape it was packed at, where
-    gradients are recorded.
-    """
+    """Give an unpacked tensor the history it was packed with, if gradients are recorded."""
     if history is None or tensor is history or not candelabra.is_grad_enabled():
         return tensor
     tensor = tensor._detached()
@@ -180,24 +172,21 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
 
 
 def transformation_depth() -> int:
-    """Tell how many transformations of functions are being applied: what their tapes keep does not
-    go through hooks.
-    """
+    """Return how many function transforms are active; their tapes ignore saved-tensor hooks."""
     from .transforms.levels import _state
 
     return _state.depth
 
 
 class saved_tensors_hooks:
-    """Within the block, tensors that the tape keeps go through `pack_hook`, and come back through
-    `unpack_hook`.
+    """Pass tensors saved for backward through `pack_hook` and `unpack_hook` within the block.
 
     Parameters
     ----------
     pack_hook
-        Gets a tensor and returns anything; that is kept in the tensor's place.
-    unpack_hook
-        Gets what `pack_hook` returned, and returns a tensor of the same contents.
+            Takes a tensor and returns any object, which is saved in its place.
+        unpack_hook
+            Takes the object returned by `pack_hook` and returns a tensor with the same contents.
 
     Examples
     --------
@@ -239,12 +228,12 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within the block, tensors that the tape keeps are kept on the CPU.
+    """Move tensors saved for backward to the CPU within the block.
 
     Parameters
     ----------
     pin_memory
-        Whether the copies are made in pinned memory, where the device has such.
+            Whether to copy to pinned memory.
     device_type
         Accepted for compatibility.
 
@@ -273,7 +262,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within the block, :class:`saved_tensors_hooks` raises a RuntimeError with this message.
+    """Make :class:`saved_tensors_hooks` raise a RuntimeError with this message in the block.
 
     Examples
     --------
@@ -295,21 +284,21 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _AllowMutationContext:
-    """What :class:`allow_mutation_on_saved_tensors` gives: the copies that were made."""
+    """The context of :class:`allow_mutation_on_saved_tensors`, which tracks saved tensors."""
 
     def __init__(self) -> None:
-        #: By id of the storage: the handles of what is kept of it.
+        #: By data pointer of the storage: handles of the tensors saved from it.
         self.kept: dict[int, list[_SavedHandle]] = {}
 
     def clear(self) -> None:
-        """Forget all copies, and what could be copied."""
+        """Release the saved tensors that have not been copied."""
         for handles in self.kept.values():
             for handle in handles:
                 handle.tensor = None
         self.kept.clear()
 
     def protect(self, tensor: Tensor) -> None:
-        """Copy what is kept of a tensor's memory, which is about to be changed."""
+        """Clone the tensors saved from a tensor's storage, before the storage changes."""
         for handle in self.kept.pop(tensor.untyped_storage().data_ptr(), ()):
             if handle.tensor is not None:
                 with candelabra.no_grad():
@@ -326,15 +315,15 @@ class _SavedHandle:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
-    """Within the block, what the tape keeps may be changed in place: it is copied before, where it
-    is.
+    """Allow in-place changes of saved tensors within the block.
 
-    Both passes have to be in the block.
+    A saved tensor is copied before its memory changes. Run both the forward and the backward pass
+    within the block.
 
     Returns
     -------
     context manager
-        Gives a context whose ``clear()`` forgets what was copied.
+            Yields a context whose ``clear()`` releases the saved tensors that have not been copied.
 
     Examples
     --------
@@ -399,7 +388,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
 
 
 class _Handles(RemovableHandle):
-    """Removes several hooks at once."""
+    """A handle that removes several hooks at once."""
 
     __slots__ = ("handles",)
 
@@ -415,22 +404,23 @@ class _Handles(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Have `fn` called once a backward pass has gradients of all of `tensors` (or of any of them).
+    """Call `fn` once a backward pass has the gradients of all `tensors` (or of any of them).
 
     Parameters
     ----------
     tensors
         Tensors that require grad.
     fn
-        Gets the list of gradients, None for a tensor that the walk does not come to; in mode
-        ``"any"`` the first gradient that is computed.
+            In mode ``"all"``, takes a list of gradients, with None for each tensor that the
+            backward pass does not reach. In mode ``"any"``, takes the first gradient that is
+            computed.
     mode
         ``"all"`` or ``"any"``.
 
     Raises
     ------
     ValueError
-        If the mode is another.
+            If the mode is not one of the two.
 
     Examples
     --------
@@ -444,7 +434,7 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of 'all', 'any' but got {mode!r}")
     from .engine import current_walk
 
-    #: By walk: what has arrived, and how many gradients are to be expected.
+    #: Weak reference to the backward pass, gradients so far, their number, and the expected number.
     state: list[Any] = [None, [], 0, 0]
     edges = [tensor._edge for tensor in tensors]
 

@@ -1,7 +1,6 @@
-"""Hooks: functions called with gradients on their way.
+"""Gradient hooks.
 
-Hooks on a tensor that a recorded operation made live on its node, those on a leaf in the leaf's
-``_hooks``.
+Hooks on a non-leaf tensor are stored on its node. Hooks on a leaf are stored in ``leaf._hooks``.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _next_id = count().__next__
 
 
 class RemovableHandle:
-    """Takes a hook away again: by ``remove()``, or at the end of a ``with`` block.
+    """A handle that removes a hook with ``remove()`` or at the end of a ``with`` block.
 
     Examples
     --------
@@ -44,7 +43,7 @@ class RemovableHandle:
         self.id = _next_id()
 
     def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
+        """Remove the hook; repeated calls do nothing."""
         if self._hooks is not None:
             self._hooks.pop(self.id, None)
             self._hooks = None
@@ -57,7 +56,7 @@ class RemovableHandle:
 
 
 def register(hooks: Hooks, hook: Hook) -> RemovableHandle:
-    """Enter `hook` into `hooks` and return what removes it."""
+    """Add `hook` to `hooks` and return its handle."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
@@ -69,25 +68,25 @@ class NodeHooks:
     __slots__ = ("after", "before", "prepare", "retaining", "tensors")
 
     def __init__(self) -> None:
-        #: Called with the node before anything else: unpacks saved tensors.
+        #: Called with the node before its backward function; unpacks saved tensors.
         self.prepare: Hook | None = None
-        #: By number of the result: hooks of the tensor.
+        #: By output number: the hooks of that output.
         self.tensors: dict[int, Hooks] = {}
-        #: By number of the result: the tensor whose ``grad`` is kept.
+        #: By output number: the tensor that retains its ``grad``.
         self.retaining: dict[int, Any] = {}
         self.before: Hooks = {}
         self.after: Hooks = {}
 
 
 def node_hooks(node: Node) -> NodeHooks:
-    """Give the hooks of a node, made where there are none yet."""
+    """Return the hooks of a node, created on first use."""
     if node._hooks is None:
         node._hooks = NodeHooks()
     return node._hooks
 
 
 class LeafHooks:
-    """The hooks of one leaf, and what else the tape notes about it."""
+    """The hooks of one leaf, and its AccumulateGrad node."""
 
     __slots__ = ("_accumulate_node", "accumulated", "tensor")
 
@@ -97,9 +96,7 @@ class LeafHooks:
         self._accumulate_node: Any = None
 
     def accumulate_node(self, leaf: Tensor) -> AccumulateGrad:
-        """Give the node that stands for the leaf: the same one as long as somebody holds it, or it
-        has hooks.
-        """
+        """Return the leaf's node; the same object while it is referenced or has hooks."""
         made = self.active_node()
         if made is None:
             made = AccumulateGrad(leaf)
@@ -107,17 +104,17 @@ class LeafHooks:
         return made
 
     def active_node(self) -> AccumulateGrad | None:
-        """Give the leaf's node if there is one."""
+        """Return the leaf's node if it exists."""
         made = self._accumulate_node
         return made() if isinstance(made, weakref.ref) else made
 
     def hold(self, node: AccumulateGrad) -> None:
-        """Keep the leaf's node from now on."""
+        """Keep the leaf's node alive from now on."""
         self._accumulate_node = node
 
 
 def leaf_hooks(leaf: Tensor) -> LeafHooks:
-    """Give the hooks of a leaf, made where there are none yet."""
+    """Return the hooks of a leaf, created on first use."""
     hooks = leaf._hooks
     if hooks is None:
         hooks = leaf._hooks = LeafHooks()
@@ -125,7 +122,7 @@ def leaf_hooks(leaf: Tensor) -> LeafHooks:
 
 
 def hook_name(hook: Hook) -> str:
-    """Name of a hook for messages."""
+    """Return the name of a hook for error messages."""
     return getattr(hook, "__name__", type(hook).__name__)
 
 
@@ -152,7 +149,7 @@ def call_tensor_hooks(hooks: Hooks, grad: Tensor) -> Tensor:
 
 
 def call_node_hook(hook: Hook, gradients: tuple[Any, ...], *others: Any) -> tuple[Any, ...]:
-    """Call a node's hook; it may replace `gradients`."""
+    """Call a node hook, which may replace `gradients`."""
     replaced = hook(gradients, *others)
     if replaced is None:
         return gradients
@@ -169,22 +166,22 @@ def call_node_hook(hook: Hook, gradients: tuple[Any, ...], *others: Any) -> tupl
     return replaced
 
 
-# ---- methods of Tensor
+# ---- Tensor methods
 
 
 def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
-    """Have ``hook(grad)`` called each time a gradient of this tensor is computed.
+    """Call ``hook(grad)`` each time a gradient of this tensor is computed.
 
     Parameters
     ----------
     hook
-        Gets the gradient, a tensor of this tensor's sizes. It may return another of the same sizes
-        to be used in its place; it should not change its argument.
+            Takes the gradient. It may return a replacement with the same shape. It should not
+            modify its argument.
 
     Returns
     -------
     RemovableHandle
-        Its ``remove()`` takes the hook away.
+            Call its ``remove()`` to remove the hook.
 
     Raises
     ------
@@ -209,12 +206,12 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> RemovableHandle:
-    """Have ``hook(tensor)`` called after a backward pass added to this leaf's ``grad``.
+    """Call ``hook(tensor)`` after a backward pass accumulates into this leaf's ``grad``.
 
     Raises
     ------
     RuntimeError
-        If the tensor does not require grad, or is no leaf.
+            If the tensor does not require grad, or is not a leaf.
 
     Examples
     --------
@@ -232,8 +229,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> RemovableHan
 
 
 def retain_grad(self: Tensor) -> None:
-    """Have backward passes set this tensor's ``grad``, though it is no leaf. Does nothing for a
-    leaf.
+    """Make backward passes set this non-leaf tensor's ``grad``; do nothing for a leaf.
 
     Raises
     ------
@@ -260,16 +256,14 @@ def retain_grad(self: Tensor) -> None:
 
 
 def keep_retaining(tensor: Tensor, before: Node | None, number: int) -> None:
-    """Move ``retain_grad`` of a tensor that was changed in place from the node it had `before` to
-    its present one.
-    """
+    """Move ``retain_grad`` from node `before` to the current node of a tensor changed in place."""
     if before is not None and before._hooks is not None:
         before._hooks.retaining.pop(number, None)
     node_hooks(tensor.grad_fn).retaining[tensor.output_nr] = weakref.ref(tensor)
 
 
 def set_retained(reference: Any, grad: Tensor) -> None:
-    """Set the ``grad`` of a tensor that retains it."""
+    """Set the ``grad`` of a tensor that retains its gradient."""
     tensor = reference()
     if tensor is None:
         return

@@ -1,12 +1,12 @@
 """In-place operations on the tape.
 
-``x.mul_(y)`` is recorded as ``x = mul(x as it was, y)``: the tensor object stays and gets another
-history. Where a formula needs the value that is overwritten, a copy is made before.
+``x.mul_(y)`` is recorded as ``x = mul(old x, y)``: the tensor object stays the same and gets a new
+history. If a derivative formula needs the overwritten value, it is copied first.
 
-A view shares the memory of its base, so changing it changes the base, and every other view. The
-base then gets a node ``CopySlices``: its gradient is the base's where the view is not, and the new
-value's where it is. Views notice that their base has another history (the core compares a counter
-when their ``grad_fn`` is asked for) and come to :func:`history_of_view` for theirs.
+A view shares memory with its base, so changing the view changes the base and every other view. The
+base then gets a ``CopySlices`` node. Outside the view, its gradient goes to the old base; inside
+the view, to the new value. The core compares a counter when a view's ``grad_fn`` is read. If the
+history of the base has changed, it calls :func:`history_of_view`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .table import ROWS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    #: Sizes, strides and offset in elements, and whether the view shows complex numbers as pairs
-    #: ("real"), pairs as complex numbers ("complex"), or neither.
+    #: Shape, strides and storage offset in elements, and a kind: "real" for a view of complex
+    #: numbers as pairs, "complex" for a view of pairs as complex numbers, else "".
     Geometry = tuple[tuple[int, ...], tuple[int, ...], int, str]
 
 
 def inplace_autograd_function(name: str) -> Callable[..., Any]:
-    """Make what the core calls in the place of the in-place operation of operator `name`."""
+    """Return the function that the core calls instead of an in-place kernel."""
     positions: tuple[int, ...] | None = None
     keyword_only: tuple[str, ...] = ()
 
@@ -76,7 +76,7 @@ def inplace_autograd_function(name: str) -> Callable[..., Any]:
 
 
 def check_in_place(self: Tensor) -> None:
-    """Refuse in-place operations on leaves that require grad, and on views of them."""
+    """Raise for in-place operations on leaves that require grad, and on views of them."""
     if self.requires_grad and self.grad_fn is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     base = self._base
@@ -85,7 +85,7 @@ def check_in_place(self: Tensor) -> None:
 
 
 def _may_share(argument: Any, self: Tensor, base: Tensor | None) -> bool:
-    """Whether an argument lies in memory that the operation overwrites."""
+    """Return whether an argument may share memory with the overwritten tensor."""
     if argument is self:
         return True
     if not isinstance(argument, Tensor):
@@ -98,7 +98,7 @@ def _may_share(argument: Any, self: Tensor, base: Tensor | None) -> bool:
 
 
 def geometry_in(base: Tensor, view: Tensor) -> Geometry:
-    """Say where in `base` a view of it lies."""
+    """Return the geometry of a view relative to `base`."""
     kind = ""
     if base.is_complex() != view.is_complex():
         kind = "real" if base.is_complex() else "complex"
@@ -111,8 +111,9 @@ def geometry_in(base: Tensor, view: Tensor) -> Geometry:
 
 
 def look_at(tensor: Tensor, geometry: Geometry) -> Tensor:
-    """Make the view of `tensor` that lies as `geometry` says; `tensor` has the sizes and strides of
-    the base.
+    """Return the view of `tensor` with this geometry.
+
+    `tensor` must have the shape and strides of the base.
     """
     sizes, strides, offset, kind = geometry
     if kind == "real":
@@ -123,15 +124,16 @@ def look_at(tensor: Tensor, geometry: Geometry) -> Tensor:
 
 
 def laid_out(grad: Tensor, sizes: tuple[int, ...], strides: tuple[int, ...], copy: bool) -> Tensor:
-    """Give `grad` these strides, in memory of its own where `copy` is set."""
+    """Return `grad` with these strides; in new memory if `copy` is set."""
     if not copy and grad.stride() == strides:
         return grad
     return ops.empty_strided(sizes, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
 
 
 class CopySlices(MultiNode):
-    """The history of a base after a view of it was changed in place. Edges: the base as it was, the
-    new value of the view.
+    """The history of a base after a view of it was changed in place.
+
+    It has two edges: the old base, and the new value of the view.
     """
 
     __slots__ = ("geometry", "sizes", "strides")
@@ -151,8 +153,9 @@ class CopySlices(MultiNode):
 
 
 def rebase(base: Tensor, view: Tensor, value: Tensor) -> None:
-    """Give `base` the history of having `value` (the tape's name of the view's new contents)
-    written to `view`.
+    """Record on `base` that `value` was written to `view`.
+
+    `value` is a tensor whose history is that of the view's new contents.
     """
     node = CopySlices()
     node._sequence = next_sequence()
@@ -168,7 +171,7 @@ def rebase(base: Tensor, view: Tensor, value: Tensor) -> None:
 
 
 class AsStridedBackward0(SingleNode):
-    """The history of a view, worked out anew from its base."""
+    """The history of a view, recomputed from its base."""
 
     __slots__ = ("geometry", "like", "sizes", "strides")
 
@@ -188,7 +191,7 @@ class AsStridedBackward0(SingleNode):
 
 
 def overlaps(geometry: Geometry) -> bool:
-    """Whether several elements of a view may be one element of the base."""
+    """Return whether several elements of a view may share one element of the base."""
     reached = 0
     for stride, size in sorted(
         (stride, size) for size, stride in zip(geometry[0], geometry[1], strict=True) if size > 1
@@ -200,16 +203,14 @@ def overlaps(geometry: Geometry) -> bool:
 
 
 def summed_overlapping(grad: Tensor, zeros: Tensor, geometry: Geometry) -> Tensor:
-    """Sum the gradients of elements that are one in the base."""
+    """Sum the gradients of view elements that share an element of the base."""
     positions = candelabra.arange(zeros.numel(), device=zeros.device).reshape(zeros.shape)
     positions = look_at(laid_out(positions, tuple(zeros.shape), zeros.stride(), copy=False), geometry)
     return zeros.contiguous().reshape(-1).index_add(0, positions.reshape(-1), grad.reshape(-1)).reshape(zeros.shape)
 
 
 def history_of_view(view: Tensor) -> None:
-    """Give a view the history that follows from its base's. Called by the core when the base's has
-    changed.
-    """
+    """Set the history of a view from its base; the core calls this after the base's changed."""
     base = view._base
     if not base.requires_grad or not (view.is_floating_point() or view.is_complex()):
         return
@@ -227,5 +228,5 @@ def history_of_view(view: Tensor) -> None:
 
 
 def install() -> None:
-    """Tell the core whom to ask for the history of a view."""
+    """Register :func:`history_of_view` with the core."""
     candelabra._C.set_view_history(history_of_view)

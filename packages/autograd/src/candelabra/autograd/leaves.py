@@ -1,4 +1,4 @@
-"""The ends of the tape: leaves take their gradients."""
+"""Gradient accumulation into leaves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ if TYPE_CHECKING:
 
     from .assembly import PartNode
 
-# References that a gradient has inside take_gradient when nobody outside of the engine holds it:
-# the caller's variable, the parameter, and getrefcount's own argument.
+# Reference count of a gradient inside take_gradient when only the engine holds it: the caller's
+# variable, the parameter, and getrefcount's own argument.
 HELD_BY_ENGINE = 3
 
 
 def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> None:
-    """Add a gradient to ``leaf.grad``; the first one becomes it, without a copy where nobody else
-    can see it.
+    """Accumulate a gradient into ``leaf.grad``.
+
+    The first gradient is stored without a copy if nobody else can see it.
 
     Parameters
     ----------
     leaf, grad
-        The tensor, and what arrived there.
-    create_graph
-        Whether the gradient itself is on the tape: then nothing is done in place.
-    held
-        References to `grad` that the engine itself accounts for; 0 to always copy.
+            The leaf and the gradient that arrived there.
+        create_graph
+            Whether gradients are recorded; then nothing is changed in place.
+        held
+            Number of references to `grad` held by the engine; 0 to always copy.
     """
     old = leaf._grad
     if old is not None:
@@ -50,7 +51,7 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
 
 
 def take_part(leaf: Tensor, node: PartNode, part: Tensor, create_graph: bool) -> None:
-    """Add a gradient of the part of a leaf that a view shows to ``leaf.grad``."""
+    """Accumulate the gradient of a partial view into ``leaf.grad``."""
     old = leaf._grad
     if old is None or create_graph or old.requires_grad:
         whole = node.place(part)
@@ -60,9 +61,7 @@ def take_part(leaf: Tensor, node: PartNode, part: Tensor, create_graph: bool) ->
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether the elements fill a block of memory without gaps and overlaps, in any order of
-    dimensions.
-    """
+    """Return whether the elements fill a memory block without gaps or overlaps, in any order."""
     expected = 1
     for stride, size in sorted(
         (stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1
@@ -74,7 +73,7 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def call_accumulated_hooks(leaf: Tensor, of_leaf: Any) -> None:
-    """Call the hooks of a leaf that took its gradient."""
+    """Call the post-accumulate hooks of a leaf."""
     for hook in tuple(of_leaf.accumulated.values()):
         if hook(leaf) is not None:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")

@@ -1,16 +1,16 @@
-"""An entry of the tape.
+"""Nodes of the tape.
 
-A node is left behind by one recorded operation. It knows where the gradients of its inputs go next:
-its edges. An edge is
+Each recorded operation creates a node. Its edges say where the gradients of its inputs go. An edge
+is
 
-- ``None``: this input needs no gradient;
-- a tensor: a leaf, whose ``grad`` takes the gradient;
-- a node: the node that made the input, when the input is its first (mostly: only) result;
-- a tuple ``(node, number)``: the node that made the input, and which of its results the input is.
+- ``None`` if the input needs no gradient;
+- a tensor: a leaf, which accumulates the gradient in ``grad``;
+- a node: the node that created the input, if the input is its first (usually only) result;
+- a tuple ``(node, number)``: the node that created the input, and the output number of the input.
 
-``Tensor._edge`` gives the edge of a tensor. Nodes are numbered downwards as they are made, so that
-everything a node was made from has a higher ``_sequence``, and the next one to be walked over is
-always the smallest that waits.
+``Tensor._edge`` returns the edge of a tensor. Sequence numbers decrease: a node has a lower
+``_sequence`` than the nodes it depends on. The engine always processes the pending node with the
+lowest number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Edge = Any
 
-#: The number of the next node. Called as it is by the autograd functions.
+#: Returns the sequence number of the next node. Autograd functions call it directly.
 next_sequence: Callable[[], int] = _C.next_sequence
 
 FREED = (
@@ -37,12 +37,12 @@ FREED = (
 
 
 class Node:
-    """What one recorded operation left behind.
+    """The record of one operation on the tape.
 
-    Subclasses say how gradients pass: ``_single`` ones have one slot ``_edge`` and a method
-    ``backward(grad)`` that returns one gradient; the others a slot ``_edges`` and ``backward(grad,
-    edges)`` that returns as many gradients as there are edges. A node of several differentiable
-    results (``_outputs`` above 1) gets a list of gradients, ``None`` where none arrived.
+    ``_single`` subclasses have a slot ``_edge`` and a method ``backward(grad)`` that returns one
+    gradient. Other subclasses have a slot ``_edges`` and a method ``backward(grad, edges)`` that
+    returns one gradient per edge. A node with several differentiable results (``_outputs`` > 1)
+    gets a list of gradients, with None for undefined ones.
     """
 
     __slots__ = ("__weakref__", "_hooks", "_metadata", "_saved", "_sequence")
@@ -54,14 +54,14 @@ class Node:
 
     _outputs = 1
     _single = False
-    #: Whether it is that of a view of a part, whose gradients are put together (see
+    #: Whether this is a node of a partial view, whose gradients are assembled (see
     #: :mod:`.assembly`).
     _is_part = False
-    #: The names of what `_saved` holds: tensor and version in turn.
+    #: Names of the tensors in `_saved`, which alternates tensors and versions.
     _saved_names: tuple[str, ...] = ()
 
     def _saved_value(self, name: str) -> Any:
-        """Give a tensor that the node keeps, checked for changes since."""
+        """Return a saved tensor; raise if it was freed or changed since."""
         hooks = self._hooks
         if hooks is not None and hooks.prepare is not None:
             hooks.prepare(self)
@@ -74,15 +74,15 @@ class Node:
         return own_result(tensor, self) if name == "result" else tensor
 
     def backward(self, *arguments: Any) -> Any:
-        """Turn gradients of the results into gradients of the inputs."""
+        """Return the gradients of the inputs, given the gradients of the results."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     def all_edges(self) -> tuple[Edge, ...]:
-        """Where gradients go next, one entry an input."""
+        """Return the edges of the node, one per input."""
         raise NotImplementedError(f"{type(self).__name__} has no edges")
 
     def name(self) -> str:
-        """Name of the operation, such as ``"MulBackward0"``.
+        """Return the name of the operation, such as ``"MulBackward0"``.
 
         Examples
         --------
@@ -98,14 +98,12 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Pairs of the nodes that the gradients of the inputs go to, and of the number of their
-        result.
-        """
+        """The nodes that receive the gradients of the inputs, each with an output number."""
         return tuple(resolve(edge) for edge in self.all_edges())
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whoever wants to note something about this node."""
+        """A dictionary for arbitrary data about this node."""
         try:
             return self._metadata
         except AttributeError:
@@ -117,22 +115,22 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
-        """As many entries as the operation has results."""
+        """A tuple with one entry per output."""
         return (None,) * self._outputs
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_inputs, grad_outputs)`` called after this node's gradients are computed.
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node's gradients are computed.
 
         Parameters
         ----------
         hook
-            Gets two tuples of tensors or None. It may return a tuple in the place of
-            ``grad_inputs``.
+                Takes two tuples of tensors or None. It may return a replacement for
+                ``grad_inputs``.
 
         Returns
         -------
         RemovableHandle
-            Its ``remove()`` takes the hook away.
+                Call its ``remove()`` to remove the hook.
 
         Examples
         --------
@@ -149,9 +147,7 @@ class Node:
         return register(node_hooks(self).after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_outputs)`` called before this node's gradients are computed; it may
-        return a tuple in their place.
-        """
+        """Call ``hook(grad_outputs)`` before this node runs; it may return a replacement tuple."""
         from .hooks import node_hooks, register
 
         return register(node_hooks(self).before, hook)
@@ -161,7 +157,7 @@ _C.set_node_type(Node)
 
 
 class SingleNode(Node):
-    """A node of one differentiable input."""
+    """A node with one differentiable input."""
 
     __slots__ = ("_edge",)
 
@@ -173,7 +169,7 @@ class SingleNode(Node):
 
 
 class MultiNode(Node):
-    """A node of several differentiable inputs."""
+    """A node with several differentiable inputs."""
 
     __slots__ = ("_edges",)
 
@@ -184,9 +180,9 @@ class MultiNode(Node):
 
 
 class AccumulateGrad:
-    """The end of the tape at a leaf, as PyTorch shows it: adds what arrives to ``variable.grad``.
+    """PyTorch's view of a leaf in the graph: accumulates gradients into ``variable.grad``.
 
-    The engine goes to leaves directly; this object is made when it is asked for, once a leaf.
+    The engine accumulates into leaves directly. This object is created on demand, once per leaf.
     """
 
     __slots__ = ("__weakref__", "_metadata", "after", "before", "variable")
@@ -200,24 +196,25 @@ class AccumulateGrad:
     next_functions: tuple[tuple[Any, int], ...] = ()
 
     def name(self) -> str:
-        """Name of the operation."""
+        """Return the name of the operation."""
         return "AccumulateGrad"
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whoever wants to note something about this node."""
+        """A dictionary for arbitrary data about this node."""
         return self._metadata
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self):#x}>"
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_inputs, grad_outputs)`` called after the leaf took a gradient."""
+        """Call ``hook(grad_inputs, grad_outputs)`` after the leaf accumulated a gradient."""
         return self._register(self.after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have ``hook(grad_outputs)`` called before the leaf takes a gradient; it may return a
-        tuple in its place.
+        """Call ``hook(grad_outputs)`` before the leaf's gradient is accumulated.
+
+        The hook may return a replacement tuple.
         """
         return self._register(self.before, hook)
 
@@ -229,7 +226,7 @@ class AccumulateGrad:
 
 
 def resolve(edge: Edge) -> tuple[Any, int]:
-    """Give an edge as a pair of node and number, as PyTorch shows it."""
+    """Return an edge in PyTorch's form, a pair of node and output number."""
     if edge is None:
         return (None, 0)
     if edge.__class__ is tuple:
@@ -242,13 +239,14 @@ def resolve(edge: Edge) -> tuple[Any, int]:
 
 
 def raise_freed(node: Node) -> NoReturn:
-    """Raise the error about a graph that was walked already."""
+    """Raise the error for a graph whose saved tensors are freed."""
     raise RuntimeError(FREED)
 
 
 def raise_modified(node: Node, tensor: Tensor, expected: int, own: bool = False) -> NoReturn:
-    """Raise the error about a saved tensor (the `node`'s `own` result or an input) that was changed
-    in place since.
+    """Raise the error for a saved tensor that was changed in place.
+
+    `own` says whether the tensor is a result of `node` rather than an input.
     """
     maker = node if own else tensor.grad_fn
     origin = f", which is output {tensor.output_nr} of {maker.name()}," if maker is not None else ""
@@ -269,9 +267,9 @@ _TYPE_NAMES = {
 
 
 def own_result(alias: Tensor, node: Node, number: int = 0) -> Tensor:
-    """Give a saved result back its place on the tape, for gradients of gradients.
+    """Reconnect a saved result to its node, for double backward.
 
-    A node keeps its own result apart from the tape, for the result refers to the node.
+    A node saves its own result detached, because the result references the node.
     """
     tensor = alias._detached()
     tensor._set_history(node, number)

@@ -1,7 +1,7 @@
-"""Where the time goes: what operators were called, how often, how long, and for how much memory.
+"""Profiler: count operator calls, and measure their time and memory.
 
-While a profile is taken, each call of an operator on the thread is timed; otherwise nothing is, and
-nothing is slower for it.
+While a profile is active, every operator call on the thread is timed. Without one, there is no
+overhead.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_n
 
 
 class FunctionEvent:
-    """One call: of an operator, or of a block within :class:`record_function`. Times are in
-    microseconds, memory in bytes.
+    """One event: an operator call or a :class:`record_function` block.
+
+    Times are in microseconds, memory in bytes.
     """
 
     __slots__ = (
@@ -51,24 +52,24 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        """What the event is counted under: its name."""
+        """The key that events are grouped by: the name."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """How long it took."""
+        """The duration of the event."""
         return (self.end - self.start) / 1000
 
     cpu_time = cpu_time_total
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long it took without the calls that it made."""
+        """The duration without child events."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """The memory of its results without that of the calls that it made."""
+        """The memory of the results without that of child events."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -78,7 +79,7 @@ class FunctionEvent:
 
 
 class FunctionEventAvg:
-    """All events of one name together."""
+    """The aggregate of all events with one key."""
 
     __slots__ = (
         "count",
@@ -102,7 +103,7 @@ class FunctionEventAvg:
         self.is_user_annotation = False
 
     def add(self, event: FunctionEvent) -> None:
-        """Add one event."""
+        """Add one event to the aggregate."""
         self.count += 1
         self.cpu_time_total += event.cpu_time_total
         self.self_cpu_time_total += event.self_cpu_time_total
@@ -112,7 +113,7 @@ class FunctionEventAvg:
 
     @property
     def cpu_time(self) -> float:
-        """The average time of one."""
+        """The average duration of one event."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     def __repr__(self) -> str:
@@ -134,14 +135,14 @@ def _memory(count: int) -> str:
     return f"{count} b"
 
 
-#: What a table can be sorted by.
+#: Columns that a table can be sorted by.
 _SORTABLE = (
     "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "count",
 )  # fmt: skip
 
 
 class EventList(list[Any]):
-    """A list of events or of averages of them, which can be printed as a table.
+    """A list of events or of their averages, printable as a table.
 
     Examples
     --------
@@ -161,13 +162,11 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all of them, none counted twice."""
+        """The total time of all events, without double counting."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """Add up the events of each name (and sizes of inputs, and lines of the program, where
-        asked for).
-        """
+        """Aggregate events by name, and optionally by input shapes and stack lines."""
         averages: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = tuple(map(tuple, event.input_shapes)) if group_by_input_shapes else ()
@@ -180,7 +179,7 @@ class EventList(list[Any]):
         return EventList(averages.values(), self._profile_memory)
 
     def total_average(self) -> FunctionEventAvg:
-        """Add up all events."""
+        """Aggregate all events into one."""
         total = FunctionEventAvg("Total")
         for event in self:
             total.add(event)
@@ -190,26 +189,26 @@ class EventList(list[Any]):
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
         header: str | None = None, top_level_events_only: bool = False,
     ) -> str:  # fmt: skip
-        """Write the events as a table.
+        """Format the events as a table.
 
         Parameters
         ----------
         sort_by
             One of ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``cpu_memory_usage``,
-            ``self_cpu_memory_usage``, ``count``; in the order of the calls by default.
-        row_limit
-            How many rows are shown; -1 for all.
-        max_src_column_width, max_name_column_width
-            Longer lines and names are cut.
-        header
-            A line above the table.
-        top_level_events_only
-            Whether only calls that no other made are shown.
+                ``self_cpu_memory_usage`` or ``count``. By default, rows are in call order.
+            row_limit
+                Maximum number of rows; -1 for all.
+            max_src_column_width, max_name_column_width
+                Longer lines and names are truncated.
+            header
+                A line to print above the table.
+            top_level_events_only
+                Whether to omit events that have a parent.
 
         Raises
         ------
         ValueError
-            For another `sort_by`.
+                If `sort_by` is not one of these.
         """
         if sort_by is not None and sort_by not in _SORTABLE:
             raise ValueError(f"sort_by has to be one of {', '.join(_SORTABLE)}, not {sort_by!r}")
@@ -251,7 +250,7 @@ class EventList(list[Any]):
         return "\n".join(parts) + "\n"
 
     def export_chrome_trace(self, path: str | Path) -> None:
-        """Write the events as a trace that ``chrome://tracing`` and Perfetto show."""
+        """Write the events as a trace for ``chrome://tracing`` or Perfetto."""
         first = min((event.start for event in self), default=0)
         trace = [
             {
@@ -276,20 +275,21 @@ _session = _Session()
 
 
 class profile:
-    """Within the block, each call of an operator on this thread is noted and timed.
+    """Record and time every operator call on this thread within the block.
 
     Parameters
     ----------
     enabled
-        Whether anything is done at all.
-    record_shapes
-        Whether the sizes of the inputs are noted.
-    profile_memory
-        Whether the table shows the memory of results.
-    with_stack
-        Whether the line of the program is noted.
-    use_cpu, use_cuda, use_device, with_flops, with_modules, use_kineto
-        Accepted for compatibility; work on other devices counts for as long as the call takes.
+            Whether the profiler does anything.
+        record_shapes
+            Whether to record the shapes of inputs.
+        profile_memory
+            Whether the table shows the memory of results.
+        with_stack
+            Whether to record the stack of the program.
+        use_cpu, use_cuda, use_device, with_flops, with_modules, use_kineto
+            Accepted for compatibility. Work on other devices is measured by the duration of the
+            call.
 
     Examples
     --------
@@ -337,10 +337,10 @@ class profile:
         _session.current = None
         self._finished = EventList(self._events, self.profile_memory)
 
-    # ---- while it is taken
+    # ---- during the profile
 
     def begin(self, name: str, annotation: bool = False) -> FunctionEvent:
-        """Note the begin of a call."""
+        """Record the start of an event."""
         event = FunctionEvent(len(self._events), name, self._open[-1] if self._open else None, annotation)
         self._events.append(event)
         self._open.append(event)
@@ -348,7 +348,7 @@ class profile:
         return event
 
     def finish(self, event: FunctionEvent) -> None:
-        """Note the end of a call."""
+        """Record the end of an event."""
         event.end = perf_counter_ns()
         if event.is_user_annotation:
             event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
@@ -359,7 +359,7 @@ class profile:
         if self._passing:
             self._passing = False
             return levels.pass_on(operator, arguments, out, generator, record)
-        # An in-place operation that is recorded comes back as one that is not: it is the same call.
+        # A recorded in-place operation dispatches a second time with `record` False; count it once.
         again = not record and self._open and self._open[-1].name == operator.name
         event = None if again else self.begin(operator.name)
         if event is not None and self.record_shapes:
@@ -381,16 +381,16 @@ class profile:
             event.cpu_memory_usage = _new_memory(operator, arguments, out, result)
         return result
 
-    # ---- afterwards
+    # ---- after the profile
 
     @property
     def function_events(self) -> EventList:
-        """All events, in the order of their begin.
+        """All events, ordered by start time.
 
         Raises
         ------
         RuntimeError
-            If the block is not over yet.
+                If the block has not ended.
         """
         if self._finished is None:
             raise RuntimeError("Profiler didn't finish running")
@@ -398,19 +398,19 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all calls, in microseconds."""
+        """The total time of all events, in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """Add up the events of each name: see :meth:`EventList.key_averages`."""
+        """Aggregate events by name; see :meth:`EventList.key_averages`."""
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        """Add up all events."""
+        """Aggregate all events into one."""
         return self.function_events.total_average()
 
     def table(self, *arguments: Any, **keywords: Any) -> str:
-        """Write all events as a table: see :meth:`EventList.table`."""
+        """Format all events as a table; see :meth:`EventList.table`."""
         return self.function_events.table(*arguments, **keywords)
 
     def export_chrome_trace(self, path: str | Path) -> None:
@@ -424,7 +424,7 @@ class profile:
 
 
 def _new_memory(operator: Any, arguments: tuple[Any, ...], out: Any, result: Any) -> int:
-    """Count the bytes of results that are no views and no arguments."""
+    """Return the size in bytes of results that are neither views nor arguments."""
     if out is not None or levels.changes_first(operator) or operator.tags & levels.VIEW:
         return 0
     given = {id(tensor) for tensor in levels.tensors_in(arguments)}
@@ -435,9 +435,7 @@ def _new_memory(operator: Any, arguments: tuple[Any, ...], out: Any, result: Any
 
 
 def _program_lines() -> list[str]:
-    """Give the lines of the program that led here, innermost first, without those of the
-    library.
-    """
+    """Return the stack of the user's program, innermost frame first, without library frames."""
     import traceback
 
     own = str(Path(candelabra.__file__).parent), str(Path(__file__).parent)
@@ -449,13 +447,12 @@ def _program_lines() -> list[str]:
 
 
 class record_function:
-    """Have a block, or each call of a function that is decorated with it, appear in the profile
-    under a name.
+    """Show a block, or each call of a decorated function, in the profile under a name.
 
     Parameters
     ----------
     name
-        The name.
+            The name of the event.
     args
         Accepted for compatibility.
 
@@ -498,7 +495,7 @@ class record_function:
 
 
 class emit_nvtx:
-    """Refuse: there are no NVTX ranges here.
+    """Raise an error: NVTX ranges are not supported.
 
     Raises
     ------
@@ -522,7 +519,7 @@ class emit_nvtx:
 
 
 class emit_itt:
-    """Refuse: there are no ITT ranges here.
+    """Raise an error: ITT ranges are not supported.
 
     Raises
     ------

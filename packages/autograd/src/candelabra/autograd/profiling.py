@@ -1,4 +1,4 @@
-"""Profiles of long runs, taken by a schedule of steps: what ``candelabra.profiler`` has."""
+"""Scheduled profiles of long runs: the contents of ``candelabra.profiler``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ __all__ = [
 
 
 class ProfilerActivity(Enum):
-    """What a profile looks at. Calls are timed where they are made; those of every device count as
-    the CPU's.
+    """The kinds of work that a profile may cover.
+
+    Calls are timed on the host; calls on every device count as CPU activity.
     """
 
     CPU = 0
@@ -36,7 +37,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What is done during a step."""
+    """The action of the profiler during a step."""
 
     NONE = 0
     WARMUP = 1
@@ -45,7 +46,7 @@ class ProfilerAction(Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Give the activities that a profile may look at.
+    """Return the supported activities.
 
     Examples
     --------
@@ -59,24 +60,25 @@ def supported_activities() -> set[ProfilerActivity]:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Make a schedule: after `skip_first` steps, cycles of steps that are not looked at, that warm
-    up, and that are noted.
+    """Return a schedule of cycles: steps without profiling, warm-up steps and recorded steps.
+
+    The cycles start after `skip_first` steps.
 
     Parameters
     ----------
     wait, warmup, active
-        How many steps of each kind a cycle has.
-    repeat
-        How many cycles there are; 0 for no end.
-    skip_first
-        Steps before the first cycle.
-    skip_first_wait
-        Whether the first cycle has no steps to wait, if not 0.
+            Number of steps of each kind per cycle.
+        repeat
+            Number of cycles; 0 for no limit.
+        skip_first
+            Number of steps before the first cycle.
+        skip_first_wait
+            If not 0, the first cycle has no wait steps.
 
     Raises
     ------
     ValueError
-        If a number is negative, or there is nothing to note.
+            If a number is negative, or `active` is 0.
 
     Examples
     --------
@@ -118,17 +120,16 @@ def _always(step: int) -> ProfilerAction:
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """Make a function for `on_trace_ready` that writes each trace into a directory, under a name of
-    its own.
+    """Return an `on_trace_ready` function that writes each trace to its own file.
 
     Parameters
     ----------
     dir_name
-        The directory; made where it is missing.
-    worker_name
-        The first part of the names; host and process by default.
-    use_gzip
-        Whether the files are compressed.
+            The output directory; created if it is missing.
+        worker_name
+            Prefix of the file names; host name and process id by default.
+        use_gzip
+            Whether to compress the files.
 
     Examples
     --------
@@ -148,20 +149,21 @@ def tensorboard_trace_handler(
 
 
 class profile:
-    """Take profiles of a program that says where its steps end.
+    """Profile a program that marks its steps.
 
     Parameters
     ----------
     activities
         Accepted for compatibility: see :class:`ProfilerActivity`.
     schedule
-        Gives the action of each step: see :func:`schedule`. Everything is noted by default.
-    on_trace_ready
-        Called with the profile each time a cycle is over.
-    record_shapes, profile_memory, with_stack
-        As in :class:`candelabra.autograd.profiler.profile`.
-    acc_events
-        Whether the events of earlier cycles are kept.
+            Maps a step number to an action; see :func:`schedule`. By default, every step is
+            recorded.
+        on_trace_ready
+            Called with the profile at the end of each cycle.
+        record_shapes, profile_memory, with_stack
+            As in :class:`candelabra.autograd.profiler.profile`.
+        acc_events
+            Whether to keep the events of earlier cycles.
     with_flops, with_modules, experimental_config, execution_trace_observer, use_cuda,
     custom_trace_id_callback
         Accepted for compatibility.
@@ -205,7 +207,7 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Begin with the first step."""
+        """Start the first step."""
         self._action = self.schedule(self.step_num)
         self._begin()
 
@@ -220,7 +222,7 @@ class profile:
             self.on_trace_ready(self)
 
     def step(self) -> None:
-        """Say that a step is over, and the next begins."""
+        """End the current step and start the next one."""
         before = self._action
         if self._step_block is not None:
             self._step_block.__exit__(None, None, None)
@@ -235,7 +237,7 @@ class profile:
             ProfilerAction.RECORD,
             ProfilerAction.RECORD_AND_SAVE,
         ):
-            # What was noted while warming up does not count.
+            # Discard events from warm-up steps.
             self._end(keep=False)
         self._begin()
 
@@ -267,31 +269,31 @@ class profile:
         self._events = events
 
     def events(self) -> EventList:
-        """Give the events of the last cycle.
+        """Return the events of the last cycle.
 
         Raises
         ------
         RuntimeError
-            If none is over yet.
+                If no cycle has ended.
         """
         if self._events is None:
             raise RuntimeError("Profiler is not initialized: no cycle of steps is over yet")
         return self._events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """Add up the events of each name."""
+        """Aggregate events by name."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Note something in the traces that are written."""
+        """Add a string to the metadata of written traces."""
         self.metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Note a JSON value in the traces that are written."""
+        """Add a JSON value to the metadata of written traces."""
         self.metadata[key] = json.loads(value)
 
     def export_chrome_trace(self, path: str | Path) -> None:
-        """Write the events as a trace; compressed where the name ends with ``.gz``."""
+        """Write the events as a trace, compressed if the file name ends with ``.gz``."""
         path = Path(path)
         self.events().export_chrome_trace(path)
         if not self.metadata and path.suffix != ".gz":
@@ -304,13 +306,12 @@ class profile:
             path.write_text(text, encoding="utf-8")
 
     def export_stacks(self, path: str | Path, metric: str = "self_cpu_time_total") -> None:
-        """Write the lines of the program with a number each, for a flame graph; needs
-        ``with_stack=True``.
+        """Write stacks with one number each, for a flame graph; requires ``with_stack=True``.
 
         Raises
         ------
         ValueError
-            For a `metric` that events do not have.
+                If events do not have `metric`.
         """
         if metric not in ("self_cpu_time_total", "cpu_time_total"):
             raise ValueError(f"metric has to be self_cpu_time_total or cpu_time_total, not {metric!r}")

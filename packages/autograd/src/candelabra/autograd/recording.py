@@ -1,9 +1,9 @@
-"""Autograd functions: what the core calls after an operation that has to be on the tape.
+"""Autograd functions: the core calls them after an operation that must be recorded.
 
-Each row of the table becomes one flat function and one to three node classes, written out as Python
-source the first time the operator is recorded (``linecache`` shows it in tracebacks). Nothing is
-looped over or looked up when they run: which inputs exist, what is kept and whether it has a
-version is settled when the source is written.
+Each row of the table becomes one flat function and up to three node classes. They are generated as
+Python source when the operator is first recorded; ``linecache`` shows the source in tracebacks. The
+generator decides which inputs exist, what is saved and what has a version. The generated code
+contains no loops or lookups.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _SUFFIXES = {
     "_like": "like({})",
 }
 
-#: Autograd functions in use, by operator: with the modes (anomaly detection, hooks on saved
-#: tensors) around them.
+#: Active autograd functions by operator, wrapped in the active modes (anomaly detection,
+#: saved-tensor hooks).
 AUTOGRAD_FUNCTIONS: dict[str, AutogradFunction] = {}
 _plain: dict[str, AutogradFunction] = {}
 _modes: list[Callable[[AutogradFunction], AutogradFunction]] = []
-# Held while autograd functions are replaced: one written while another thread enters a mode must
-# get the mode.
+# Held while autograd functions are replaced: a function generated while another thread enters a
+# mode must get that mode.
 _changing = threading.RLock()
 os.register_at_fork(after_in_child=_changing._at_fork_reinit)  # type: ignore[attr-defined]
 
@@ -55,7 +55,7 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What an autograd function has to know of an operator's schema."""
+    """The parts of an operator's schema that an autograd function needs."""
 
     parameters: tuple[Parameter, ...]
     keyword_only: tuple[str, ...]
@@ -63,7 +63,7 @@ class Signature(NamedTuple):
 
 
 def signature(schema: str) -> Signature:
-    """Take a schema apart: ``add(Tensor self, ...) -> Tensor``."""
+    """Parse a schema such as ``add(Tensor self, ...) -> Tensor``."""
     opening = schema.index("(")
     arrow = schema.rindex("->")
     inside = schema[opening + 1 : schema.rindex(")", 0, arrow)]
@@ -92,15 +92,15 @@ def _legal(name: str) -> str:
 
 
 class _Kept(NamedTuple):
-    """One thing that a node keeps."""
+    """One value that a node saves."""
 
-    name: str  # as the formulas call it
+    name: str  # the name used by the formulas
     kind: str  # "tensor", "maybe" (a tensor, a number or None), "result" or "value"
-    expression: str  # what it is when the operation is recorded
+    expression: str  # source of the value when the operation is recorded
 
 
 class _Writer:
-    """Writes the source of one operator's autograd function and node classes."""
+    """Generate the source of one operator's autograd function and node classes."""
 
     def __init__(self, row: Row, operator_signature: Signature, numbers: bool) -> None:
         self.row = row
@@ -120,16 +120,16 @@ class _Writer:
         self.lines: list[str] = []
 
     def may_be_other(self, name: str) -> bool:
-        """Whether a tensor argument may be a number or None."""
+        """Return whether a tensor argument may be a number or None."""
         return self.numbers or self.parameters[name].endswith("?")
 
     def kept_by(self, formula: Callable[..., Any]) -> list[_Kept]:
-        """Read from a formula's parameters what it needs."""
+        """Return the values that a formula needs, from the names of its parameters."""
         code = formula.__code__
         return [self.kept(name) for name in code.co_varnames[1 : code.co_argcount] if name != "needs"]
 
     def kept(self, name: str) -> _Kept:
-        """Say what a parameter of a formula stands for."""
+        """Return the value that a parameter of a formula refers to."""
         if name == "result":
             return _Kept(name, "result", "result[0]" if self.results > 1 else "result")
         if name.startswith("result") and name[6:].isdigit():
@@ -151,7 +151,7 @@ class _Writer:
         raise ValueError(f"derivative of {self.row.name!r}: nothing is known of the parameter {name!r}")
 
     def formulas_of(self, inputs: tuple[str, ...]) -> list[tuple[str, Callable[..., Any]]]:
-        """Give the formulas that the gradients of these inputs take."""
+        """Return the named formulas for the gradients of these inputs."""
         if self.row.part is not None:
             return [*self.row.part.items(), ("self", lambda grad, self_shape: None)]
         if self.row.joint is not None:
@@ -159,7 +159,7 @@ class _Writer:
         return [(name, self.row.formulas[name]) for name in inputs]
 
     def write_class(self, class_name: str, inputs: tuple[str, ...]) -> None:
-        """Write the node class for the case that (at most) these inputs need gradients."""
+        """Write the node class for the case where at most these inputs need gradients."""
         single = len(inputs) == 1 and self.row.joint is None
         kept: dict[str, _Kept] = {}
         for name, formula in self.formulas_of(inputs):
@@ -203,7 +203,7 @@ class _Writer:
         )
 
     def write_part_class(self) -> None:
-        """Write the node class of a view of a part."""
+        """Write the node class of a partial view."""
         part = self.row.part
         assert part is not None
         values = dict.fromkeys(
@@ -219,9 +219,9 @@ class _Writer:
             write(f"        return formula_{name}({self.arguments_of(formula, first)})")
 
     def arguments_of(self, formula: Callable[..., Any], first: str = "incoming") -> str:
-        """Write the arguments of a formula's call."""
+        """Return the argument list for a call of a formula."""
         code = formula.__code__
-        names = [first]  # an operator may have an argument of the name grad
+        names = [first]  # not "grad", because an operator may have an argument of that name
         for name in code.co_varnames[1 : code.co_argcount]:
             names.append(name if name == "needs" or self.kept(name).kind != "value" else f"node.value_{name}")
         return ", ".join(names)
@@ -251,9 +251,9 @@ class _Writer:
                 write(f"            grad_{name} = fit(grad_{name}, node.like_{name})")
 
     def write_node(self, class_name: str, inputs: tuple[str, ...], indent: str) -> None:
-        """Write the part of the autograd function that makes a node of this class."""
+        """Write the code of the autograd function that creates a node of this class."""
         single = len(inputs) == 1 and self.row.joint is None
-        some = len(inputs) > 2 or self.row.joint is not None  # not all of the inputs need a gradient
+        some = len(inputs) > 2 or self.row.joint is not None  # some inputs may need no gradient
         write = self.lines.append
         write(f"{indent}node = new_node({class_name})")
         if single:
@@ -289,7 +289,7 @@ class _Writer:
             write(f"{indent}node._saved = ({', '.join(saved)},)")
 
     def source(self) -> str:
-        """Write everything: the node classes, and the function ``record``."""
+        """Return the complete source: the node classes and the function ``record``."""
         inputs = self.row.inputs
         cases: list[tuple[str, tuple[str, ...]]] = [("Node", inputs)]
         if len(inputs) == 2 and self.row.joint is None:
@@ -322,7 +322,7 @@ class _Writer:
         return "\n".join(self.lines) + "\n"
 
     def build(self) -> AutogradFunction:
-        """Compile the source."""
+        """Compile the source and return its autograd function."""
         source = self.source()
         filename = f"<candelabra.autograd autograd function of {self.row.name}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -337,9 +337,9 @@ class _Writer:
 
 
 def _show_saved(node_class: Any) -> None:
-    """Give a node class what it keeps under PyTorch's names: ``_saved_self``, ``_saved_dim``.
+    """Expose saved values under PyTorch's names, such as ``_saved_self`` and ``_saved_dim``.
 
-    As properties: a ``__getattr__`` would make all attributes of nodes slower.
+    Uses properties, because ``__getattr__`` would slow down all attributes of nodes.
     """
 
     def tensor(name: str) -> property:
@@ -356,14 +356,15 @@ def _show_saved(node_class: Any) -> None:
 
 
 def write_recorder(name: str) -> _Writer:
-    """Prepare the writer of operator `name`'s autograd function."""
+    """Return a writer for the autograd function of operator `name`."""
     operator = OPERATORS[name]
     return _Writer(ROWS[name], signature(operator.schema), bool(operator.tags & _NUMBERS))
 
 
 def inputs_that_need_self(name: str) -> tuple[int, ...]:
-    """Positions of the arguments whose gradients take the value that the first argument had:
-    in-place operations keep a copy for them.
+    """Return the positions of the inputs whose formulas need the old value of the first argument.
+
+    In-place operations copy that value first.
     """
     row = ROWS[name]
     parameters = [parameter.name for parameter in signature(OPERATORS[name].schema).parameters]
@@ -377,7 +378,7 @@ def inputs_that_need_self(name: str) -> tuple[int, ...]:
 
 
 def _use(name: str, record: AutogradFunction) -> AutogradFunction:
-    """Put the modes around an autograd function and have it used."""
+    """Wrap an autograd function in the active modes and install it."""
     for mode in _modes:
         record = mode(record)
     AUTOGRAD_FUNCTIONS[name] = record
@@ -388,9 +389,7 @@ def _use(name: str, record: AutogradFunction) -> AutogradFunction:
 
 
 def _only_changes(operator: Any) -> bool:
-    """Whether the operator's result is the argument that it changes (not so for one that also keeps
-    running statistics).
-    """
+    """Return whether the operator's only result is the argument that it changes."""
     return "!)" in operator.schema and operator.result_count == 1
 
 
@@ -407,14 +406,14 @@ def _lazy(name: str) -> AutogradFunction:
 
 
 def enter_mode(mode: Callable[[AutogradFunction], AutogradFunction]) -> None:
-    """Wrap all autograd functions, from now until :func:`leave_mode`."""
+    """Wrap all autograd functions until :func:`leave_mode`."""
     with _changing:
         _modes.append(mode)
         _use_all()
 
 
 def leave_mode(mode: Callable[[AutogradFunction], AutogradFunction]) -> None:
-    """Take a wrapper off all autograd functions."""
+    """Remove a wrapper from all autograd functions."""
     with _changing:
         _modes.remove(mode)
         _use_all()
@@ -426,7 +425,7 @@ def _use_all() -> None:
 
 
 def install() -> None:
-    """Give every differentiable operator of the catalogue its autograd function."""
+    """Install autograd functions for all operators in the table."""
     from .inplace import inplace_autograd_function
 
     for name in (*ROWS, *WRITTEN):

@@ -1,6 +1,4 @@
-"""Autograd functions of operators with several differentiable results, such as the factors of a
-matrix.
-"""
+"""Autograd functions of operators with several differentiable results, such as QR."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
 
 
 class SeveralNode(MultiNode):
-    """What an operator of several results left behind: all its tensors, and the formula that takes
-    the gradients of all results.
-    """
+    """A node with one formula that takes the gradients of all results."""
 
     __slots__ = ("values",)
 
@@ -49,20 +45,20 @@ class SeveralNode(MultiNode):
 def several_derivative(
     name: str, inputs: tuple[str, ...], formula: Callable[..., Any], unsaved: tuple[str, ...] = ()
 ) -> None:
-    """Enter the formula of operator `name`, more than one of whose results have gradients.
+    """Register the derivative of an operator with several differentiable results.
 
     Parameters
     ----------
     name
-        The operator, as in the catalogue.
-    inputs
-        The tensor arguments that have gradients.
-    formula
-        ``formula(grads, results, arguments, needs)``: the gradients of the results (None where
-        there is none), the results, the arguments by name, and which of the inputs need a gradient.
-        It returns a tuple, an entry an input.
-    unsaved
-        Tensor arguments that the formula does not read: they are not kept for it.
+            The operator's name in the catalogue.
+        inputs
+            Names of the differentiable tensor arguments.
+        formula
+            Called as ``formula(grads, results, arguments, needs)``. `grads` has None for undefined
+            gradients, `arguments` maps names to values, and `needs` says which inputs need a
+            gradient. Returns a tuple with one entry per input.
+        unsaved
+            Tensor arguments that the formula does not use, and that are therefore not saved.
     """
     parameters = signature(OPERATORS[name].schema).parameters
     names = [parameter.name for parameter in parameters]

@@ -1,6 +1,6 @@
-"""Nested containers of values: taken apart into a flat list, and put together again.
+"""Nested containers (pytrees): flatten them to lists and rebuild them.
 
-Tuples, lists, dictionaries and named tuples are containers; everything else is a leaf.
+Tuples, lists, dictionaries and named tuples are containers. Everything else is a leaf.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 class Structure(NamedTuple):
-    """The shape of a nested container: a kind (None for a leaf), what rebuilding it takes, and the
-    parts.
-    """
+    """The structure of a nested container: its type (None for a leaf), context and children."""
 
     kind: Any
     context: Any
@@ -31,7 +29,7 @@ LEAF = Structure(None, None, ())
 
 
 def _children(value: Any) -> tuple[Any, list[Any]] | None:
-    """Give the context and the children of a container; None for a leaf."""
+    """Return the context and the children of a container, or None for a leaf."""
     kind = type(value)
     if kind is tuple or kind is list:
         return None, list(value)
@@ -45,12 +43,12 @@ def _children(value: Any) -> tuple[Any, list[Any]] | None:
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """Take nested containers apart.
+    """Flatten nested containers.
 
     Returns
     -------
     tuple
-        The leaves, from left to right, and the structure.
+            The leaves, from left to right, and the structure.
 
     Examples
     --------
@@ -62,9 +60,8 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     return leaves, _visit(value, leaves)
 
 
-# Functions of the module, not within flatten() and unflatten(): one that calls itself by a variable
-# around it is a cycle, and with it all that it sees stays until the collector comes by, tensors
-# among them.
+# These are module-level functions, because a recursive closure is a reference cycle. A cycle would
+# keep its variables alive, tensors included, until the garbage collector runs.
 def _visit(part: Any, leaves: list[Any]) -> Structure:
     found = _children(part)
     if found is None:
@@ -75,7 +72,7 @@ def _visit(part: Any, leaves: list[Any]) -> Structure:
 
 
 def unflatten(leaves: Any, structure: Structure) -> Any:
-    """Put leaves together as `structure` says: the inverse of :func:`flatten`."""
+    """Rebuild nested containers from leaves: the inverse of :func:`flatten`."""
     return _build(structure, iter(leaves))
 
 
@@ -94,14 +91,15 @@ def _build(part: Structure, rest: Iterator[Any]) -> Any:
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
-    """Apply `function` to all leaves of nested containers."""
+    """Apply `function` to every leaf of nested containers."""
     leaves, structure = flatten(value)
     return unflatten([function(leaf) for leaf in leaves], structure)
 
 
 def broadcast_prefix(prefix: Any, structure: Structure) -> list[Any] | None:
-    """Give every leaf of `structure` its entry of `prefix`, a container whose entries may stand for
-    whole subtrees; None where it does not fit.
+    """Return one entry of `prefix` per leaf of `structure`, or None if the two do not match.
+
+    An entry of `prefix` may apply to a whole subtree.
     """
     found = _children(prefix)
     if found is None:

@@ -1,21 +1,21 @@
-"""The table of formulas: one row an operator.
+"""The table of derivative formulas: one row per operator.
 
-``derivative("mul", broadcast=True, self=lambda grad, other: grad * conj(other), ...)`` gives, for
-each input that has a gradient, a function from the gradient of the result to the gradient of that
-input. The names of its parameters say what the tape keeps:
+``derivative("mul", broadcast=True, self=lambda grad, other: grad * conj(other), ...)`` gives one
+function for each differentiable input. The function maps the gradient of the result to the gradient
+of that input. Its parameter names say what to save:
 
 ========================  ===================================================================
 ``grad``                  the gradient of the (first) result; always the first parameter
-an argument of the        its value: tensors are kept with their version, other values as they are
+an argument of the        its value: tensors are saved with their version, other values as they are
 operator, by name
 ``result``, ``result1``   the result, or one of several
-``self_shape``            sizes of tensor argument ``self``; likewise ``_dtype``, ``_strides``,
-                          ``_offset`` and ``_like`` (all that :func:`~.fitting.fit` needs)
-``needs``                 in a joint formula: which of the inputs need a gradient, a tuple of bools
+``self_shape``            shape of tensor argument ``self``; also ``_dtype``, ``_strides``,
+                          ``_offset`` and ``_like`` (everything that :func:`~.fitting.fit` needs)
+``needs``                 in a joint formula: which inputs need a gradient, a tuple of bools
 ========================  ===================================================================
 
-What a formula does not name is not kept alive. Formulas use ordinary operators, so that they can be
-differentiated again.
+Only values named by a formula are saved. Formulas use ordinary operators, so they are
+differentiable themselves.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """The formulas of one operator.
+    """The derivative formulas of one operator.
 
-    ``joint`` is one function for all of ``inputs``, which returns a tuple; else ``formulas`` has
-    one for each of them. ``broadcast``: gradients are summed to the sizes of the inputs, and
-    converted to their dtype. ``may_return_self``: the result may be the first argument itself, and
-    then there is nothing to record. ``part``: of a view of a part of its input, the functions
-    ``look`` and ``span`` of :class:`~.assembly.PartNode`.
+    If ``joint`` is set, it is one function that returns the gradients of all ``inputs`` as a tuple.
+    Otherwise ``formulas`` has one function per input. ``broadcast`` means that gradients are summed
+    to the shapes of the inputs and converted to their dtypes. ``may_return_self`` means that the
+    result may be the first argument itself, in which case nothing is recorded. ``part`` is set for
+    partial views and holds the functions ``look`` and ``span`` of :class:`~.assembly.PartNode`.
     """
 
     __slots__ = ("broadcast", "formulas", "inputs", "joint", "may_return_self", "name", "part", "title")
@@ -61,31 +61,31 @@ class Row:
         self.may_return_self = may_return_self
 
 
-#: Rows by the name of the operator.
+#: Rows by operator name.
 ROWS: dict[str, Row] = {}
-#: Autograd functions written by hand, by the name of the operator: ``autograd_function(result,
-#: *arguments) -> result``.
+#: Hand-written autograd functions by operator name, called as ``autograd_function(result,
+#: *arguments)``; they return `result`.
 WRITTEN: dict[str, Callable[..., Any]] = {}
 
 
 def derivative(
     name: str, /, *, broadcast: bool = False, title: str = "", may_return_self: bool = False, **formulas: Formula
 ) -> None:
-    """Enter the formulas of operator `name`.
+    """Register the derivative formulas of operator `name`.
 
     Parameters
     ----------
     name
-        The operator, as in the catalogue.
-    broadcast
-        Whether inputs may have been broadcast or promoted: their gradients are then brought back to
-        their sizes and dtypes.
-    title
-        Name of the node without ``Backward0``; the operator's in camel case by default.
-    may_return_self
-        Whether the operator returns its argument where nothing is to be done.
-    formulas
-        By input: the function that gives its gradient.
+            The operator's name in the catalogue.
+        broadcast
+            Whether inputs may be broadcast or promoted. If True, gradients are reduced to the
+            shapes and converted to the dtypes of the inputs.
+        title
+            Name of the node without ``Backward0``; by default the operator's name in camel case.
+        may_return_self
+            Whether the operator may return its argument unchanged.
+        formulas
+            The gradient function of each input.
     """
     ROWS[name] = Row(
         name, formulas, broadcast=broadcast, title=title or title_of(name), may_return_self=may_return_self
@@ -95,33 +95,30 @@ def derivative(
 def joint_derivative(
     name: str, inputs: tuple[str, ...], formula: Formula, *, broadcast: bool = False, title: str = ""
 ) -> None:
-    """Enter one formula that gives the gradients of several inputs of operator `name` at once, as a
-    tuple.
-    """
+    """Register one formula that returns the gradients of several inputs as a tuple."""
     ROWS[name] = Row(name, {}, formula, inputs, broadcast, title or title_of(name))
 
 
 def part_derivative(name: str, look: Formula, span: Formula | None = None) -> None:
-    """Enter how operator `name`, a view of a part of its argument ``self``, finds that part.
+    """Register operator `name` as a view of part of its argument ``self``.
 
     Parameters
     ----------
     name
-        The operator, as in the catalogue.
-    look
-        ``look(whole, ...)``, the same view of another tensor; further parameters as in formulas.
-    span
-        ``span(self_shape, ...)``: the dimension that is cut and from where to where, or None if the
-        part is nothing so simple.
+            The operator's name in the catalogue.
+        look
+            Called as ``look(whole, ...)``; returns the same view of another tensor. Further
+            parameters are as in formulas.
+        span
+            Called as ``span(self_shape, ...)``; returns ``(dim, start, end)``, or None if the part
+            is not a slice along one dimension.
     """
     part = {"look": look} if span is None else {"look": look, "span": span}
     ROWS[name] = Row(name, {"self": look}, title=title_of(name), part=part)
 
 
 def autograd_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the decorated function the autograd function of operator `name`: for those whose inputs
-    are lists.
-    """
+    """Decorate a hand-written autograd function of operator `name`, for inputs that are lists."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         WRITTEN[name] = function
@@ -131,5 +128,5 @@ def autograd_function(name: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def title_of(name: str) -> str:
-    """Give an operator's name in camel case: ``log_softmax`` becomes ``LogSoftmax``."""
+    """Return an operator's name in camel case: ``log_softmax`` becomes ``LogSoftmax``."""
     return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))

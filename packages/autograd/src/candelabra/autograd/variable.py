@@ -1,4 +1,4 @@
-"""``Variable``, which tensors were called that require grad, before all tensors could."""
+"""``Variable``, the former class of tensors that require grad."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """Gives its tensor, apart from the tape; tensors are what it was. Kept for old programs.
+    """Return a detached tensor; kept for old programs, since every tensor is now a variable.
 
     Parameters
     ----------
     data
-        A tensor.
-    requires_grad
-        Whether operations on it are recorded.
+            The tensor.
+        requires_grad
+            Whether to record operations on the result.
 
     Examples
     --------

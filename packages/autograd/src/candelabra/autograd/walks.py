@@ -1,4 +1,4 @@
-"""What begins a walk over the tape: ``backward`` and ``grad``."""
+"""The entry points of the backward pass: ``backward`` and ``grad``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _is_gradient_edge(value: Any) -> bool:
 
 
 def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False) -> Tensor:
-    """Check the gradient that the caller gave for a root, or make the ones that stand for none."""
+    """Check the initial gradient of a root; for None, return ones."""
     if grad is None:
         if tensor.numel() != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -79,30 +79,31 @@ def backward(
     grad_variables: Any = None,
     inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
-    """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and
-    add it to their ``grad``.
+    """Accumulate gradients of `tensors` into the ``grad`` of the leaves they depend on.
+
+    Gradients of several tensors are summed.
 
     Parameters
     ----------
     tensors
-        What is differentiated.
-    grad_tensors
-        The vector in the vector-Jacobian product: one gradient of the same sizes for each of
-        `tensors`; None stands for ones where a tensor has one element.
-    retain_graph
-        Whether the tape can be walked again; as `create_graph` by default.
-    create_graph
-        Whether the gradients are on the tape themselves, for gradients of gradients.
-    grad_variables
-        An old name of `grad_tensors`.
-    inputs
-        Only these get a gradient, leaves or not; all leaves by default.
+            The tensors to differentiate.
+        grad_tensors
+            The vector in the vector-Jacobian product: one gradient for each of `tensors`, with the
+            same shape. None means ones, for a tensor with one element.
+        retain_graph
+            Whether to keep the graph for another backward pass; defaults to `create_graph`.
+        create_graph
+            Whether to record the gradients, for higher-order derivatives.
+        grad_variables
+            A deprecated name of `grad_tensors`.
+        inputs
+            The only tensors to accumulate into; by default all leaves.
 
     Raises
     ------
     RuntimeError
-        If a tensor does not require grad, has several elements and no gradient, or its tape was
-        walked before.
+            If a tensor does not require grad, if a gradient is missing for a tensor with several
+            elements, or if the graph was freed.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def _check_targets(targets: tuple[Any, ...]) -> None:
 
 
 def _target_of(target: Any) -> Tensor:
-    """Give the tensor that a gradient is added to."""
+    """Return the tensor that a gradient is accumulated into."""
     if isinstance(target, Tensor):
         return target
     if isinstance(target.node, AccumulateGrad):
@@ -174,26 +175,25 @@ def grad(
     Parameters
     ----------
     outputs
-        What is differentiated: tensors, or places on the tape.
-    inputs
-        Tensors (or places on the tape), leaves or not, that `outputs` were made from.
-    grad_outputs
-        One gradient for each of `outputs`; None stands for ones where an output has one element.
-    retain_graph
-        Whether the tape can be walked again; as `create_graph` by default.
-    create_graph
-        Whether the gradients are on the tape themselves.
-    only_inputs
-        Has to be True.
-    allow_unused
-        Whether inputs that `outputs` do not depend on get None instead of an error; as
-        `materialize_grads` by default.
-    is_grads_batched
-        Whether `grad_outputs` have one more dimension in front: the walk is done for all its
-        entries at once, by
-        :func:`candelabra.vmap`.
-    materialize_grads
-        Whether such inputs get zeros.
+            The tensors or gradient edges to differentiate.
+        inputs
+            Tensors or gradient edges that `outputs` depend on; they need not be leaves.
+        grad_outputs
+            One gradient for each of `outputs`. None means ones, for an output with one element.
+        retain_graph
+            Whether to keep the graph for another backward pass; defaults to `create_graph`.
+        create_graph
+            Whether to record the gradients, for higher-order derivatives.
+        only_inputs
+            Must be True.
+        allow_unused
+            Whether to return None for inputs that `outputs` do not depend on, instead of raising an
+            error; defaults to `materialize_grads`.
+        is_grads_batched
+            Whether `grad_outputs` have an additional first dimension. The backward pass then runs
+            for all entries at once, with :func:`candelabra.vmap`.
+        materialize_grads
+            Whether to return zeros for unused inputs.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def grad(
     Raises
     ------
     RuntimeError
-        If an output or an input does not require grad, or an input was not used.
+            If an output or an input does not require grad, or an input is unused.
 
     Examples
     --------
@@ -257,9 +257,7 @@ def _batched(
     roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
     materialize: bool,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by
-    vmap.
-    """
+    """Compute :func:`grad` for all entries of the first dimension of `gradients`, with vmap."""
     size = None
     for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
         if batch is None:
@@ -299,14 +297,13 @@ def backward_of_tensor(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Compute the gradient of this tensor with respect to the leaves it was made from, and add it
-    to their ``grad``.
+    """Accumulate gradients of this tensor into the ``grad`` of the leaves it depends on.
 
     Parameters
     ----------
     gradient
-        The gradient of something further on with respect to this tensor, of its sizes; may be left
-        out where it has one element.
+            The gradient of some function with respect to this tensor, with the same shape. Optional
+            for a tensor with one element.
     retain_graph, create_graph, inputs
         As in :func:`candelabra.autograd.backward`.
 

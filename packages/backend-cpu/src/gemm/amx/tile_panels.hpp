@@ -1,4 +1,4 @@
-// Products with a common right factor on AMX: the counterpart of Panels (matmul/panels.hpp). The
+// Products with a common right factor on AMX: the counterpart of Panels (gemm/panels.hpp). The
 // factor is split once, into panels of four tiles of columns. The tiles may lie anywhere in it, so
 // that a panel can hold the gates of the same units of a recurrent layer. Sixteen rows fill a tile.
 // The epilogue of a product runs between the steps of the next one, so that AMX and the vector

@@ -1,5 +1,5 @@
 // Matrix and vector products. Matrices may have any strides; those that BLAS cannot address are
-// packed (matmul/matrix.hpp).
+// packed (gemm/matrix.hpp).
 #include <array>
 #include <memory>
 #include <optional>
@@ -10,10 +10,10 @@
 #include "gemm/matrix.hpp"
 #include "gemm/panel_gemm.hpp"
 #include "gemm/panel_loops.hpp"
+#include "gemm/products.hpp"
 #include "kernels.hpp"
 #include "kernels/linalg/tiny_products.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
-#include "matmul/products.hpp"
 #include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 

@@ -1,9 +1,9 @@
-// _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
+// _kthvalue_index, the index of the element of a given rank, and _histc, a histogram with bins of
+// equal width.
 //
-// The element of a rank is found among unsigned keys of the same order. Of a long line the keys are
-// counted by their first digits, and only those of the digits that hold the rank are looked at
-// closely, with their positions: as no two pairs of key and position are equal, the one found is
-// the one that a stable sort has there.
+// Elements are compared as unsigned keys of the same order. For a long slice, a radix select counts
+// the leading digits of all keys. It then searches only the bucket that holds the rank, as pairs of
+// key and index. The pairs are distinct, so the result is the same as with a stable sort.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -41,7 +41,8 @@ bool is_nan(T value) {
   }
 }
 
-// How many elements come before the one asked for.
+// The rank to look for: the number of elements before it in sorted order, with NaN last. `numbers`
+// is the number of elements that are not NaN.
 int64_t rank_of(Among among, int64_t rank, int64_t length, int64_t numbers) {
   if (among == Among::all) return rank;
   if (among == Among::median) return numbers < length ? numbers : (length - 1) / 2;
@@ -55,11 +56,11 @@ struct Pair {
   friend bool operator<(const Pair& a, const Pair& b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
 };
 
-// Digits of the difference to the least key that are counted.
+// The radix select counts the leading `digit_bits` bits of key - least key.
 constexpr int digit_bits = 11;
 constexpr int64_t digits = int64_t{1} << digit_bits;
-constexpr int64_t counted_length = 2048;  // shorter lines are not worth counting
-constexpr int64_t piece_length = 262144;  // of a long line, for one thread at a time
+constexpr int64_t counted_length = 2048;  // shorter slices use nth_element
+constexpr int64_t piece_length = 262144;  // part of a long slice that a thread takes at a time
 
 template <typename T>
 class Line {
@@ -74,8 +75,7 @@ class Line {
  private:
   K key(int64_t i) const { return key_of(load(from_ + i * stride_)); }
 
-  // Of equal keys that one which has as many before it as the rank is above the number of lesser
-  // keys.
+  // Among equal keys, skip as many as the rank exceeds the number of smaller keys.
   int64_t find_in_short(Among among, int64_t rank) const {
     K keys[counted_length];
     int64_t numbers = length_;
@@ -118,7 +118,7 @@ class Line {
     int64_t numbers = length_;
     for (int64_t piece = 0; piece < pieces; ++piece) numbers -= nans[piece];
     int64_t before = rank_of(among, rank, length_, numbers);
-    // The digits that hold the rank, and how many keys of each piece have them.
+    // Find the digit whose bucket holds the rank, and the rank within that bucket.
     int64_t digit = 0, here = 0;
     for (;; ++digit, before -= here) {
       here = 0;
@@ -130,8 +130,7 @@ class Line {
     Scratch<Pair<K>> candidates(here + pieces);
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
-        // Written whether it is one or not, as long as there is room: which ones are cannot be
-        // predicted.
+        // Write every key, but advance only past candidates: a branch would be unpredictable.
         Pair<K>*to = candidates.data() + starts[piece], *full = candidates.data() + starts[piece + 1];
         const int64_t last = std::min(length_, (piece + 1) * piece_length);
         for (int64_t i = piece * piece_length; i < last && to != full; ++i) {
@@ -141,17 +140,17 @@ class Line {
         }
       }
     });
-    // Of equal keys the positions are in order.
+    // With shift == 0 all candidates have the same key, and their indices are already in order.
     if (shift > 0) std::nth_element(candidates.data(), candidates.data() + before, candidates.data() + here);
     return candidates[before].at;
   }
 
-  // Where all are equal, the position is the rank.
+  // If all keys are equal, the index is the rank.
   int64_t find_in_equal(Among among, int64_t rank) const {
     return rank_of(among, rank, length_, is_nan(load(from_)) ? 0 : length_);
   }
 
-  // The least and the largest key.
+  // The smallest and the largest key.
   std::pair<K, K> ends(int64_t pieces) const {
     Scratch<K> least(pieces), largest(pieces);
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -199,7 +198,7 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
     });
   };
   if (length > 2 * piece_length)
-    some(0, g.numel);  // the threads share each line
+    some(0, g.numel);  // the threads share each slice
   else
     parallel_for(g.numel, grain_for(4 * length), some);
 }
@@ -215,7 +214,7 @@ void kthvalue_index(Call& call) {
 
 // ---- histograms
 
-// Counts of some elements, those outside of all bins in one bin more.
+// Counts n elements. Those outside the range go to one extra bin at the end.
 template <typename C>
 void count_some(const C* values, int64_t n, const EqualBins<C> range, int64_t* counts) {
   constexpr int64_t together = 256;

@@ -1,8 +1,8 @@
-"""Probability distributions, as in ``torch.distributions``: draws, densities, transforms,
-constraints, divergences.
+"""Probability distributions, as in ``torch.distributions``.
 
-Draws of distributions that have ``has_rsample`` are differentiable functions of the parameters;
-that needs candelabra.autograd, drawing alone does not.
+Provides sampling, densities, transforms, constraints and KL divergences. Draws of distributions
+with ``has_rsample`` are differentiable functions of the parameters. That needs candelabra.autograd;
+sampling without gradients does not.
 """
 
 from . import constraints, kl_crossed, kl_same, transforms  # noqa: F401 (the pairs enter themselves)

@@ -13,31 +13,31 @@ from .utils import broadcast_all, lazy_property, log_sigmoid, logits_to_probs, p
 
 
 def either(probs: Any, logits: Any) -> bool:
-    """Whether probabilities were given; ValueError when both or none of the two were."""
+    """Return whether `probs` was given; raise ValueError unless exactly one of the two was."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return probs is not None
 
 
 def binary_log_prob(logits: Tensor, value: Tensor) -> Tensor:
-    """``value * log p + (1 - value) * log(1 - p)`` of the probability p that has these logits."""
+    """Return ``value * log p + (1 - value) * log(1 - p)`` for ``p = sigmoid(logits)``."""
     return log_sigmoid(logits) - (1 - value) * logits
 
 
 class Bernoulli(ExponentialFamily):
-    """1 with a probability, else 0.
+    """The Bernoulli distribution: 1 with probability p, and 0 otherwise.
 
     Parameters
     ----------
     probs : Tensor or float
         The probability of 1.
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Raises
     ------
     ValueError
-        When both or neither are given, or the probability is not from 0 to 1.
+        If both or neither are given, or the probability is not from 0 to 1.
 
     Examples
     --------

@@ -14,14 +14,14 @@ from .utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution: ``x^(a-1) (1-x)^(b-1)`` over its integral.
+    """The beta distribution, with density proportional to ``x^(a-1) (1-x)^(b-1)``.
 
     Parameters
     ----------
     concentration1 : Tensor or float
-        a.
+        The parameter a.
     concentration0 : Tensor or float
-        b.
+        The parameter b.
 
     Examples
     --------

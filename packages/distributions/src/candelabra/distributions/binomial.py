@@ -14,7 +14,7 @@ from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logit
 
 
 class Binomial(Distribution):
-    """The number of successes in `total_count` trials.
+    """The binomial distribution: the number of successes in `total_count` trials.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Binomial(Distribution):
     probs : Tensor or float
         The probability of success.
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------

@@ -14,19 +14,19 @@ from .utils import lazy_property, logits_to_probs, probs_to_logits
 
 
 class Categorical(Distribution):
-    """One of K classes, 0 to K - 1.
+    """The categorical distribution over the classes 0 to K - 1.
 
     Parameters
     ----------
     probs : Tensor
-        (..., K) weights of the classes; divided by their sum.
+        (..., K) class weights, which are normalized to sum to 1.
     logits : Tensor
-        Their logarithms, up to a constant; one of the two is given.
+        Unnormalized log probabilities. Exactly one of `probs` and `logits` is required.
 
     Raises
     ------
     ValueError
-        When both or neither are given, they have no dimension, or a weight is negative.
+        If both or neither are given, the parameter has no dimension, or a weight is negative.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Categorical(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities of the classes."""
         return probs_to_logits(self.probs)
 
     @lazy_property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Probabilities of the classes."""
         return logits_to_probs(self.logits)
 
     @property

@@ -14,14 +14,14 @@ from .utils import broadcast_all
 
 
 class Cauchy(Distribution):
-    """The Cauchy (Lorentz) distribution, of the quotient of two normal variables; it has no mean.
+    """The Cauchy (Lorentz) distribution of the ratio of two normal variables; it has no mean.
 
     Parameters
     ----------
     loc : Tensor or float
         The median.
     scale : Tensor or float
-        Half the width at half the height.
+        Half width at half maximum.
 
     Examples
     --------

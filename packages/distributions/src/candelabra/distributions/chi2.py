@@ -10,8 +10,9 @@ from .utils import broadcast_all
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution: the sum of `df` squares of standard normal variables;
-    ``Gamma(df / 2, 1 / 2)``.
+    """The chi-squared distribution of the sum of `df` squared standard normal variables.
+
+    Equal to ``Gamma(df / 2, 1 / 2)``.
 
     Parameters
     ----------

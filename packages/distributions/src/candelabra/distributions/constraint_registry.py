@@ -1,8 +1,8 @@
-"""From a constraint to a transform of all real numbers onto it: `biject_to` and `transform_to`.
+"""Registries of transforms from unconstrained space to constraints.
 
-`biject_to` gives bijections (for changes of variables), `transform_to` any differentiable map that
-reaches all of the set (for optimizing without constraints). Both are tables that other constraints
-can be entered in.
+`biject_to` gives bijections, for changes of variables. `transform_to` gives differentiable maps
+onto the set that need not be injective, for unconstrained optimization. Constraints can be
+registered with both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import constraints, transforms
 
 
 class ConstraintRegistry:
-    """A table from kinds of constraints to functions that make a transform of a constraint.
+    """A registry of functions that make a transform for a constraint, by constraint class.
 
     Examples
     --------
@@ -30,8 +30,9 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Enter a function for a kind of constraint, given as a class or an instance of it; without
-        a function this is a decorator.
+        """Register a factory for a constraint class, given as the class or an instance.
+
+        Without a factory, this returns a decorator.
         """
         if factory is None:
             return lambda function: self.register(constraint, function)
@@ -43,7 +44,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """Make the transform of a constraint; NotImplementedError where none is entered."""
+        """Return the transform for a constraint; raise NotImplementedError without a factory."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

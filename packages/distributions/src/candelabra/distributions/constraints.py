@@ -1,7 +1,7 @@
-"""Sets in which parameters and samples lie, as in ``torch.distributions.constraints``.
+"""Constraints: sets of valid parameters and samples, as in ``torch.distributions.constraints``.
 
-A constraint's ``check(value)`` returns a bool tensor: true where the value, or the event of it, is
-in the set.
+``check(value)`` of a constraint returns a bool tensor that is true where the value, or the event,
+is in the set.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from candelabra import Tensor
 
 
 class Constraint:
-    """Base of all constraints.
+    """Base class of constraints.
 
     Attributes
     ----------
     is_discrete : bool
-        Whether the set is one of separate points.
+        Whether the set is discrete.
     event_dim : int
-        How many dimensions on the right are one element of the set.
+        Number of rightmost dimensions that form one element of the set.
     """
 
     is_discrete: Any = False
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """True where `value` is in the set."""
+        """Return a bool tensor that is true where `value` is in the set."""
         raise NotImplementedError(f"{type(self).__name__} defines no check()")
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """The set depends on other parameters, or on the instance."""
+    """A constraint that depends on other parameters, or on the instance."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
@@ -56,7 +56,7 @@ class _Dependent(Constraint):
         return int(self._event_dim)
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same with `is_discrete` and `event_dim` said."""
+        """Return a copy with `is_discrete` and `event_dim` specified."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -67,7 +67,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other parameters.
+    """Return whether a constraint depends on other parameters.
 
     Examples
     --------
@@ -79,9 +79,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of a distribution that returns a constraint; of the class it is a dependent
-    constraint.
-    """
+    """A property that returns a constraint; on the class it is itself a dependent constraint."""
 
     def __init__(
         self,
@@ -95,19 +93,17 @@ class _DependentProperty(property, _Dependent):
         self._event_dim = event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """Used as ``@dependent_property(is_discrete=..., event_dim=...)``."""
+        """Decorate a method, as in ``@dependent_property(is_discrete=..., event_dim=...)``."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 def _all_of_last(result: Tensor, dims: int) -> Tensor:
-    """True where all of the last `dims` dimensions are."""
+    """Reduce the last `dims` dimensions with ``all``."""
     return result.all(tuple(range(-dims, 0))) if dims else result
 
 
 class _IndependentConstraint(Constraint):
-    """Another constraint with more dimensions on the right as one event: all of them have to be in
-    the set.
-    """
+    """A constraint with more event dimensions, whose elements all have to satisfy it."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -139,7 +135,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The set of a mixture: the value is taken for each of the components."""
+    """Support of a mixture: the value has to be in the support of every component."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -166,7 +162,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Boolean(Constraint):
-    """0 and 1."""
+    """The set {0, 1}."""
 
     is_discrete = True
 
@@ -175,7 +171,7 @@ class _Boolean(Constraint):
 
 
 class _OneHot(Constraint):
-    """Rows with one 1 and zeros else."""
+    """One-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -185,7 +181,7 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(Constraint):
-    """Whole numbers from a lower to an upper bound, both included."""
+    """Integers in [lower_bound, upper_bound]."""
 
     is_discrete = True
 
@@ -201,7 +197,7 @@ class _IntegerInterval(Constraint):
 
 
 class _IntegerLessThan(Constraint):
-    """Whole numbers up to a bound."""
+    """Integers less than or equal to a bound."""
 
     is_discrete = True
 
@@ -216,7 +212,7 @@ class _IntegerLessThan(Constraint):
 
 
 class _IntegerGreaterThan(Constraint):
-    """Whole numbers from a bound on."""
+    """Integers greater than or equal to a bound."""
 
     is_discrete = True
 
@@ -231,14 +227,14 @@ class _IntegerGreaterThan(Constraint):
 
 
 class _Real(Constraint):
-    """All numbers but NaN."""
+    """All numbers except NaN."""
 
     def check(self, value: Tensor) -> Tensor:
         return value == value  # not NaN
 
 
 class _GreaterThan(Constraint):
-    """Above a bound."""
+    """Numbers greater than a bound."""
 
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
@@ -251,7 +247,7 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(Constraint):
-    """From a bound on."""
+    """Numbers greater than or equal to a bound."""
 
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
@@ -264,7 +260,7 @@ class _GreaterThanEq(Constraint):
 
 
 class _LessThan(Constraint):
-    """Below a bound."""
+    """Numbers less than a bound."""
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
@@ -277,7 +273,7 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
-    """Between two bounds, both included."""
+    """Numbers in a closed interval."""
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
@@ -291,21 +287,19 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(_Interval):
-    """Between two bounds, the upper one not included."""
+    """Numbers in a half-open interval, without its upper bound."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 def _tolerance(value: Tensor, least: float) -> float:
-    """How far sums and products may be off: `least` for float32 and better, more for the half
-    precisions.
-    """
+    """Return the tolerance of sums and products: `least`, or more for half precision."""
     return max(least, 4 * candelabra.finfo(value.dtype).eps) if value.is_floating_point() else least
 
 
 class _Simplex(Constraint):
-    """Rows of numbers that are not negative and sum up to 1."""
+    """Vectors of nonnegative numbers that sum to 1."""
 
     event_dim = 1
 
@@ -314,7 +308,7 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Rows of counts that sum up to no more than a bound."""
+    """Vectors of counts whose sum does not exceed a bound."""
 
     is_discrete = True
     event_dim = 1
@@ -327,7 +321,7 @@ class _Multinomial(Constraint):
 
 
 class _LowerTriangular(Constraint):
-    """Square matrices with zeros above the diagonal."""
+    """Square lower triangular matrices."""
 
     event_dim = 2
 
@@ -336,7 +330,7 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(Constraint):
-    """Lower triangular matrices whose diagonal is positive."""
+    """Lower triangular matrices with a positive diagonal."""
 
     event_dim = 2
 
@@ -345,7 +339,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Lower triangular matrices whose diagonal is positive and whose rows have length 1."""
+    """Lower triangular matrices with a positive diagonal and rows of norm 1."""
 
     event_dim = 2
 
@@ -377,7 +371,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric matrices without negative eigenvalues."""
+    """Symmetric positive semidefinite matrices."""
 
     def check(self, value: Tensor) -> Tensor:
         symmetric_check = super().check(value)
@@ -387,7 +381,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices whose eigenvalues are positive."""
+    """Symmetric positive definite matrices."""
 
     def check(self, value: Tensor) -> Tensor:
         symmetric_check = super().check(value)
@@ -397,7 +391,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Constraints of parts that lie one after the other along a dimension."""
+    """Constraints of parts that are concatenated along a dimension."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
@@ -427,7 +421,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Constraints of parts that are stacked along a dimension."""
+    """Constraints of slices that are stacked along a dimension."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):

@@ -15,16 +15,18 @@ from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, p
 
 
 class ContinuousBernoulli(ExponentialFamily):
-    """A density ``C p^x (1 - p)^(1 - x)`` over [0, 1]. Source: Loaiza-Ganem and Cunningham, 2019.
+    """The continuous Bernoulli distribution with density ``C p^x (1 - p)^(1 - x)`` on [0, 1].
+
+    Source: Loaiza-Ganem and Cunningham, 2019.
 
     Parameters
     ----------
     probs : Tensor or float
-        p, in (0, 1).
+        The parameter p, in (0, 1).
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
     lims : tuple of float
-        Between these, where the formulas divide by nearly nothing, series around one half are used.
+        Interval of p around 1/2 in which series are used, because the formulas divide by almost 0.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class ContinuousBernoulli(ExponentialFamily):
     ) -> None:
         if either(probs, logits):
             (self.probs,) = broadcast_all(probs)
-            # Checked here, as what is kept is moved away from 0 and 1.
+            # Validate before clamping, because the stored value is clamped away from 0 and 1.
             if (
                 validate_args is not None
                 and validate_args
@@ -72,11 +74,11 @@ class ContinuousBernoulli(ExponentialFamily):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _safe(self) -> Tensor:
-        """The probabilities, those near one half replaced by the lower limit."""
+        """Return the probabilities, with those near 1/2 replaced by the lower limit."""
         return candelabra.where(self._outside(), self.probs, self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:
-        """log C: of ``2 atanh(1 - 2p) / (1 - 2p)``, near one half by its series."""
+        """Return log C, the log of ``2 atanh(1 - 2p) / (1 - 2p)``, by its series near 1/2."""
         p = self._safe()
         log_norm = (candelabra.log1p(-p) - p.log()).abs().log() - (1 - 2 * p).abs().log()
         x = (self.probs - 0.5).pow(2)
@@ -107,7 +109,7 @@ class ContinuousBernoulli(ExponentialFamily):
 
     @lazy_property
     def probs(self) -> Tensor:
-        """p, kept from 0 and 1."""
+        """The parameter p, clamped away from 0 and 1."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     @property

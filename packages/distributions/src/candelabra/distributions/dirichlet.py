@@ -13,17 +13,17 @@ from .gamma_draws import log_gamma_draw
 
 
 class Dirichlet(ExponentialFamily):
-    """The Dirichlet distribution, of rows of K numbers that sum up to 1.
+    """The Dirichlet distribution over vectors of K numbers that sum to 1.
 
     Parameters
     ----------
     concentration : Tensor
-        (..., K) positive.
+        (..., K) positive concentrations.
 
     Notes
     -----
-    A draw is a row of gamma variables divided by their sum; gradients go back through it as through
-    `Gamma`.
+    A draw is a vector of gamma variables divided by their sum. Its gradient is that of `Gamma`
+    draws.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Dirichlet(ExponentialFamily):
     def mode(self) -> Tensor:
         above = (self.concentration - 1).clamp(min=0.0)
         inside = above / above.sum(-1, True)
-        # Where all are below 1 the density has its poles in the corners.
+        # If all concentrations are below 1, the density is unbounded at the corners.
         places = candelabra.arange(self.concentration.shape[-1], device=self.concentration.device)
         corner = (self.concentration.argmax(-1, keepdim=True) == places).to(inside.dtype)
         return candelabra.where((self.concentration < 1).all(-1, keepdim=True), corner, inside)

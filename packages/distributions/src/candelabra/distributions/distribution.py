@@ -1,6 +1,4 @@
-"""`Distribution`, what every distribution is: two shapes, checked parameters, draws and
-densities.
-"""
+"""`Distribution`, the base class: shapes, parameter validation, sampling and densities."""
 
 from __future__ import annotations
 
@@ -15,35 +13,33 @@ from .utils import is_lazy
 
 
 class Distribution:
-    """Base of all distributions.
+    """Base class of distributions.
 
     Parameters
     ----------
     batch_shape
-        How many distributions this is: draws from different places of it have parameters of their
-        own.
+        Shape of the batch of distributions. Each element has its own parameters.
     event_shape
-        The shape of one draw from one of them.
+        Shape of one draw from a single distribution.
     validate_args
-        Whether parameters and values are checked; the default is that of
+        Whether to validate parameters and values. Defaults to the value set by
         `set_default_validate_args`.
 
     Raises
     ------
     ValueError
-        When a parameter breaks its constraint.
+        If a parameter violates its constraint.
     """
 
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
-    #: Attributes that an expanded copy has expanded, with the number of dimensions on the right
-    #: that stay.
+    #: Attributes that `expand` expands, with the number of rightmost dimensions that it keeps.
     _expandable: dict[str, int]
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Say whether distributions made from now on check their parameters and values.
+        """Set whether distributions created from now on validate parameters and values.
 
         Examples
         --------
@@ -76,7 +72,7 @@ class Distribution:
             if constraints.is_dependent(constraint):
                 continue
             if name not in self.__dict__ and is_lazy(type(self), name):
-                continue  # computed from what is checked
+                continue  # derived from a parameter that is validated
             value = getattr(self, name)
             if not bool(constraint.check(value).all()):
                 raise ValueError(
@@ -97,7 +93,7 @@ class Distribution:
         return self._event_shape
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """Return a distribution of this kind whose batch has a larger shape; no memory is copied.
+        """Return a copy with a larger batch shape, without copying memory.
 
         Examples
         --------
@@ -121,7 +117,7 @@ class Distribution:
         return new
 
     def _expand_rest(self, new: Any, batch_shape: Size) -> None:
-        """Give an expanded copy what is no tensor of parameters."""
+        """Set attributes of an expanded copy that are not parameter tensors."""
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
@@ -132,19 +128,19 @@ class Distribution:
         return type(self).__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:
-        """The shape of draws: `sample_shape`, then the batch, then the event."""
+        """Return the shape of draws: ``sample_shape + batch_shape + event_shape``."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        """The constraint of each parameter."""
+        """The constraints of the parameters, by name."""
         raise NotImplementedError(f"{type(self).__name__} defines no arg_constraints")
 
     @property
     def support(self) -> Any:
-        """The constraint of what is drawn."""
+        """The constraint on draws."""
         raise NotImplementedError(f"{type(self).__name__} defines no support")
 
     @property
@@ -154,7 +150,7 @@ class Distribution:
 
     @property
     def mode(self) -> Tensor:
-        """Where the density is largest."""
+        """The mode: a value with the largest density."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
@@ -164,13 +160,13 @@ class Distribution:
 
     @property
     def stddev(self) -> Tensor:
-        """The root of the variance."""
+        """The standard deviation."""
         return self.variance.sqrt()
 
     # ---- draws
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        """Draw; gradients stop here.
+        """Draw samples without gradients.
 
         Examples
         --------
@@ -183,38 +179,38 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        """Draw so that gradients go back to the parameters."""
+        """Draw reparameterized samples, which are differentiable in the parameters."""
         raise NotImplementedError(f"{type(self).__name__} has no reparameterized draws: has_rsample is False")
 
     def sample_n(self, n: int) -> Tensor:
-        """Draw `n` times; deprecated, use ``sample((n,))``."""
+        """Draw `n` samples; deprecated, use ``sample((n,))``."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
     # ---- densities
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density, or of the probability, at `value`."""
+        """Return the log density, or log probability, at `value`."""
         raise NotImplementedError(f"{type(self).__name__} defines no log_prob()")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of up to `value`."""
+        """Return the cumulative distribution function at `value`."""
         raise NotImplementedError(f"{type(self).__name__} defines no cdf()")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The value up to which there is this probability."""
+        """Return the inverse of the cumulative distribution function at `value`."""
         raise NotImplementedError(f"{type(self).__name__} defines no icdf()")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values of a discrete distribution along the first dimension."""
+        """Return all values of a discrete distribution, along the first dimension."""
         raise NotImplementedError(f"{type(self).__name__} defines no enumerate_support()")
 
     def entropy(self) -> Tensor:
-        """The entropy in nats."""
+        """Return the entropy in nats."""
         raise NotImplementedError(f"{type(self).__name__} defines no entropy()")
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return candelabra.exp(self.entropy())
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
@@ -222,9 +218,7 @@ class Distribution:
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError when `value` is no tensor, has another shape or is outside of the
-        support.
-        """
+        """Raise ValueError if `value` is no tensor, or its shape or an element is invalid."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         event_start = value.ndim - len(self._event_shape)

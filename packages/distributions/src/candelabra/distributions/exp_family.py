@@ -1,4 +1,4 @@
-"""`ExponentialFamily`: distributions whose density is ``exp(<t(x), eta> - F(eta) + k(x))``."""
+"""`ExponentialFamily`, for distributions with density ``exp(<t(x), eta> - F(eta) + k(x))``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .distribution import Distribution
 
 
 class ExponentialFamily(Distribution):
-    """Base of distributions of an exponential family.
+    """Base class of exponential families.
 
     A subclass defines `_natural_params` (eta), `_log_normalizer` (F) and `_mean_carrier_measure`
-    (the mean of k). Entropies and divergences follow from them, as the gradient of F is the mean of
-    t. Source: Nielsen and Nock, "Entropies and cross-entropies of exponential families", 2010.
+    (the mean of k). Entropies and divergences follow from these, because the gradient of F is the
+    mean of t. Source: Nielsen and Nock, "Entropies and cross-entropies of exponential families",
+    2010.
     """
 
     @property
@@ -29,7 +30,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError(f"{type(self).__name__} defines no _mean_carrier_measure")
 
     def entropy(self) -> Tensor:
-        """``F(eta) - <eta, grad F(eta)> - mean of k``."""
+        """Return the entropy ``F(eta) - <eta, grad F(eta)> - mean of k``."""
         natural, normalizer, means = self._normalizer_and_means()
         result = normalizer - self._mean_carrier_measure
         for parameter, mean in zip(natural, means, strict=True):
@@ -37,8 +38,9 @@ class ExponentialFamily(Distribution):
         return result
 
     def _normalizer_and_means(self) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
-        """The natural parameters, their log normalizer, and its gradient: the means of the
-        statistics.
+        """Return the natural parameters, the log normalizer, and the means of the statistics.
+
+        The means are the gradient of the log normalizer.
         """
         from candelabra import autograd
 

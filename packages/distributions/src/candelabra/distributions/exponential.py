@@ -13,12 +13,12 @@ from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution: ``rate * exp(-rate x)``.
+    """The exponential distribution with density ``rate * exp(-rate x)``.
 
     Parameters
     ----------
     rate : Tensor or float
-        One over the mean.
+        The rate, 1 / mean.
 
     Examples
     --------

@@ -14,13 +14,14 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The F distribution, of the quotient of two chi-squared variables each over its degrees of
-    freedom.
+    """The F distribution of the ratio of two chi-squared variables.
+
+    Each variable is divided by its degrees of freedom.
 
     Parameters
     ----------
     df1, df2 : Tensor or float
-        Degrees of freedom above and below.
+        Degrees of freedom of the numerator and the denominator.
 
     Examples
     --------

@@ -14,19 +14,19 @@ from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution: ``rate^a x^(a-1) exp(-rate x) / Gamma(a)``.
+    """The gamma distribution with density ``rate^a x^(a-1) exp(-rate x) / Gamma(a)``.
 
     Parameters
     ----------
     concentration : Tensor or float
-        The shape a.
+        The shape parameter a.
     rate : Tensor or float
-        One over the scale.
+        The rate, 1 / scale.
 
     Notes
     -----
-    Draws are differentiable in both parameters, in the shape implicitly (Figurnov, Mohamed and
-    Mnih, 2018).
+    Draws are differentiable in both parameters, by implicit differentiation for the shape
+    (Figurnov, Mohamed and Mnih, 2018).
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         log_draw = log_gamma_draw(self.concentration.expand(self._extended_shape(sample_shape)))
         value = log_draw.exp() / self.rate
-        # No draw is 0, where the density is not finite.
+        # Clamp draws to positive values, because the density can be infinite at 0.
         return value + (value.detach().clamp(min=candelabra.finfo(value.dtype).tiny) - value.detach())
 
     def log_prob(self, value: Tensor) -> Tensor:

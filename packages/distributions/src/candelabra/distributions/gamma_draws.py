@@ -1,11 +1,10 @@
-"""Draws from gamma distributions, with gradients: what Gamma, Beta, Dirichlet, StudentT and others
-are drawn with.
+"""Differentiable gamma draws, used by Gamma, Beta, Dirichlet, StudentT and others.
 
-Draws come from the rejection method of Marsaglia and Tsang, "A simple method for generating gamma
-variables", 2000, all elements at once. Their gradients come from implicit differentiation: a draw z
-of shape a lies at the same probability ``F(z; a)`` when a changes, so that ``dz/da = -(dF/da) /
-(dF/dz)`` (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018). Everything is
-done with logarithms, as small shapes have draws too small for any float, and in float64.
+Draws use the rejection method of Marsaglia and Tsang, "A simple method for generating gamma
+variables", 2000, vectorized over all elements. Gradients use implicit differentiation. A draw z of
+shape a keeps its quantile ``F(z; a)`` when a changes, so ``dz/da = -(dF/da) / (dF/dz)`` (Figurnov,
+Mohamed and Mnih, "Implicit reparameterization gradients", 2018). Computations use float64
+logarithms, because draws of small shapes underflow in any floating-point dtype.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from candelabra import Tensor, no_grad
 
 
 def log_gamma_draw(concentration: Tensor) -> Tensor:
-    """Draw the logarithms of gamma variables of rate 1, one for each element of `concentration`;
-    gradients go back to it.
+    """Draw logarithms of gamma variables with rate 1, differentiable in `concentration`.
 
     Examples
     --------
@@ -28,8 +26,8 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
     >>> bool(log_gamma_draw(candelabra.full((100,), 1e-4)).isfinite().all())
     True
     """
-    # Tensors of a transformation (candelabra.func) do not show what is wanted of them: it asks the
-    # function's rules.
+    # Tensors of a functorch transform (candelabra.func) do not report requires_grad. Always use the
+    # autograd function for them.
     transformed = getattr(concentration, "_level", None) is not None
     if transformed or (concentration.requires_grad and candelabra.is_grad_enabled()):
         result: Tensor = _recorded()(concentration)
@@ -40,8 +38,7 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
 def _draw(concentration: Tensor) -> Tensor:
     with no_grad():
         shape = concentration.detach().to(candelabra.float64).reshape(-1)
-        # Shapes below 1 are drawn one higher, and made smaller by a uniform draw's power (Stuart's
-        # theorem).
+        # For shapes a < 1, draw with shape a + 1 and multiply by U^(1/a) (Stuart's theorem).
         small = shape < 1
         d = candelabra.where(small, shape + 1, shape) - 1 / 3
         result, accepted = _attempt(d)
@@ -50,14 +47,15 @@ def _draw(concentration: Tensor) -> Tensor:
             again, accepted = _attempt(d[places])
             result[places] = again
             places = places[~accepted]
-        u = 1 - candelabra.rand(d.shape, dtype=d.dtype, device=d.device)  # never 0
+        u = 1 - candelabra.rand(d.shape, dtype=d.dtype, device=d.device)  # in (0, 1]
         result = candelabra.where(small, result + u.log() / shape, result)
         return result.reshape(concentration.shape)
 
 
 def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
-    """One try of Marsaglia and Tsang's method: logarithms of draws of shape ``d + 1/3``, and where
-    they are good.
+    """Run one attempt of the rejection method.
+
+    Returns logarithms of draws of shape ``d + 1/3``, and a mask of accepted elements.
     """
     x = candelabra.randn(d.shape, dtype=d.dtype, device=d.device)
     root = 1 + x / (9 * d).sqrt()
@@ -65,20 +63,21 @@ def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
     log_v = v.clamp(min=1e-300).log()
     u = candelabra.rand(d.shape, dtype=d.dtype, device=d.device)
     good = (v > 0) & (u.log() < 0.5 * x * x + d * (1 - v + log_v))
-    # NaN has no draw: it is not looked for forever.
+    # Accept NaN, because it would be rejected forever.
     return d.log() + log_v, good | d.isnan()
 
 
 @cache
 def _recorded() -> Any:
-    """The draw as a function of the tape; made when it is first needed, as drawing alone does
-    without autograd.
+    """Return the draw as an autograd function, created on first use.
+
+    Sampling without gradients does not need candelabra.autograd.
     """
     from candelabra.autograd import Function
     from candelabra.autograd.function import once_differentiable
 
     class Slope(Function):
-        """Element by element, so that a batch of vmap is more elements."""
+        """Elementwise function, so a vmap dimension only adds elements."""
 
         @staticmethod
         def forward(a: Tensor, log_z: Tensor) -> Tensor:
@@ -86,7 +85,7 @@ def _recorded() -> Any:
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-            """Keep nothing: there is no formula for what follows."""
+            """Save nothing, because the second derivative is not implemented."""
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -142,17 +141,16 @@ def _recorded() -> Any:
 
 
 def log_gamma_slope(a: Tensor, log_z: Tensor) -> Tensor:
-    """How ``log z`` changes with the shape `a` when z stays at the same probability of the gamma
-    distribution; float64.
+    """Return ``d log z / d a`` at a fixed quantile of the gamma distribution, in float64.
 
     Notes
     -----
-    With P the regularized incomplete gamma function and p its density, ``d log z / da = -(dP/da) /
-    (z p)``. Below ``a + 1``, for a up to 30, the series ``P = z^a e^-z / Gamma(a + 1) * sum of z^n
-    / ((a + 1) ... (a + n))`` is differentiated term by term. Elsewhere ``dP/da`` is an integral of
-    ``(log t - psi(a)) p(t)`` from 0 to z or, with the other sign, from z on; with ``t = z e^-s`` or
-    ``t = z e^s`` it is a smooth one that decays, and a Gauss–Legendre rule of 48 points has all
-    digits that matter.
+    With P the regularized incomplete gamma function and p the density, ``d log z / da = -(dP/da) /
+    (z p)``. For ``z <= a + 1`` and ``a <= 30``, the series ``P = z^a e^-z / Gamma(a + 1) * sum of
+    z^n / ((a + 1) ... (a + n))`` is differentiated term by term. Otherwise, ``dP/da`` is the
+    integral of ``(log t - psi(a)) p(t)`` over [0, z], or minus that over [z, inf). The substitution
+    ``t = z e^-s`` or ``t = z e^s`` makes the integrand smooth and decaying, so 48-point
+    Gauss–Legendre quadrature suffices.
     """
     with no_grad():
         shape, a, log_z = a.shape, a.reshape(-1), log_z.reshape(-1)
@@ -180,13 +178,15 @@ def _slope_by_series(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
 
 
 def _slope_by_integral(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
-    """The integral over s of ``side * (log z - psi(a) + side * s) * exp(side * a * s - z *
-    (exp(side * s) - 1))``, side 1 from a on, else -1.
+    """Return the slope by quadrature over s.
+
+    The integrand is ``side * (log z - psi(a) + side * s) * exp(side * a * s - z * (exp(side * s) -
+    1))`` with side 1 for z > a, and -1 otherwise.
     """
     side = candelabra.where(z > a, 1.0, -1.0).to(a.dtype)
     gap = (z - a).abs()
-    # Where the exponent, about -(gap s + z s^2 / 2), has reached -40; towards 0 it falls a little
-    # slower.
+    # Integrate until the exponent, about -(gap s + z s^2 / 2), is below -40. The factor 1.5 covers
+    # its slower decay towards t = 0.
     reach = 1.5 * 80 / (gap + (gap * gap + 80 * z).sqrt())
     middle = log_z - candelabra.digamma(a)
     total = candelabra.zeros_like(a)
@@ -198,8 +198,9 @@ def _slope_by_integral(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
 
 @cache
 def _gauss_legendre(count: int) -> list[tuple[float, float]]:
-    """Points and weights of the Gauss–Legendre rule on [0, 1], by Golub and Welsch's eigenvalues of
-    the Jacobi matrix.
+    """Return nodes and weights of the Gauss–Legendre rule on [0, 1].
+
+    Uses the Golub–Welsch algorithm: eigenvalues of the Jacobi matrix.
     """
     k = candelabra.arange(1, count, dtype=candelabra.float64)
     beside = k / (4 * k * k - 1).sqrt()

@@ -13,8 +13,9 @@ from .utils import broadcast_all
 
 
 class GeneralizedPareto(Distribution):
-    """The generalized Pareto distribution, of what exceeds a threshold: survival ``(1 + c z)^(-1 /
-    c)`` with ``z = (x - loc) / scale``.
+    """The generalized Pareto distribution of exceedances over a threshold.
+
+    Its survival function is ``(1 + c z)^(-1 / c)`` with ``z = (x - loc) / scale``.
 
     Parameters
     ----------
@@ -22,7 +23,8 @@ class GeneralizedPareto(Distribution):
         The threshold.
     scale : Tensor or float
     concentration : Tensor or float
-        c: 0 is the exponential distribution, -1 the uniform one, above 0 there are heavy tails.
+        The shape c: 0 gives the exponential distribution, -1 the uniform one, and c > 0 heavy
+        tails.
 
     Examples
     --------
@@ -70,14 +72,14 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - candelabra.where(self._zero(), z, heavy)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of more than `value`."""
+        """Return the log probability of exceeding `value`."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return candelabra.where(self._zero(), -z, -candelabra.log1p(self._safe() * z) / self._safe())
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of up to `value`."""
+        """Return the log of the cumulative distribution function at `value`."""
         return candelabra.log1p(-candelabra.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

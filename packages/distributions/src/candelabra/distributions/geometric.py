@@ -14,19 +14,19 @@ from .utils import broadcast_all, lazy_property, logits_to_probs, open_uniform, 
 
 
 class Geometric(Distribution):
-    """The number of failures before the first success: ``(1 - p)^k p`` for k from 0.
+    """The geometric distribution: failures before the first success, ``(1 - p)^k p`` for k >= 0.
 
     Parameters
     ----------
     probs : Tensor or float
-        The probability of success, above 0.
+        The probability of success, in (0, 1].
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Raises
     ------
     ValueError
-        When both or neither are given, or the probability is not in (0, 1].
+        If both or neither are given, or the probability is not in (0, 1].
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Geometric(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
-        # Of certain success 0 failures have the logarithm 0, not 0 times minus infinity.
+        # For p = 1 and k = 0, avoid 0 * -inf: the log probability is 0.
         certain = (probs == 1) & (value == 0)
         return value * (-probs.masked_fill(certain, 0)).log1p() + self.probs.log()
 

@@ -15,8 +15,9 @@ from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
-    """The Gumbel distribution, of the largest of many: ``exp(-exp(-(x - loc) / scale))`` is the
-    probability of up to x.
+    """The Gumbel distribution, an extreme value distribution of maxima.
+
+    Its cumulative distribution function is ``exp(-exp(-(x - loc) / scale))``.
 
     Parameters
     ----------

@@ -14,12 +14,12 @@ from .transforms import AbsTransform
 
 
 class HalfCauchy(TransformedDistribution):
-    """The distribution of ``|x|`` of a Cauchy variable x around 0.
+    """The half-Cauchy distribution: ``|x|`` for a Cauchy variable x with location 0.
 
     Parameters
     ----------
     scale : Tensor or float
-        That of x.
+        The scale of x.
 
     Examples
     --------

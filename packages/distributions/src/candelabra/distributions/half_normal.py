@@ -14,7 +14,7 @@ from .transforms import AbsTransform
 
 
 class HalfNormal(TransformedDistribution):
-    """The distribution of ``|x|`` of a normal x of mean 0.
+    """The half-normal distribution: ``|x|`` for a normal variable x with mean 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A distribution with more of its batch treated as one event."""
+"""`Independent`, which moves batch dimensions of a distribution to its events."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from .utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """Another distribution of which the last dimensions of the batch become the first of the event:
-    their log probabilities are added.
+    """A distribution whose rightmost batch dimensions are treated as event dimensions.
+
+    Log probabilities are summed over these dimensions.
 
     Parameters
     ----------
     base_distribution : Distribution
     reinterpreted_batch_ndims : int
-        How many dimensions.
+        Number of batch dimensions to convert.
 
     Raises
     ------
     ValueError
-        When the batch has fewer.
+        If the batch has fewer dimensions.
 
     Examples
     --------

@@ -13,12 +13,12 @@ from .utils import broadcast_all
 
 
 class InverseGamma(TransformedDistribution):
-    """The distribution of ``1 / x`` of a gamma variable x.
+    """The inverse gamma distribution: ``1 / x`` for a gamma variable x.
 
     Parameters
     ----------
     concentration, rate : Tensor or float
-        Those of x.
+        Concentration and rate of x.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kullback–Leibler divergences: the table of pairs, and the look-up."""
+"""Kullback–Leibler divergences: registry and dispatch."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from candelabra import Tensor
 
 from .distribution import Distribution
 
-#: Functions by pairs of kinds of distributions.
+#: Registered functions by pairs of distribution classes.
 _KL_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
-#: What was found for pairs that were looked up.
+#: Cache of dispatch results by pairs of distribution classes.
 _KL_MEMOIZE: dict[tuple[type, type], Callable[..., Any] | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function of two distributions for a pair of kinds, as a decorator.
+    """Register a function that computes the KL divergence of a pair of classes, as a decorator.
 
-    The function of the most special pair of base classes is taken; where that is not one pair but
-    two, a warning says so.
+    Dispatch selects the function of the most specific pair of base classes. It warns if that pair
+    is ambiguous.
 
     Parameters
     ----------
     type_p, type_q : type
-        Kinds of distributions.
+        Distribution classes.
 
     Raises
     ------
     TypeError
-        When one is no kind of distribution.
+        If an argument is not a distribution class.
 
     Examples
     --------
@@ -58,8 +58,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Ca
 
 
 def _closer(one: tuple[type, type], two: tuple[type, type], which: int) -> bool:
-    """Whether pair `one` is at least as special as pair `two`, the kind number `which` compared
-    first.
+    """Return whether pair `one` is at least as specific as pair `two`.
+
+    Classes at index `which` are compared first.
     """
     first, second = (one[which], two[which]), (one[1 - which], two[1 - which])
     return issubclass(*second) if first[0] is first[1] else issubclass(*first)
@@ -90,8 +91,7 @@ def _look_up(type_p: type, type_q: type) -> Callable[..., Any] | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence ``KL(p | q)``: the mean under p of ``log p - log q``, one for each of the
-    batch.
+    """Return the KL divergence ``KL(p | q)``: the mean of ``log p - log q`` under p, batchwise.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     Raises
     ------
     NotImplementedError
-        When there is no function for the two kinds.
+        If no function is registered for the two classes.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Divergences of distributions of different kinds.
+"""KL divergences between distributions of different classes.
 
-``KL(p | q)`` is the mean under p of ``-log q``, less p's entropy. ``log q`` of the kinds here is
-made of a few functions of x, so that what has to be known of p are the means of these: x, its
-square, log x, log(1 - x), exp(-x / s), |x - m|.
+``KL(p | q)`` is the mean of ``-log q`` under p minus the entropy of p. For the classes here, ``log
+q`` is a combination of a few functions of x. Only their means under p are needed: x, x^2, log x,
+log(1 - x), exp(-x / s), |x - m|.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .utils import euler_constant
 
 
 def _mean_of_log(p: Any) -> Tensor:
-    """The mean of log x."""
+    """Return the mean of log x."""
     if isinstance(p, Beta):
         return candelabra.digamma(p.concentration1) - candelabra.digamma(p.concentration1 + p.concentration0)
     if isinstance(p, Exponential):
@@ -45,12 +45,12 @@ def _mean_of_log(p: Any) -> Tensor:
 
 
 def _mean_of_log_between(low: Tensor, high: Tensor) -> Tensor:
-    """The mean of log x of x uniform between two numbers that are not negative."""
+    """Return the mean of log x for x uniform on an interval of nonnegative numbers."""
     return (candelabra.xlogy(high, high) - candelabra.xlogy(low, low)) / (high - low) - 1
 
 
 def _mean_of_exp(p: Any, scale: Tensor) -> Tensor:
-    """The mean of ``exp(-x / scale)``."""
+    """Return the mean of ``exp(-x / scale)``."""
     if isinstance(p, Exponential):
         return p.rate / (p.rate + scale.reciprocal())
     if isinstance(p, Gamma):
@@ -86,11 +86,11 @@ def _against_continuous_bernoulli(p: Any, q: Any) -> Tensor:
 
 
 def _outside(p: Any, low: float, high: float) -> Tensor:
-    """Where a uniform p reaches beyond an interval."""
+    """Return where the support of a uniform p is not within an interval."""
     return (p.low < low) | (p.high > high)
 
 
-# ---- pairs that are finite
+# ---- finite divergences
 
 
 @register_kl(Beta, Normal)
@@ -106,7 +106,7 @@ def to_normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Normal)
 def pareto_normal(p: Any, q: Any) -> Tensor:
-    # without a variance (alpha up to 2) it is infinite
+    # infinite for alpha <= 2, where the variance of p does not exist
     return candelabra.where(p.alpha > 2, _against_normal(p, q), inf) - p.entropy()
 
 
@@ -145,7 +145,7 @@ def to_gumbel(p: Any, q: Any) -> Tensor:
 
 @register_kl(Normal, Laplace)
 def normal_laplace(p: Any, q: Any) -> Tensor:
-    # The mean of |x - m| is that of a folded normal variable.
+    # |x - m| is a folded normal variable.
     moved = (p.loc - q.loc) / p.scale
     folded = math.sqrt(2 / math.pi) * candelabra.exp(-0.5 * moved.pow(2)) + moved * candelabra.erf(moved / math.sqrt(2))
     return (2 * q.scale).log() + p.scale * folded / q.scale - p.entropy()
@@ -187,7 +187,7 @@ def bernoulli_poisson(p: Any, q: Any) -> Tensor:
     return -p.entropy() - (p.probs * q.rate.log() - q.rate)
 
 
-# ---- pairs that are infinite: p reaches where q does not
+# ---- infinite divergences: the support of p is not within that of q
 
 
 def _infinite(p: Any, q: Any) -> Tensor:

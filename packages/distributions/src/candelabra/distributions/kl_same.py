@@ -1,4 +1,4 @@
-"""Divergences of two distributions of the same kind."""
+"""KL divergences between distributions of the same class."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def bernoulli_bernoulli(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def binomial_binomial(p: Any, q: Any) -> Tensor:
-    # Of more trials than q's some outcomes are impossible under q; of fewer the divergence has no
-    # closed form.
+    # If p has more trials than q, some outcomes are impossible under q. If it has fewer, there is
+    # no closed form.
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -96,7 +96,7 @@ def exponential_exponential(p: Any, q: Any) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def expfamily_expfamily(p: Any, q: Any) -> Tensor:
-    """The Bregman divergence of the log normalizer; needs candelabra.autograd."""
+    """Return the Bregman divergence of the log normalizer; needs candelabra.autograd."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
@@ -196,7 +196,7 @@ def independent_independent(p: Any, q: Any) -> Tensor:
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-# ---- of matrices
+# ---- matrix-valued parameters
 
 
 def _check_sizes(p: Any, q: Any, names: str) -> None:
@@ -209,7 +209,7 @@ def _half_log_det(factor: Tensor) -> Tensor:
 
 
 def _solved_square(factor: Tensor, other: Tensor) -> Tensor:
-    """``|L^-1 B|^2`` (Frobenius) for batches that broadcast."""
+    """Return the squared Frobenius norm of ``L^-1 B`` for batches that broadcast."""
     shape = candelabra.broadcast_shapes(factor.shape[:-2], other.shape[:-2])
     solved = candelabra.linalg.solve_triangular(
         factor.expand(shape + factor.shape[-2:]), other.expand(shape + other.shape[-2:]), upper=False
@@ -265,7 +265,7 @@ def _lowrank_distance(q: Any, difference: Tensor) -> Tensor:
 
 
 def _lowrank_trace(q: Any, factor: Tensor) -> Tensor:
-    """The trace of q's precision times ``B B^T``: by the Woodbury identity."""
+    """Return the trace of the precision of q times ``B B^T``, by the Woodbury identity."""
     weighted = factor / q._unbroadcasted_cov_diag.unsqueeze(-1)
     projected = q._unbroadcasted_cov_factor.mT @ weighted
     return (factor * weighted).sum((-2, -1)) - _solved_square(q._capacitance_tril, projected)

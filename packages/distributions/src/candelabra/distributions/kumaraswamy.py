@@ -13,14 +13,14 @@ from .utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The Kumaraswamy distribution over (0, 1): ``1 - (1 - x^a)^b`` is the probability of up to x.
+    """The Kumaraswamy distribution on (0, 1), with CDF ``1 - (1 - x^a)^b``.
 
     Parameters
     ----------
     concentration1 : Tensor or float
-        a.
+        The parameter a.
     concentration0 : Tensor or float
-        b.
+        The parameter b.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, n: int) -> Tensor:
-        """The mean of ``x^n``: ``b B(1 + n / a, b)``."""
+        """Return the moment ``E[x^n] = b B(1 + n / a, b)``."""
         a, b = self.concentration1, self.concentration0
         first = 1 + n / a
         return b * (candelabra.lgamma(first) + candelabra.lgamma(b) - candelabra.lgamma(first + b)).exp()

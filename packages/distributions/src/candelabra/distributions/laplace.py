@@ -13,14 +13,14 @@ from .utils import broadcast_all
 
 
 class Laplace(Distribution):
-    """The Laplace distribution: exponential to both sides.
+    """The Laplace (double exponential) distribution.
 
     Parameters
     ----------
     loc : Tensor or float
-        The middle.
+        The mean.
     scale : Tensor or float
-        The mean distance from it.
+        The scale, which is the mean absolute deviation.
 
     Examples
     --------

@@ -15,23 +15,23 @@ from .utils import broadcast_all, multivariate_gammaln, standard_normal
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors L of correlation matrices ``M = L L^T`` with density in proportion to
-    ``det(M)^(concentration - 1)``.
+    """The LKJ distribution of Cholesky factors of correlation matrices.
 
-    Draws come from the onion method. Source: Lewandowski, Kurowicka and Joe, "Generating random
+    The density of the correlation matrix ``M = L L^T`` is proportional to ``det(M)^(concentration -
+    1)``. Draws use the onion method. Source: Lewandowski, Kurowicka and Joe, "Generating random
     correlation matrices based on vines and extended onion method", 2009, sections 3.2 and 4.
 
     Parameters
     ----------
     dim : int
-        The number of rows, from 2 on.
+        Number of rows, at least 2.
     concentration : Tensor or float
-        1 is uniform over correlation matrices; above it they are nearer to the identity.
+        1 is uniform over correlation matrices. Larger values concentrate near the identity.
 
     Raises
     ------
     ValueError
-        When `dim` is below 2.
+        If `dim` is below 2.
 
     Examples
     --------
@@ -57,8 +57,8 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
-            # Row i is a direction of i numbers times the root of a beta variable, and what is left
-            # of length 1 on the diagonal.
+            # Row i is a random direction of i numbers times the square root of a beta variable. The
+            # diagonal element completes the row to norm 1.
             dtype, device = self.concentration.dtype, self.concentration.device
             before = candelabra.arange(self.dim - 1, dtype=dtype, device=device)
             marginal = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
@@ -77,8 +77,8 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # det(M) is the product of the squared diagonal, and the change from L to M adds D - i to
-        # the exponent in row i.
+        # det(M) is the product of the squared diagonal. The Jacobian of L to M adds D - i to the
+        # exponent of row i.
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         rows = candelabra.arange(2, self.dim + 1, dtype=self.concentration.dtype, device=self.concentration.device)
         exponents = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - rows

@@ -11,7 +11,7 @@ from .transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """The distribution of ``exp(x)`` of a normal x.
+    """The log-normal distribution: ``exp(x)`` for a normal variable x.
 
     Parameters
     ----------

@@ -12,8 +12,9 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Rows of K + 1 numbers that sum up to 1, made by stick breaking of K independent normal
-    variables.
+    """The logistic-normal distribution over vectors of K + 1 numbers that sum to 1.
+
+    Draws are K independent normal variables mapped by stick breaking.
 
     Parameters
     ----------

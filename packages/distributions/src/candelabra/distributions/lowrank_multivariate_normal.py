@@ -1,4 +1,4 @@
-"""The multivariate normal distribution whose covariance is of low rank plus a diagonal."""
+"""The multivariate normal distribution with a low-rank plus diagonal covariance."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ from .utils import lazy_property, standard_normal
 
 
 def capacitance_tril(factor: Tensor, diag: Tensor) -> Tensor:
-    """The Cholesky factor of ``1 + W^T D^-1 W``."""
+    """Return the Cholesky factor of the capacitance matrix ``1 + W^T D^-1 W``."""
     small = factor.mT @ (factor / diag.unsqueeze(-1))
     return candelabra.linalg.cholesky(small + candelabra.eye(factor.shape[-1], dtype=small.dtype, device=small.device))
 
 
 def lowrank_logdet(diag: Tensor, capacitance: Tensor) -> Tensor:
-    """``log det(W W^T + D)``, by the matrix determinant lemma."""
+    """Return ``log det(W W^T + D)``, by the matrix determinant lemma."""
     return 2 * capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1) + diag.log().sum(-1)
 
 
 def lowrank_mahalanobis(factor: Tensor, diag: Tensor, difference: Tensor, capacitance: Tensor) -> Tensor:
-    """``x^T (W W^T + D)^-1 x``, by the Woodbury identity."""
+    """Return ``x^T (W W^T + D)^-1 x``, by the Woodbury identity."""
     weighted = difference / diag
     projected = (factor.mT @ weighted.unsqueeze(-1)).squeeze(-1)
     return (difference * weighted).sum(-1) - batch_mahalanobis(capacitance, projected)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of vectors with covariance ``W W^T + D``: cheap where W has few
-    columns.
+    """The multivariate normal distribution with covariance ``W W^T + D``.
+
+    It is efficient if W has few columns.
 
     Parameters
     ----------
     loc : Tensor
-        (..., n) the mean.
+        (..., n) mean.
     cov_factor : Tensor
-        (..., n, r) W.
+        (..., n, r) matrix W.
     cov_diag : Tensor
-        (..., n) the diagonal of D, positive.
+        (..., n) positive diagonal of D.
 
     Raises
     ------
     ValueError
-        When a shape does not fit.
+        If the shapes are incompatible.
 
     Examples
     --------
@@ -117,7 +118,8 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
-        # Of D^(1/2) (1 + D^(-1/2) W W^T D^(-1/2)) D^(1/2), whose middle is well conditioned.
+        # Factor D^(1/2) (1 + D^(-1/2) W W^T D^(-1/2)) D^(1/2), whose middle factor is well
+        # conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         middle = scaled @ scaled.mT
@@ -126,13 +128,13 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance."""
+        """The covariance matrix."""
         factor = self._unbroadcasted_cov_factor
         return (factor @ factor.mT + candelabra.diag_embed(self._unbroadcasted_cov_diag)).expand(self._matrix_shape())
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance, by the Woodbury identity."""
+        """The inverse of the covariance matrix, by the Woodbury identity."""
         weighted = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         shape = candelabra.broadcast_shapes(self._capacitance_tril.shape[:-2], weighted.shape[:-2])
         half = candelabra.linalg.solve_triangular(

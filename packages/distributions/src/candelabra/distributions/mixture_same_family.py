@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one kind."""
+"""Mixtures of distributions of the same class."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .distribution import Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a component is drawn, then from the component.
+    """A mixture of distributions of the same class.
 
     Parameters
     ----------
     mixture_distribution : Categorical
-        Which component.
+        Distribution over the components.
     component_distribution : Distribution
-        The components, along the last dimension of its batch.
+        The components, along the last batch dimension.
 
     Raises
     ------
     ValueError
-        When these do not fit together.
+        If the two distributions are incompatible.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """Which component."""
+        """The distribution over the components."""
         return self._mixture_distribution
 
     @property
@@ -89,7 +89,7 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _weights(self) -> Tensor:
-        """The probabilities of the components, with dimensions for the event on the right."""
+        """Return the mixture weights, with trailing dimensions for the event."""
         probs = self._mixture_distribution.probs
         return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
@@ -99,7 +99,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        # The mean of the variances, and the variance of the means.
+        # Law of total variance: mean of the variances plus variance of the means.
         dim = -1 - self._event_ndims
         within = (self._weights() * self._component_distribution.variance).sum(dim)
         between = (self._weights() * (self._component_distribution.mean - self._pad(self.mean)).pow(2.0)).sum(dim)
@@ -120,7 +120,7 @@ class MixtureSameFamily(Distribution):
             dim = len(sample_shape) + len(self._batch_shape)
             which = self._mixture_distribution.sample(sample_shape)
             draws = self._component_distribution.sample(sample_shape)
-            if which.ndim < dim:  # one choice for a batch of components would tie their draws together
+            if which.ndim < dim:  # a shared component index would correlate the batch
                 shape = sample_shape + self._batch_shape
                 which = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape).reshape(shape)
             which = which.reshape(which.shape + (1,) * (1 + self._event_ndims))

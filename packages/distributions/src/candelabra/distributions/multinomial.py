@@ -15,16 +15,16 @@ from .utils import broadcast_all
 
 
 class Multinomial(Distribution):
-    """How often each of K classes came in `total_count` draws.
+    """The multinomial distribution: counts of K classes in `total_count` draws.
 
     Parameters
     ----------
     total_count : int
         The number of draws.
     probs : Tensor
-        (..., K) weights of the classes; divided by their sum.
+        (..., K) class weights, which are normalized to sum to 1.
     logits : Tensor
-        Their logarithms, up to a constant; one of the two is given.
+        Unnormalized log probabilities. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -71,12 +71,12 @@ class Multinomial(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities of the classes."""
         return self._categorical.logits
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Probabilities of the classes."""
         return self._categorical.probs
 
     @property
@@ -102,8 +102,8 @@ class Multinomial(Distribution):
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        # n times the entropy of one draw, less the logarithm of the number of ways, whose mean is
-        # over binomial marginals.
+        # n times the entropy of a single draw, minus the mean log multinomial coefficient, from the
+        # binomial marginals.
         n = self._categorical._param.new_tensor(float(self.total_count))
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = candelabra.exp(self._binomial.log_prob(counts)) * candelabra.lgamma(counts + 1)

@@ -14,12 +14,10 @@ from .utils import lazy_property, standard_normal
 
 
 def batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """``|L^-1 x|^2`` for factors L (..., n, n) and differences x (..., n) of batches that
-    broadcast.
-    """
+    """Return ``|L^-1 x|^2`` for L (..., n, n) and x (..., n) with batches that broadcast."""
     shape = candelabra.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     if math.prod(factor.shape[:-2]) == 1:
-        # One factor for all: one solve with all differences as columns.
+        # A single factor: solve once, with all vectors as columns.
         columns = difference.reshape(-1, difference.shape[-1]).mT
         solved = candelabra.linalg.solve_triangular(factor.reshape(factor.shape[-2:]), columns, upper=False)
         return solved.pow(2).sum(0).reshape(difference.shape[:-1]).expand(shape)
@@ -32,8 +30,10 @@ def batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse: with both orders turned around, the factor of P gives
-    that of its inverse.
+    """Return the Cholesky factor of the inverse of a precision matrix.
+
+    The Cholesky factor of P with reversed rows and columns, reversed and transposed, is the inverse
+    of the result.
     """
     factor = candelabra.linalg.cholesky(candelabra.flip(precision, (-2, -1)))
     inverse = candelabra.flip(factor, (-2, -1)).mT
@@ -42,20 +42,20 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors.
+    """The multivariate normal distribution.
 
     Parameters
     ----------
     loc : Tensor
-        (..., n) the mean.
+        (..., n) mean.
     covariance_matrix, precision_matrix, scale_tril : Tensor
-        (..., n, n) the covariance, its inverse, or its lower Cholesky factor; one of them. With the
-        factor nothing has to be factorized.
+        (..., n, n) covariance, its inverse, or its lower Cholesky factor. Exactly one is required.
+        `scale_tril` avoids a factorization.
 
     Raises
     ------
     ValueError
-        When not exactly one matrix is given, or a shape does not fit.
+        If not exactly one matrix is given, or the shapes are incompatible.
 
     Examples
     --------
@@ -116,13 +116,13 @@ class MultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance."""
+        """The covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         return (factor @ factor.mT).expand(self._matrix_shape())
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """The inverse of the covariance matrix."""
         return candelabra.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape())
 
     @property

@@ -15,16 +15,16 @@ from .utils import broadcast_all, lazy_property, log_sigmoid, logits_to_probs, p
 
 
 class NegativeBinomial(Distribution):
-    """The number of successes before `total_count` failures.
+    """The negative binomial distribution: the number of successes before `total_count` failures.
 
     Parameters
     ----------
     total_count : Tensor or float
-        The number of failures to stop at; need not be whole.
+        Number of failures at which to stop; any nonnegative number.
     probs : Tensor or float
-        The probability of success, below 1.
+        The probability of success, in [0, 1).
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class NegativeBinomial(Distribution):
 
     @lazy_property
     def _gamma(self) -> Gamma:
-        # The count is Poisson with a rate that is a gamma variable.
+        # The count is a Poisson variable whose rate is a gamma variable.
         return Gamma(concentration=self.total_count, rate=candelabra.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:

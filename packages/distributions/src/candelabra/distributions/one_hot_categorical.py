@@ -1,4 +1,4 @@
-"""The categorical distribution with one-hot rows."""
+"""The categorical distribution over one-hot vectors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .distribution import Distribution
 
 
 class OneHotCategorical(Distribution):
-    """One of K classes, as a row of K numbers of which one is 1 and the others are 0.
+    """The categorical distribution over one-hot vectors of length K.
 
     Parameters
     ----------
     probs : Tensor
-        (..., K) weights of the classes; divided by their sum.
+        (..., K) class weights, which are normalized to sum to 1.
     logits : Tensor
-        Their logarithms, up to a constant; one of the two is given.
+        Unnormalized log probabilities. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -50,12 +50,12 @@ class OneHotCategorical(Distribution):
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Probabilities of the classes."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities of the classes."""
         return self._categorical.logits
 
     @property
@@ -76,7 +76,7 @@ class OneHotCategorical(Distribution):
         return self._categorical.param_shape
 
     def _rows(self, classes: Tensor) -> Tensor:
-        """The rows of some classes, in the dtype of the probabilities."""
+        """Return one-hot vectors of class indices, in the dtype of the probabilities."""
         count = self._event_shape[-1]
         return (classes.unsqueeze(-1) == candelabra.arange(count, device=classes.device)).to(self.probs.dtype)
 
@@ -100,8 +100,9 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """`OneHotCategorical` whose draws have the gradient of the probabilities. Source: Bengio,
-    Léonard and Courville, 2013.
+    """`OneHotCategorical` with the straight-through gradient: draws have the gradient of `probs`.
+
+    Source: Bengio, Léonard and Courville, 2013.
 
     Examples
     --------
@@ -114,5 +115,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        probs = self._categorical.probs  # cached for the gradient
+        probs = self._categorical.probs  # read once, because it is a lazy property
         return self.sample(sample_shape) + (probs - probs.detach())

@@ -15,14 +15,14 @@ from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """The Pareto distribution, of type 1: ``(scale / x)^alpha`` is the probability of more than x.
+    """The Pareto distribution of type 1, with survival function ``(scale / x)^alpha``.
 
     Parameters
     ----------
     scale : Tensor or float
-        The least value.
+        The minimum.
     alpha : Tensor or float
-        How fast the tail falls.
+        The tail exponent.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.alpha.clamp(min=1)  # infinite up to 1
+        a = self.alpha.clamp(min=1)  # the mean is infinite for alpha <= 1
         return a * self.scale / (a - 1)
 
     @property

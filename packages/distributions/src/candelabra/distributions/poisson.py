@@ -13,12 +13,12 @@ from .utils import broadcast_all
 
 
 class Poisson(ExponentialFamily):
-    """The Poisson distribution: ``rate^k exp(-rate) / k!``.
+    """The Poisson distribution with probabilities ``rate^k exp(-rate) / k!``.
 
     Parameters
     ----------
     rate : Tensor or float
-        The mean, not negative.
+        The mean, which must not be negative.
 
     Examples
     --------

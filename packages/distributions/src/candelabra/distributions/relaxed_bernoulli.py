@@ -1,4 +1,4 @@
-"""The Bernoulli distribution relaxed to numbers between 0 and 1."""
+"""The relaxed Bernoulli distribution on (0, 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, o
 
 
 class LogitRelaxedBernoulli(Distribution):
-    """The log odds of a relaxed Bernoulli variable: a logistic variable around the logits, over the
-    temperature.
+    """The logits of a relaxed Bernoulli variable.
+
+    Draws are logistic variables located at the logits, divided by the temperature.
 
     Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016; Jang, Gu and Poole,
     "Categorical reparameterization with Gumbel-softmax", 2016.
@@ -25,11 +26,11 @@ class LogitRelaxedBernoulli(Distribution):
     Parameters
     ----------
     temperature : Tensor or float
-        The lower, the nearer to 0 and 1.
+        Temperature; draws approach 0 or 1 as it decreases.
     probs : Tensor or float
         The probability of 1.
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -95,17 +96,16 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """The Bernoulli distribution relaxed to numbers between 0 and 1, so that draws are
-    differentiable.
+    """The relaxed Bernoulli distribution on (0, 1), with differentiable draws.
 
     Parameters
     ----------
     temperature : Tensor or float
-        The lower, the nearer to 0 and 1.
+        Temperature; draws approach 0 or 1 as it decreases.
     probs : Tensor or float
         The probability of 1.
     logits : Tensor or float
-        Its log odds; one of the two is given.
+        The log odds. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The categorical distribution relaxed to rows that sum up to 1."""
+"""The relaxed one-hot categorical distribution on the simplex."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .utils import broadcast_all, clamp_probs, open_uniform
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithms of a relaxed one-hot row: Gumbel draws added to the logits, over the
-    temperature, normalized.
+    """The logarithms of a relaxed one-hot vector.
+
+    Draws are Gumbel variables added to the logits, divided by the temperature and normalized.
 
     Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016, appendix C.3; Jang, Gu and
     Poole, 2016.
@@ -26,11 +27,11 @@ class ExpRelaxedCategorical(Distribution):
     Parameters
     ----------
     temperature : Tensor or float
-        The lower, the nearer to one-hot.
+        Temperature; draws approach one-hot vectors as it decreases.
     probs : Tensor
-        (..., K) weights of the classes.
+        (..., K) class weights, which are normalized to sum to 1.
     logits : Tensor
-        Their logarithms, up to a constant; one of the two is given.
+        Unnormalized log probabilities. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -67,12 +68,12 @@ class ExpRelaxedCategorical(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities of the classes."""
         return self._categorical.logits
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Probabilities of the classes."""
         return self._categorical.probs
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
@@ -93,17 +94,16 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """The one-hot categorical distribution relaxed to rows of positive numbers that sum up to 1:
-    draws are differentiable.
+    """The relaxed one-hot categorical distribution on the simplex, with differentiable draws.
 
     Parameters
     ----------
     temperature : Tensor or float
-        The lower, the nearer to one-hot.
+        Temperature; draws approach one-hot vectors as it decreases.
     probs : Tensor
-        (..., K) weights of the classes.
+        (..., K) class weights, which are normalized to sum to 1.
     logits : Tensor
-        Their logarithms, up to a constant; one of the two is given.
+        Unnormalized log probabilities. Exactly one of `probs` and `logits` is required.
 
     Examples
     --------
@@ -136,10 +136,10 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities of the classes."""
         return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Probabilities of the classes."""
         return self.base_dist.probs

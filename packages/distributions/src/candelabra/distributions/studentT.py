@@ -15,16 +15,16 @@ from .utils import broadcast_all, standard_normal
 
 
 class StudentT(Distribution):
-    """Student's t distribution, moved and scaled.
+    """Student's t distribution with location and scale.
 
     Parameters
     ----------
     df : Tensor or float
         Degrees of freedom.
     loc : Tensor or float
-        The middle.
+        The location.
     scale : Tensor or float
-        By how much it is wider.
+        The scale.
 
     Examples
     --------

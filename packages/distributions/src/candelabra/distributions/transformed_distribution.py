@@ -1,4 +1,4 @@
-"""The distribution of what transforms make of a draw."""
+"""The distribution of transformed draws of another distribution."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .utils import sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of ``f(x)`` where x is drawn from another distribution.
+    """The distribution of ``f(x)`` for draws x of another distribution.
 
     Parameters
     ----------
     base_distribution : Distribution
     transforms : Transform or list of Transform
-        Applied one after the other.
+        Transforms, applied in order.
 
     Raises
     ------
     ValueError
-        When the distribution's draws have fewer dimensions than the transforms need, or
-        `transforms` is neither.
+        If the draws of the base distribution have fewer dimensions than the transforms need, or
+        `transforms` has the wrong type.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class TransformedDistribution(Distribution):
         forward_shape = transform.forward_shape(base_shape)
         expanded = transform.inverse_shape(forward_shape)
         if tuple(base_shape) != tuple(expanded):
-            # A parameter of a transform has a larger batch.
+            # A parameter of a transform has a larger batch shape than the base distribution.
             base_distribution = base_distribution.expand(Size(expanded[: len(expanded) - base_event_dim]))
         independent_dims = transform.domain.event_dim - base_event_dim
         if independent_dims > 0:
@@ -133,7 +133,7 @@ class TransformedDistribution(Distribution):
         return sign
 
     def _turned(self, value: Tensor) -> Tensor:
-        """A probability counted from the other end where the transforms fall."""
+        """Return ``1 - value`` where the transforms are decreasing, and `value` elsewhere."""
         sign = self._sign()
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 

@@ -13,17 +13,17 @@ from .utils import broadcast_all
 
 
 class Uniform(Distribution):
-    """The uniform distribution over [low, high).
+    """The uniform distribution on [low, high).
 
     Parameters
     ----------
     low, high : Tensor or float
-        The ends.
+        Lower and upper bound.
 
     Raises
     ------
     ValueError
-        When the ends are not in order.
+        If `low` is not less than `high`.
 
     Examples
     --------

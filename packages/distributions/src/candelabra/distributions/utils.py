@@ -1,6 +1,4 @@
-"""Parameters brought to one shape, probabilities and logits, triangular matrices and vectors: the
-names of ``torch.distributions.utils``.
-"""
+"""Utilities as in ``torch.distributions.utils``: broadcasting, logits, triangular matrices."""
 
 from __future__ import annotations
 
@@ -17,13 +15,14 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Make tensors of one shape of numbers and tensors; numbers get dtype and device of the first
-    tensor, or the default dtype.
+    """Broadcast tensors and numbers to tensors of the same shape.
+
+    Numbers get the dtype and device of the first tensor, or the default dtype.
 
     Raises
     ------
     ValueError
-        For what is neither.
+        If a value is neither a tensor nor a number.
 
     Examples
     --------
@@ -53,43 +52,42 @@ def sum_rightmost(value: Tensor, dims: int) -> Tensor:
 
 
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    """Draw from the normal distribution of mean 0 and variance 1."""
+    """Draw from the standard normal distribution."""
     return candelabra.randn(tuple(shape), dtype=dtype, device=device)
 
 
 def open_uniform(shape: Any, dtype: Any, device: Any) -> Tensor:
-    """Draw uniformly from between 0 and 1, neither of which is met."""
+    """Draw from the uniform distribution on (0, 1), without its end points."""
     info = candelabra.finfo(dtype)
     return candelabra.rand(tuple(shape), dtype=dtype, device=device).clamp_(min=info.tiny, max=1 - info.eps)
 
 
 def softplus(x: Tensor) -> Tensor:
-    """``log(1 + exp(x))``, exact for large x."""
+    """Return ``log(1 + exp(x))``, without overflow for large x."""
     return candelabra.logaddexp(x, candelabra.zeros_like(x))
 
 
 def log_sigmoid(x: Tensor) -> Tensor:
-    """``log(1 / (1 + exp(-x)))``."""
+    """Return ``log(1 / (1 + exp(-x)))``."""
     return -softplus(-x)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Keep probabilities away from 0 and 1 by the precision of their dtype, so that their logits
-    are finite.
-    """
+    """Clamp probabilities to [eps, 1 - eps], so that their logits are finite."""
     eps = candelabra.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Make probabilities of logits: one each (log odds), or a row of them (log probabilities up to
-    a constant).
+    """Convert logits to probabilities.
+
+    Logits are log odds if `is_binary` is true, and unnormalized log probabilities otherwise.
     """
     return candelabra.sigmoid(logits) if is_binary else candelabra.softmax(logits, dim=-1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Make logits of probabilities, the other way of `logits_to_probs`.
+    """Convert probabilities to logits, the inverse of `logits_to_probs`.
 
     Examples
     --------
@@ -103,15 +101,16 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def multivariate_gammaln(a: Tensor, p: int) -> Tensor:
-    """The logarithm of the gamma function of `p` dimensions: ``p(p-1)/4 log(pi) + sum of lgamma(a -
-    i/2) for i < p``.
+    """Return the log of the `p`-dimensional gamma function.
+
+    ``p(p-1)/4 log(pi) + sum of lgamma(a - i/2) for i < p``.
     """
     shifts = candelabra.arange(p, dtype=a.dtype, device=a.device) / 2
     return candelabra.lgamma(a.unsqueeze(-1) - shifts).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
 class lazy_property:
-    """A property that is computed when it is first asked for, and then is an ordinary attribute."""
+    """A property that is computed on first access and then stored as an instance attribute."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -128,20 +127,19 @@ class lazy_property:
 
 
 class _LazyOfClass(property):
-    """What a class has under the name of a lazy property: known as one, and documented like one."""
+    """Class attribute of a lazy property, which identifies it and carries its docstring."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         super().__init__(wrapped)
 
 
 def is_lazy(owner: type, name: str) -> bool:
-    """Whether a class computes this attribute when it is first asked for."""
+    """Return whether an attribute of a class is a lazy property."""
     return isinstance(getattr(owner, name, None), _LazyOfClass)
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Put the elements of triangular matrices (..., D, D), up to diagonal number `diag`, into
-    vectors in row-major order.
+    """Flatten lower triangles (..., D, D), up to diagonal `diag`, into vectors in row-major order.
 
     Examples
     --------
@@ -158,7 +156,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Put vectors (..., N) into triangular matrices, the other way of `tril_matrix_to_vec`.
+    """Convert vectors (..., N) to lower triangular matrices, the inverse of `tril_matrix_to_vec`.
 
     Examples
     --------
@@ -169,7 +167,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             [2., 3.]])
     """
     length = vec.shape[-1]
-    # n(n + 1) / 2 elements on and below the main diagonal, and those between it and `diag`
+    # n(n + 1) / 2 elements on and below the main diagonal, corrected for the diagonals up to `diag`
     n = (-(1 + 2 * diag) + math.sqrt((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1))) / 2
     if not round(n) - n == 0:
         raise ValueError(

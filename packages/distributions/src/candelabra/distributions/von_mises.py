@@ -14,14 +14,14 @@ from .utils import broadcast_all, lazy_property
 
 
 class VonMises(Distribution):
-    """The von Mises distribution of angles: ``exp(k cos(x - loc)) / (2 pi I0(k))``.
+    """The von Mises distribution of angles with density ``exp(k cos(x - loc)) / (2 pi I0(k))``.
 
     Parameters
     ----------
     loc : Tensor or float
-        The angle in the middle.
+        The mean angle.
     concentration : Tensor or float
-        k: 0 is uniform.
+        The concentration k; 0 gives the uniform distribution.
 
     Examples
     --------
@@ -57,17 +57,20 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        """1 minus the length of the mean of unit vectors."""
+        """The circular variance: 1 minus the mean resultant length."""
         return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        """Draw by rejection from a wrapped Cauchy distribution. Source: Best and Fisher, 1979."""
+        """Draw samples by rejection from a wrapped Cauchy distribution.
+
+        Source: Best and Fisher, 1979.
+        """
         with no_grad():
             shape = self._extended_shape(sample_shape)
             k = self.concentration.detach().to(candelabra.float64).expand(shape).reshape(-1)
             tau = 1 + (1 + 4 * k * k).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
-            # For small k the difference above has no digits left: its series.
+            # For small k, use the series, because the difference above cancels.
             r = candelabra.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
             angle = candelabra.empty_like(k)
             places = candelabra.arange(k.numel(), device=k.device)
@@ -82,5 +85,5 @@ class VonMises(Distribution):
                 angle[places[accepted]] = turned[accepted]
                 places = places[~accepted]
             value = angle.reshape(shape) + self.loc.to(candelabra.float64)
-            # into [-pi, pi)
+            # wrap to [-pi, pi)
             return ((value + math.pi) % (2 * math.pi) - math.pi).to(self.loc.dtype)

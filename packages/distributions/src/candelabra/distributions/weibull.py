@@ -13,14 +13,13 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """The Weibull distribution, of lifetimes: ``exp(-(x / scale)^k)`` is the probability of more
-    than x.
+    """The Weibull distribution, with survival function ``exp(-(x / scale)^k)``.
 
     Parameters
     ----------
     scale : Tensor or float
     concentration : Tensor or float
-        k: below 1 failures become rarer with age, above 1 more frequent.
+        The shape k: the failure rate decreases with time for k < 1, and increases for k > 1.
 
     Examples
     --------

@@ -18,33 +18,33 @@ from .utils import lazy_property, multivariate_gammaln, standard_normal
 
 
 def multivariate_digamma(a: Tensor, p: int) -> Tensor:
-    """The derivative of the logarithm of the gamma function of `p` dimensions."""
+    """Return the derivative of the log of the `p`-dimensional gamma function."""
     shifts = candelabra.arange(p, dtype=a.dtype, device=a.device) / 2
     return candelabra.digamma(a.unsqueeze(-1) - shifts).sum(-1)
 
 
 class Wishart(ExponentialFamily):
-    """The Wishart distribution: of the sum of `df` outer products of normal vectors of mean 0.
+    """The Wishart distribution of the sum of `df` outer products of zero-mean normal vectors.
 
     Parameters
     ----------
     df : Tensor or float
-        Degrees of freedom, more than n - 1.
+        Degrees of freedom, greater than n - 1.
     covariance_matrix, precision_matrix, scale_tril : Tensor
-        (..., n, n) the covariance of the vectors, its inverse, or its lower Cholesky factor; one of
-        them.
+        (..., n, n) covariance of the vectors, its inverse, or its lower Cholesky factor. Exactly
+        one is required.
 
     Raises
     ------
     AssertionError
-        When not exactly one matrix is given.
+        If not exactly one matrix is given.
     ValueError
-        When a matrix has too few dimensions or `df` is too low.
+        If a matrix has too few dimensions or `df` is too low.
 
     Notes
     -----
-    Draws come from Bartlett's decomposition; Odell and Feiveson, "A numerical procedure to generate
-    a sample covariance matrix", 1966.
+    Draws use the Bartlett decomposition. Source: Odell and Feiveson, "A numerical procedure to
+    generate a sample covariance matrix", 1966.
 
     Examples
     --------
@@ -121,13 +121,13 @@ class Wishart(ExponentialFamily):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance of the vectors."""
+        """The covariance matrix of the vectors."""
         factor = self._unbroadcasted_scale_tril
         return (factor @ factor.mT).expand(self._batch_shape + self._event_shape)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """The inverse of the covariance matrix."""
         return candelabra.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._batch_shape + self._event_shape)
 
     @property
@@ -146,8 +146,10 @@ class Wishart(ExponentialFamily):
         return self.df[..., None, None] * (covariance.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett(self, sample_shape: Any) -> Tensor:
-        """A factor with roots of chi-squared variables on the diagonal and normal ones below it,
-        times the factor of the covariance.
+        """Draw samples by the Bartlett decomposition.
+
+        The factor has square roots of chi-squared variables on the diagonal and normal variables
+        below it.
         """
         tiny = candelabra.finfo(self.df.dtype).eps
         roots = self._dist_chi2.rsample(sample_shape).sqrt().clamp(min=tiny)
@@ -157,15 +159,15 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Tensor:
-        """Draw so that gradients go back to the parameters.
+        """Draw samples that are differentiable in the parameters.
 
         Parameters
         ----------
         sample_shape : sequence of int
-            The shape of the draws.
+            Shape of the sample.
         max_try_correction : int, optional
-            How often draws that are singular in the precision of their dtype are drawn again; 3 by
-            default, 10 where `df` is low.
+            Number of attempts to redraw matrices that are numerically singular. Defaults to 3, or
+            to 10 if `df` is less than n.
         """
         if max_try_correction is None:
             max_try_correction = 3 if bool((self.df >= self._event_shape[-1]).all()) else 10
@@ -182,7 +184,7 @@ class Wishart(ExponentialFamily):
         return sample
 
     def _log_det(self) -> Tensor:
-        """Half the logarithm of the determinant of twice the covariance."""
+        """Return half the log determinant of twice the covariance."""
         factor = self._unbroadcasted_scale_tril
         return self._event_shape[-1] * math.log(2.0) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 

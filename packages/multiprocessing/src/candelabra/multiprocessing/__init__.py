@@ -1,8 +1,8 @@
-"""Python's `multiprocessing`, and tensors that are sent share their memory with those who get them.
+"""Python's `multiprocessing`, with tensors that share their memory when they are sent.
 
-Everything of `multiprocessing` is here under its name. Tensors, parameters, modules and storages
-that go through queues, pipes and pools, or are arguments of a process, are moved to shared memory
-and mapped at the other end: what one process writes, all see. See
+All names of `multiprocessing` are available here. Tensors, parameters, modules and storages that
+are sent through queues, pipes and pools, or passed as arguments to a process, are moved to shared
+memory and mapped by the receiver. Writes are visible to all processes. See
 :doc:`sharing`.
 """
 
@@ -38,7 +38,7 @@ def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
     Parameters
     ----------
     maxsize : int
-        How many objects fit in; without limit where it is not positive.
+        Maximum number of objects in the queue; unlimited if it is not positive.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
 
 
 def JoinableQueue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
-    """Return a queue with task_done() and join().
+    """Return a queue with ``task_done()`` and ``join()``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def JoinableQueue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
 
 
 def SimpleQueue() -> Any:  # type: ignore[no-redef]
-    """Return a queue with put(), get(), empty() and close() alone.
+    """Return a queue that has only ``put()``, ``get()``, ``empty()`` and ``close()``.
 
     Examples
     --------
@@ -92,11 +92,11 @@ def Pool(  # type: ignore[no-redef]
     Parameters
     ----------
     processes : int, optional
-        How many; as many as the machine has cores by default.
+        Number of processes; the number of cores by default.
     initializer, initargs
         A function that each process calls first, and its arguments.
     maxtasksperchild : int, optional
-        After so many tasks a process is replaced.
+        Number of tasks after which a process is replaced.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Pipes whose messages carry file descriptors, and arrive whole or not at all.
+"""Pipes that transfer file descriptors, and deliver each message completely or not at all.
 
-A pipe is a pair of sockets that keep messages apart (``SOCK_SEQPACKET``): the system takes or gives
-a message as one, so that a process may be killed at any time without leaving half of one behind,
-and any number of processes may read and write one without a lock. The descriptors of shared memory
-are in the message (``SCM_RIGHTS``). While it is under way they belong to the system: whether the
-sender still lives does not matter, and what nobody reads is given back.
+A pipe is a pair of ``SOCK_SEQPACKET`` sockets. The kernel transfers each message atomically. A
+process can therefore be killed at any time without leaving a partial message, and several processes
+can use one end without a lock. Descriptors of shared memory are sent with the message
+(``SCM_RIGHTS``). While a message is in transit, the kernel owns them: the sender may exit, and
+unread descriptors are closed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .memory import out_of_descriptors
 from .messages import Message, Received
 from .named_files import watch
 
-#: Longer messages go into an anonymous file, whose descriptor is sent in their place.
+#: Longer messages are written to an anonymous file, whose descriptor is sent instead.
 INLINE = 32768
-#: The system takes 253 descriptors in one message; further ones come by a socket that is itself in
-#: the message.
+#: The kernel accepts at most 253 descriptors per message. More descriptors are sent over a socket
+#: that is itself sent with the message.
 MOST_DESCRIPTORS = 250
-# The kind of message; the number of descriptors that belong to it, before those that only carry it.
+# Flags of the message, and the number of its own descriptors; they precede auxiliary descriptors.
 _HEADER = struct.Struct("!BI")
 _LONG, _MANY = 1, 2
 _BUFFER = INLINE + _HEADER.size
@@ -36,12 +36,12 @@ _ROOM = socket.CMSG_SPACE(253 * _INT)
 
 
 class _Borrowed:
-    """A socket object on a descriptor that somebody else closes."""
+    """A socket object for a descriptor that it does not own."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=descriptor)
         if self._socket.gettimeout() is not None:
-            # socket.setdefaulttimeout() is not meant for this one.
+            # Ignore socket.setdefaulttimeout().
             self._socket.setblocking(True)
 
     def __enter__(self) -> socket.socket:
@@ -79,7 +79,7 @@ def _send(descriptor: int, data: Any, descriptors: list[int]) -> None:
             first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             carriers.append(second.detach())
             with first:
-                # All that it takes is there before the message is: nobody waits for the rest.
+                # The message is sent last, so all descriptors are available when it arrives.
                 first.setblocking(False)
                 for start in range(0, len(descriptors), MOST_DESCRIPTORS):
                     first.sendmsg([b"+"], _rights(descriptors[start : start + MOST_DESCRIPTORS]))
@@ -113,14 +113,14 @@ def _receive_many(descriptor: int, count: int) -> list[int]:
 
 
 def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
-    """The next message; raises BlockingIOError where there is none and `wait` is false."""
+    """Return the next message; raise BlockingIOError if there is none and `wait` is false."""
     flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
     with _Borrowed(descriptor) as open_socket:
         try:
             message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
         except ConnectionResetError:
-            # Said once where the other end was closed before it read everything; what it sent is
-            # still there.
+            # Reported once if the other end was closed with unread data. Messages it sent can still
+            # be read.
             message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
     found = _descriptors(ancillary)
     if not message:
@@ -137,7 +137,7 @@ def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
                 found += _receive_many(carriers[-1], count)
                 complete = len(found) == count
         if not complete:
-            # The system drops what the limit of this process does not leave room for.
+            # The kernel drops descriptors that exceed the limit of this process.
             raise out_of_descriptors(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
         if not kind & _LONG:
             return memoryview(message)[_HEADER.size :], found
@@ -154,15 +154,16 @@ def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
 
 
 class Connection(connection.Connection):
-    """One end of a pipe. Has the methods of `multiprocessing.connection.Connection`; tensors that
-    are sent share their memory.
+    """One end of a pipe, with the methods of `multiprocessing.connection.Connection`.
+
+    Tensors that are sent share their memory.
     """
 
     _handle: int | None
 
     def close(self) -> None:
-        """Close this end; a second time does nothing, whichever thread it is."""
-        # In one step: a number that is closed may be that of another file a moment later.
+        """Close this end; thread-safe, and further calls have no effect."""
+        # Remove the handle atomically: after close(), the number can refer to another file.
         handle = self.__dict__.pop("_handle", None)
         if handle is not None:
             os.close(handle)
@@ -171,13 +172,13 @@ class Connection(connection.Connection):
         self.close()
 
     def send(self, obj: Any) -> None:
-        """Send an object; raises BrokenPipeError where nobody can receive it any more."""
+        """Send an object; raise BrokenPipeError if no process can receive it."""
         self._check_closed()  # type: ignore[attr-defined]
         self._check_writable()  # type: ignore[attr-defined]
         self.send_message(Message(obj))
 
     def send_message(self, message: Message) -> None:
-        """Send what is pickled already."""
+        """Send a message that is already pickled."""
         if not message.names:
             _send(self.fileno(), message.data, message.descriptors)
             return
@@ -194,15 +195,11 @@ class Connection(connection.Connection):
             os.close(token)
 
     def recv(self) -> Any:
-        """Return the next object, waiting for it; raises EOFError where nobody can send any
-        more.
-        """
+        """Wait for the next object and return it; raise EOFError if no process can send."""
         return self.receive_message().load()
 
     def receive_message(self, wait: bool = True) -> Received:
-        """Return the next message; raises BlockingIOError where there is none and it shall not be
-        waited for.
-        """
+        """Return the next message; raise BlockingIOError if there is none and `wait` is false."""
         self._check_closed()  # type: ignore[attr-defined]
         self._check_readable()  # type: ignore[attr-defined]
         return Received(*_receive(self.fileno(), wait))
@@ -212,7 +209,7 @@ class Connection(connection.Connection):
 
     def _recv_bytes(self, maxsize: int | None = None) -> Any:
         data, descriptors = _receive(self.fileno(), True)
-        # Plain bytes are asked for: whatever came with them is not.
+        # The caller wants only bytes, so close descriptors that came with the message.
         for descriptor in descriptors:
             os.close(descriptor)
         if maxsize is not None and len(data) > maxsize:
@@ -228,7 +225,7 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:
     Parameters
     ----------
     duplex : bool
-        Whether both ends send and receive; else the first receives and the second sends.
+        Whether both ends send and receive. Otherwise the first receives and the second sends.
 
     Examples
     --------
@@ -246,7 +243,7 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:
         raise
     for end in (first, second):
         end.setblocking(True)
-        # As much as the system grants.
+        # The kernel limits this to its maximum.
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
     return Connection(first.detach(), writable=duplex), Connection(second.detach(), readable=duplex)
 

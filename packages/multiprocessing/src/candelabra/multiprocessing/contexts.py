@@ -1,6 +1,4 @@
-"""Contexts: everything of Python's `multiprocessing` for one way to start processes, with pipes and
-queues that share tensors.
-"""
+"""Contexts: the API of Python's `multiprocessing` for one start method, with tensor sharing."""
 
 from __future__ import annotations
 
@@ -15,23 +13,23 @@ from .queues import JoinableQueue, Queue, SimpleQueue
 
 
 class WorkerPool(pool.Pool):
-    """A pool of processes on queues that share tensors; see `multiprocessing.Pool`.
+    """A process pool with queues that share tensors; see `multiprocessing.Pool`.
 
-    Where a process is killed or exits amid a task, everything that is being waited for raises
-    `RuntimeError`: its result will never come.
+    If a process is killed or exits during a task, its result will never arrive. All pending results
+    then raise `RuntimeError`.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         workers = _Workers()
-        # Called for each process, also for one that takes the place of another.
+        # Called for each process, including replacements.
         self.Process = workers.make  # type: ignore[method-assign]
         super().__init__(*arguments, **keywords)
         workers.awaited = self._cache  # type: ignore[attr-defined]
 
     @staticmethod
     def _help_stuff_finish(inqueue: Any, task_handler: Any, size: int) -> None:
-        # The thread that puts tasks may wait for room; workers may still read, too, so nobody waits
-        # for a message here.
+        # Drain tasks so that the task thread does not block on a full pipe. Workers may read too,
+        # so this must not wait for a message.
         while task_handler.is_alive():
             try:
                 inqueue._reader.receive_message(wait=False).close()
@@ -41,8 +39,9 @@ class WorkerPool(pool.Pool):
 
 
 class _Workers:
-    """The processes of a pool, looked after whenever one is to be replaced. Knows nothing of the
-    pool, so that it can be collected.
+    """The processes of a pool, checked whenever one is replaced.
+
+    Holds no reference to the pool, so that the pool can be garbage collected.
     """
 
     def __init__(self) -> None:
@@ -50,7 +49,7 @@ class _Workers:
         self._made: list[Any] = []
 
     def make(self, ctx: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Make a process, which is not started yet."""
+        """Create a process without starting it, and fail pending results if a process has died."""
         failed = [worker for worker in self._made if worker.exitcode]
         self._made = [worker for worker in self._made if worker.exitcode is None]
         if failed:
@@ -62,9 +61,10 @@ class _Workers:
     def _fail(self, error: RuntimeError) -> None:
         for number in list(self.awaited):
             waiting = self.awaited.get(number)
-            # Its result may come at this moment.
+            # Its result may arrive concurrently.
             with contextlib.suppress(KeyError):
-                # Not pop(): the pool's own dictionary tells others when it becomes empty.
+                # Use `del` instead of pop(): the pool's dictionary overrides it to signal when it
+                # becomes empty.
                 del self.awaited[number]
                 _fail(waiting, error)
 
@@ -74,7 +74,7 @@ def _ending(code: int) -> str:
 
 
 def _fail(waiting: Any, error: RuntimeError) -> None:
-    """Have who waits for this result of a pool get an error."""
+    """Complete a pending result of a pool with an error."""
     if isinstance(waiting, pool.IMapIterator):
         with waiting._cond:  # type: ignore[attr-defined]
             waiting._items.append((False, error))  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def _fail(waiting: Any, error: RuntimeError) -> None:
 
 
 class _Sharing:
-    """What differs from Python's contexts."""
+    """Methods that differ from those of Python's contexts."""
 
     def Pipe(self, duplex: bool = True) -> Any:
         """Return the two ends of a pipe; see :func:`candelabra.multiprocessing.Pipe`."""
@@ -99,11 +99,11 @@ class _Sharing:
         return Queue(maxsize, ctx=self)
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:
-        """Return a queue that can be waited for until everything in it is done."""
+        """Return a queue with ``task_done()`` and ``join()``."""
         return JoinableQueue(maxsize, ctx=self)
 
     def SimpleQueue(self) -> Any:
-        """Return a queue without a thread of its own."""
+        """Return a queue without a feeder thread."""
         return SimpleQueue(ctx=self)
 
     def Pool(
@@ -113,42 +113,42 @@ class _Sharing:
         initargs: Any = (),
         maxtasksperchild: int | None = None,
     ) -> Any:
-        """Return a pool of processes."""
+        """Return a process pool."""
         return WorkerPool(processes, initializer, initargs, maxtasksperchild, context=self)
 
     def get_context(self, method: str | None = None) -> Any:
-        """Return the context of a start method; itself without one."""
+        """Return the context of a start method, or this context without one."""
         return self if method is None else get_context(method)
 
 
 class ForkContext(_Sharing, context.ForkContext):  # type: ignore[misc]
-    """Processes are copies of this one."""
+    """Processes are forks of this one."""
 
 
 class SpawnContext(_Sharing, context.SpawnContext):  # type: ignore[misc]
-    """Processes start from nothing."""
+    """Processes start a new interpreter."""
 
 
 class ForkServerContext(_Sharing, context.ForkServerContext):  # type: ignore[misc]
-    """Processes are copies of one that was started from nothing."""
+    """Processes are forks of a server process with a new interpreter."""
 
 
 _CONTEXTS: dict[str, Any] = {"fork": ForkContext(), "spawn": SpawnContext(), "forkserver": ForkServerContext()}
 
 
 def get_context(method: str | None = None) -> Any:
-    """Return what has the attributes of this package for one start method.
+    """Return the context of a start method, with the attributes of this package.
 
     Parameters
     ----------
     method : str, optional
-        ``"fork"``, ``"spawn"`` or ``"forkserver"``; by default the one of :func:`set_start_method`,
-        or Python's default.
+        ``"fork"``, ``"spawn"`` or ``"forkserver"``. Defaults to the method of
+        :func:`set_start_method`, or Python's default.
 
     Raises
     ------
     ValueError
-        Where there is no such method.
+        If the start method is unknown.
 
     Examples
     --------

@@ -1,16 +1,15 @@
-"""Memory of devices between processes: the backend's handles, and leases that tell its maker when
-nobody uses it any more.
+"""Device memory shared between processes: IPC handles of the backend, and leases.
 
-The memory belongs to the process that made it; others open it by a handle (for CUDA those of
-``cudaIpcGetMemHandle``). Who uses it is counted by the system: each sent storage has a pipe, whose
-reading end the maker keeps. The writing end, the lease, is in the message and then in the process
-that opened the memory. When the last copy of it is closed, because the tensors are gone, the
-message was never read, or the process was killed, the maker's end says so, and the maker lets the
-storage go. The other way round, a lease that cannot be written to any more tells that the maker has
-ended, and its memory with it.
+The process that allocated the memory owns it. Other processes open it by a handle
+(``cudaIpcGetMemHandle`` for CUDA). The kernel tracks the users: each sent storage has a pipe whose
+read end the owner keeps. The write end, called the lease, is sent with the message and held by the
+process that opened the memory. All copies of a lease are closed when the tensors are freed, the
+message is dropped, or the process is killed. The owner then gets a hangup on the read end and
+releases the storage. In the other direction, an error on the lease means that the owner has exited
+and its memory is gone.
 
-What was queued on the maker's stream is waited for by an event that goes along; who lets go waits
-for his device first.
+An event sent with the handle orders the receiver after work queued on the owner's stream. A
+receiver synchronizes its device before it releases the memory.
 """
 
 from __future__ import annotations
@@ -32,22 +31,20 @@ from . import messages
 from .memory import out_of_descriptors
 from .named_files import SenderGoneError
 
-#: Of a backend's capabilities: its memory can be opened by other processes (CB_CAP_IPC).
+#: Backend capability bit: other processes can open its memory (CB_CAP_IPC).
 _CAPABILITY = 64
-#: Of the flags of events (CB_EVENT_INTERPROCESS).
+#: Event flag CB_EVENT_INTERPROCESS.
 _INTERPROCESS = 4
 
 
 @functools.cache
 def can_be_sent(device_type: str) -> bool:
-    """Tell whether other processes can open memory of a device type."""
+    """Return whether other processes can open memory of a device type."""
     return bool(_C.backend_info(device_type)["capabilities"] & _CAPABILITY)
 
 
 class Lease:
-    """The right to use memory of another process: the writing end of a pipe, closed with this
-    object.
-    """
+    """The right to use memory of another process: the write end of a pipe, which it owns."""
 
     __slots__ = ("__weakref__", "descriptor")
 
@@ -56,8 +53,9 @@ class Lease:
         _state.leases.add(self)
 
     def is_void(self) -> bool:
-        """Tell whether the process that made the memory has ended; so it has to a process that was
-        forked from the owner.
+        """Return whether the process that owns the memory has exited.
+
+        This is also true in a process that was forked from the owner.
         """
         if self.descriptor < 0:
             return True
@@ -66,7 +64,7 @@ class Lease:
         return any(event & select.POLLERR for _, event in asked.poll(0))
 
     def close(self) -> None:
-        """Give it back."""
+        """Release the lease."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -76,19 +74,19 @@ class Lease:
 
 
 class Sent:
-    """A storage of this process that others have, or are about to get."""
+    """A storage of this process that is shared with other processes, or about to be."""
 
     def __init__(self, storage: Any, key: bytes, place: tuple[Any, ...]) -> None:
         self.storage = storage
         self.key = key
         self.place = place
         self.handle, self.offset, self.block_bytes = _C.ipc_export_storage(storage)
-        #: The reading ends of its leases.
+        #: Read ends of its leases.
         self.readers: set[int] = set()
 
 
 class Opened:
-    """What a storage of another process keeps: the lease, and what it takes to pass it on."""
+    """Data of an opened storage of another process: the lease, and what is needed to forward it."""
 
     def __init__(self, lease: Lease, described: tuple[Any, ...]) -> None:
         self.lease = lease
@@ -96,7 +94,7 @@ class Opened:
 
 
 class _State:
-    """What this process has sent. A process that was forked begins with a new one."""
+    """Storages that this process has sent. A forked process starts with a new instance."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -104,16 +102,16 @@ class _State:
         self.count = 0
         self.by_key: dict[bytes, Sent] = {}
         self.by_place: dict[tuple[Any, ...], Sent] = {}
-        #: For each reading end what it belongs to, and the event that was sent with it.
+        #: For each read end: the storage, its device, and the event that was sent with it.
         self.readers: dict[int, tuple[Sent, Any, int]] = {}
-        #: Leases that a process which is being started inherits.
+        #: Leases that are inherited by processes which are being started.
         self.launching: list[tuple[Any, Lease]] = []
         self.leases: weakref.WeakSet[Lease] = weakref.WeakSet()
         self.poll: Any = None
         self.wake = -1
 
     def find(self, storage: Any) -> Sent:
-        """Return what is known of a storage, making it known."""
+        """Return the record of a storage, and create it if needed."""
         place = (storage.device, storage.data_ptr(), storage.nbytes())
         found = self.by_place.get(place)
         if found is None:
@@ -123,13 +121,13 @@ class _State:
         return found
 
     def forget(self, sent: Sent) -> None:
-        """Let go of a storage where nobody has a lease of it."""
+        """Release a storage if it has no leases."""
         if not sent.readers:
             self.by_key.pop(sent.key, None)
             self.by_place.pop(sent.place, None)
 
     def watch(self) -> None:
-        """Have a thread look for leases that end."""
+        """Start the thread that detects the end of leases."""
         if self.poll is None:
             self.poll = select.epoll()
             self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -138,7 +136,7 @@ class _State:
             util.Finalize(None, _tell_of_loss, (os.getpid(),), exitpriority=-50)
 
     def lease(self, sent: Sent, event: int) -> Lease:
-        """Make a lease of a storage."""
+        """Create a lease of a storage."""
         try:
             self.watch()
             reading, writing = os.pipe()
@@ -150,11 +148,11 @@ class _State:
         sent.readers.add(reading)
         self.readers[reading] = (sent, sent.storage.device, event)
         lease = Lease(writing)
-        self.poll.register(reading, 0)  # that the other end is closed is always told
+        self.poll.register(reading, 0)  # a hangup is always reported
         return lease
 
     def ended(self, reading: int) -> None:
-        """Note that a lease has ended, in all processes that had it."""
+        """Handle the end of a lease: all processes have closed it."""
         with self.lock:
             if reading not in self.readers:
                 return
@@ -165,16 +163,16 @@ class _State:
                 _C.event_destroy(device, event)
             sent.readers.discard(reading)
             self.forget(sent)
-        # The storage itself goes here, where nothing is held.
+        # Free the storage here, after the lock was released.
         del sent
 
     def launched(self) -> None:
-        """Close the leases of processes that have been started, or could not be."""
+        """Close the leases of processes that have started or failed to start."""
         with self.lock:
             self.launching = [(popen, lease) for popen, lease in self.launching if _is_starting(popen())]
 
     def collect(self) -> None:
-        """Let go of what nobody uses."""
+        """Release storages without users."""
         self.launched()
         if self.poll is not None:
             for descriptor, _ in self.poll.poll(0):
@@ -188,7 +186,7 @@ def _is_starting(popen: Any) -> bool:
 
 def _look_after(state: _State) -> None:
     while True:
-        # Whether a process has been started is not told by any descriptor.
+        # No descriptor signals the start of a process, so poll with a timeout.
         found = state.poll.poll(0.02 if state.launching else None)
         for descriptor, _ in found:
             if descriptor == state.wake:
@@ -215,7 +213,8 @@ _state = _State()
 
 def _after_fork() -> None:
     global _state
-    # The ends are the parent's: here they would keep its memory, or hide that it has ended.
+    # The read and write ends belong to the parent. Copies here would keep its memory alive, or hide
+    # its exit.
     before = _state
     _state = _State()
     for lease in list(before.leases):
@@ -225,7 +224,8 @@ def _after_fork() -> None:
     if before.poll is not None:
         before.poll.close()
         os.close(before.wake)
-    # Its storages are the parent's, too, and no backend is asked to free them.
+    # The storages also belong to the parent. Keep them referenced, so that no backend frees them
+    # here.
     _of_parent.append(before)
 
 
@@ -234,8 +234,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def collect() -> None:
-    """Let go of the storages that were sent and that no other process uses any more; a thread does
-    the same as soon as it can.
+    """Release sent storages that no other process uses.
+
+    A background thread does the same as soon as it can.
 
     ``candelabra.cuda.ipc_collect`` calls this.
 
@@ -252,14 +253,15 @@ def collect() -> None:
 
 @functools.cache
 def _identity(device: Any) -> bytes:
-    """What tells a device from others on this machine; empty where the backend does not say."""
+    """Return the UUID of a device, or empty bytes if the backend does not provide one."""
     found = bytes(_C.device_details(device)["uuid"])
     return found if any(found) else b""
 
 
 def _recorded(device: Any) -> tuple[int, bytes]:
-    """Record an event behind what is queued: its number and its handle; waits, and returns 0, where
-    events stay in their process.
+    """Record an event after the queued work, and return its id and IPC handle.
+
+    If events cannot be shared between processes, synchronize and return id 0.
     """
     stream = _C.current_stream(device)
     try:
@@ -281,13 +283,14 @@ def _recorded(device: Any) -> tuple[int, bytes]:
 
 
 def reduce_storage(storage: Any) -> Any:
-    """Pickle a storage of a device as a handle, with a lease."""
+    """Pickle a device storage as an IPC handle with a lease."""
     device = storage.device
     if storage.nbytes() == 0:
         return rebuild_empty, (str(device),)
     opened: Opened | None = _C.ipc_storage_owner(storage)
     if opened is not None:
-        # Passed on: the lease is the maker's, so no event of this process would live as long.
+        # Forwarded memory: the lease belongs to the owner, so an event of this process could end
+        # too early.
         _C.stream_synchronize(device, _C.current_stream(device))
         if opened.lease.is_void():
             raise _sender_gone()
@@ -327,12 +330,12 @@ def _sender_gone() -> SenderGoneError:
 
 
 def _here(where: tuple[str, int, bytes]) -> Any:
-    """Return the device of this process that is the sender's."""
+    """Return the local device that corresponds to the sender's device."""
     device_type, index, identity = where
     count = candelabra.backends.device_count(device_type)
     if not identity:
         return _C.device(device_type, index)
-    # With other devices visible, the numbers differ.
+    # Device indices differ if the processes see different devices.
     for number in sorted(range(count), key=lambda number: number != index):
         if _identity(_C.device(device_type, number)) == identity:
             return _C.device(device_type, number)
@@ -346,7 +349,7 @@ def _opened(lease: Lease, event: tuple[int, bytes], *described: Any) -> Any:
     key, where, handle, offset, block_bytes, nbytes = described
     sent = _state.by_key.get(key)
     if sent is not None:
-        # Back where it was made.
+        # The storage has returned to its owner.
         storage = sent.storage
         if event[0]:
             _C.event_wait(storage.device, event[0], _C.current_stream(storage.device))
@@ -369,12 +372,12 @@ def _opened(lease: Lease, event: tuple[int, bytes], *described: Any) -> Any:
 
 
 def rebuild_received(number: int, *described: Any) -> Any:
-    """Open the memory whose lease came with the message."""
+    """Open memory whose lease was sent with the message."""
     return _opened(Lease(messages.incoming().take(number)), *described)
 
 
 def rebuild_asked_for(duplicate: Any, *described: Any) -> Any:
-    """Open the memory whose lease was inherited, or is had from the process that sent it."""
+    """Open memory whose lease is inherited, or requested from the sender."""
     try:
         lease = Lease(duplicate.detach())
     except (ConnectionError, EOFError, FileNotFoundError) as error:
@@ -387,5 +390,5 @@ def rebuild_asked_for(duplicate: Any, *described: Any) -> Any:
 
 
 def rebuild_empty(device: str) -> Any:
-    """Make a storage without memory."""
+    """Return an empty storage."""
     return candelabra.empty(0, dtype=candelabra.uint8, device=device).untyped_storage()

@@ -1,4 +1,4 @@
-"""Storages in shared memory: how they are made, and what keeps their file."""
+"""Storages in shared memory: allocation, and ownership of their files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from .named_files import NamedFile
 
 
 class AnonymousFile:
-    """A file without a name, which lives while somebody has a descriptor of it or maps it; the
-    descriptor goes with this object.
+    """An unnamed file, which exists while any process has a descriptor or a mapping of it.
+
+    The descriptor is closed with this object.
     """
 
     path: str | None = None
@@ -28,12 +29,12 @@ class AnonymousFile:
         self.descriptor: int = descriptor
         self._end: Callable[[], Any] = functools.partial(os.close, descriptor)
 
-    # What is done at the end is called without a frame of Python's: an interrupt (Ctrl-C) that
-    # arrived in one would be lost, since nothing that a finalizer raises goes further.
+    # The finalizer runs without a Python frame. A KeyboardInterrupt raised in one would be lost,
+    # because exceptions in finalizers are not propagated.
     __del__ = property(operator.attrgetter("_end"))
 
 
-#: Larger storages are compared with the memory that is available.
+#: Larger allocations are checked against the available memory first.
 ASKED_FIRST = 1 << 26
 
 SharedFile = AnonymousFile | NamedFile
@@ -45,17 +46,17 @@ def _host_memory(device_type: str) -> bool:
 
 
 def on_host(storage: Any) -> bool:
-    """Tell whether other processes on this machine could map the memory of a storage."""
+    """Return whether other processes on this machine can map the memory of a storage."""
     return _host_memory(storage.device.type)
 
 
 def file_of(storage: Any) -> SharedFile | None:
-    """Return the file behind a storage that is shared; None of one that is not."""
+    """Return the file behind a shared storage, or None."""
     return _C.storage_owner(storage)
 
 
 def out_of_descriptors(error: OSError) -> RuntimeError:
-    """Return what to raise where the system has no descriptor left."""
+    """Return the exception for a lack of file descriptors."""
     return RuntimeError(
         f"no file descriptor left for shared memory ({error.strerror}): each shared storage takes one in each process. Raise the limit "
         "(ulimit -n), or call candelabra.multiprocessing.set_sharing_strategy('file_system')"
@@ -63,7 +64,7 @@ def out_of_descriptors(error: OSError) -> RuntimeError:
 
 
 def _available() -> int:
-    """The bytes that the machine, or the container where it says so, can give."""
+    """Return the available memory of the machine or the container in bytes."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     with open("/proc/meminfo") as file:
         limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:")]
@@ -77,11 +78,11 @@ def _available() -> int:
 def _allocate(descriptor: int, nbytes: int) -> None:
     if nbytes == 0:
         return
-    # Allocating more than there is would have the system end some process before it says no.
+    # Exceeding the available memory could trigger the OOM killer before the allocation fails.
     if nbytes > ASKED_FIRST and nbytes > (available := _available()):
         raise candelabra.OutOfMemoryError(f"no shared memory left for {nbytes} bytes: {available} are available")
     try:
-        # The pages are there from now on: touching them cannot end the process with SIGBUS.
+        # Allocates all pages, so that later accesses cannot raise SIGBUS.
         os.posix_fallocate(descriptor, 0, nbytes)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT):
@@ -92,14 +93,14 @@ def _allocate(descriptor: int, nbytes: int) -> None:
 
 
 def new_storage(nbytes: int, device: Any = "cpu") -> Any:
-    """Make a storage of zeros in shared memory, by the current strategy.
+    """Allocate a zero-initialized storage in shared memory, with the current strategy.
 
     Raises
     ------
     candelabra.OutOfMemoryError
-        Where there is not so much shared memory.
+        If there is not enough shared memory.
     RuntimeError
-        Where there is no file descriptor left.
+        If there is no file descriptor left.
     """
     file: SharedFile
     try:
@@ -124,11 +125,10 @@ def new_storage(nbytes: int, device: Any = "cpu") -> Any:
 
 
 def share(storage: Any) -> Any:
-    """Move the memory of a storage to shared memory, under all tensors on it, and return the
-    storage.
+    """Move a storage to shared memory, for all its tensors, and return the storage.
 
-    Where it is shared already, or not in the memory of the host, nothing is done. Arrays and DLPack
-    capsules that were made of its tensors before keep the private memory.
+    Does nothing if the storage is already shared or not in host memory. Arrays and DLPack capsules
+    that were created from its tensors before keep the private memory.
     """
     if on_host(storage) and file_of(storage) is None:
         _C.move_storage(storage, new_storage(storage.nbytes(), storage.device))

@@ -1,4 +1,4 @@
-"""Objects as bytes together with the file descriptors that they need at the other end."""
+"""Pickled objects together with the file descriptors that the receiver needs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class Message:
-    """A pickled object, and the files whose descriptors go with it."""
+    """A pickled object, and the files whose descriptors are sent with it."""
 
     __slots__ = ("data", "files", "names", "pid")
 
     def __init__(self, obj: Any) -> None:
-        #: The files, each once; they stay open at least as long as the message is not sent.
+        #: Files without duplicates. They stay open at least until the message is sent.
         self.files: list[Any] = []
-        #: Names of files that go with it.
+        #: Names of files that are sent with it.
         self.names: list[str] = []
         self.pid = os.getpid()
         before = getattr(_thread, "outgoing", None)
@@ -28,15 +28,14 @@ class Message:
             _thread.outgoing = before
 
     def __del__(self) -> None:
-        # One that could not be made or was not sent; of a copy in a process that was forked, the
-        # names are not this process's.
+        # The message was not sent. In a forked process, the names belong to the parent.
         if self.names and self.pid == os.getpid():
             for name in self.names:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name)
 
     def add(self, file: Any) -> int:
-        """Take a file along and return its number."""
+        """Add a file to the message and return its index."""
         for number, known in enumerate(self.files):
             if known is file:
                 return number
@@ -45,19 +44,19 @@ class Message:
 
     @property
     def descriptors(self) -> list[int]:
-        """What is sent with the data."""
+        """The descriptors to send with the data."""
         return [file.descriptor for file in self.files]
 
 
 class Received:
-    """The descriptors that came with a message; what nobody takes is closed."""
+    """Data and descriptors of a received message. Descriptors that are not taken are closed."""
 
     def __init__(self, data: Any, descriptors: list[int]) -> None:
         self._data = data
         self._descriptors: list[int | None] = list(descriptors)
 
     def load(self) -> Any:
-        """Make the object."""
+        """Unpickle and return the object."""
         before = getattr(_thread, "incoming", None)
         _thread.incoming = self
         try:
@@ -67,17 +66,17 @@ class Received:
             self.close()
 
     def take(self, number: int) -> int:
-        """Hand over a descriptor to the caller, who closes it."""
+        """Return a descriptor; the caller closes it."""
         descriptor = self._descriptors[number]
         if descriptor is None:
-            # A message has each storage once; this one is made by somebody who pickles parts of it
-            # apart.
+            # A message contains each storage once. Unpickling parts of its data separately can lead
+            # here.
             raise RuntimeError(f"descriptor {number} of this message was taken before")
         self._descriptors[number] = None
         return descriptor
 
     def close(self) -> None:
-        """Close what was not taken."""
+        """Close the descriptors that were not taken."""
         left, self._descriptors = self._descriptors, [None] * len(self._descriptors)
         for descriptor in left:
             if descriptor is not None:
@@ -88,14 +87,12 @@ _thread = threading.local()
 
 
 def outgoing() -> Message | None:
-    """The message that this thread is pickling now, if it is one that can take descriptors
-    along.
-    """
+    """Return the message that this thread is pickling, or None if it cannot carry descriptors."""
     return getattr(_thread, "outgoing", None)
 
 
 def incoming() -> Received:
-    """The message that this thread is unpickling now."""
+    """Return the message that this thread is unpickling."""
     received = getattr(_thread, "incoming", None)
     if received is None:
         raise RuntimeError(

@@ -1,10 +1,9 @@
-"""Files below ``/dev/shm`` that live as long as a process has use for them, without a process that
-counts.
+"""Files in ``/dev/shm`` that live as long as a process uses them, without a reference counter.
 
-Each process has a directory of its own, and in it a hard link for each file that it maps. So the
-file system counts the owners: memory goes with the last link. A message takes a further link along,
-which whoever receives it renames into his own directory. A process that ends removes its directory;
-the directory of one that was killed is removed by the next one that looks.
+Each process has its own directory with a hard link to each file that it maps. The link count of the
+file system then counts the owners, and the memory is freed with the last link. A message carries an
+additional link, which the receiver renames into its directory. A process removes its directory at
+exit. The directory of a killed process is removed by the next sweep of another process.
 """
 
 from __future__ import annotations
@@ -24,47 +23,41 @@ from multiprocessing import util
 
 from candelabra import _C
 
-#: A file system in memory; processes that send to each other need the same.
+#: In-memory file system; communicating processes must use the same one.
 ROOT = os.environ.get("CANDELABRA_SHARED_MEMORY", "/dev/shm")
-#: After so many files made or received, a process looks for directories of dead ones again.
+#: Number of files made or received between sweeps for directories of dead processes.
 SWEEP_EVERY = 256
 
 
 class SenderGoneError(RuntimeError):
-    """What was sent cannot be had any more, since the process that sent it has ended or let go of
-    it.
-    """
+    """Sent memory is no longer available, because the sender has exited or released it."""
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; None where there is no such
-    process.
-    """
+    """Return the start time of a process in ticks since boot, or None if it does not exist."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            # The name of the program, in parentheses, may hold blanks.
+            # The program name in parentheses may contain spaces.
             fields = file.read().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # A process that was not waited for yet is as good as gone.
+    # Treat zombies as dead.
     return None if fields[0] in "ZX" else fields[19]
 
 
 def _namespace() -> int:
-    """Numbers of processes mean something within this namespace only; containers may share
-    ``/dev/shm`` but not it.
-    """
+    """Return the PID namespace; containers may share ``/dev/shm`` but have different namespaces."""
     return os.stat("/proc/self/ns/pid").st_ino
 
 
 def _base() -> str:
-    """The directory for all processes of this user."""
+    """Return the directory that holds the process directories of this user."""
     path = os.path.join(ROOT, f"candelabra-{os.getuid()}")
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         status = os.lstat(path)
-        # Anybody may make a directory there: one of somebody else would be read by him.
+        # Anyone can create a directory here. Reject one that another user owns or could read.
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
             raise RuntimeError(
                 f"{path} is not a directory that this user alone can read; remove it, or use set_sharing_strategy('file_descriptor')"
@@ -89,13 +82,13 @@ class _Directory:
         self.path = _path_of_this_process()
         os.makedirs(self.path, 0o700, exist_ok=True)
         self.count = itertools.count(1)
-        # How files end; see NamedFile.
+        # How names are removed; see NamedFile.
         self.ending = types.SimpleNamespace(unlink=os.unlink)
         sweep()
         _at_exit(self)
 
     def fresh(self) -> str:
-        """A path that is not taken."""
+        """Return an unused path."""
         number = next(self.count)
         if number % SWEEP_EVERY == 0:
             sweep()
@@ -103,21 +96,22 @@ class _Directory:
         return os.path.join(self.path, str(number))
 
     def leave_files(self) -> None:
-        """Have files not be removed when their objects end: they are gone already, or another
-        process's.
+        """Do not remove files when their objects are freed.
+
+        The files are already removed, or belong to another process.
         """
-        self.ending.unlink = str  # something that takes a path and does nothing
+        self.ending.unlink = str  # a callable that takes a path and does nothing
 
 
 _directory: _Directory | None = None
-# Held while the directory is made: two objects for one directory would hand out the same paths.
+# Held while the directory is created. Two instances would return the same paths.
 _making = threading.RLock()
 os.register_at_fork(after_in_child=_making._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def _own() -> _Directory:
     global _directory
-    # In a process that was forked it is still the parent's.
+    # After a fork, it is still the parent's.
     if _directory is None or _directory.pid != os.getpid():
         with _making:
             if _directory is None or _directory.pid != os.getpid():
@@ -145,8 +139,8 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def _after_fork(_: object) -> None:
-    # multiprocessing forgets the finalizers of the parent, and with them those that were set right
-    # after the fork.
+    # multiprocessing clears finalizers in a forked child, including the one registered by the fork
+    # handler. Register it again.
     if _directory is not None and _directory.pid == os.getpid():
         _at_exit(_directory)
 
@@ -155,7 +149,7 @@ util.register_after_fork(_Directory, _after_fork)
 
 
 def sweep() -> list[str]:
-    """Remove the directories of processes that are no more, and return their paths."""
+    """Remove the directories of dead processes, and return their paths."""
     removed: list[str] = []
     base = os.path.join(ROOT, f"candelabra-{os.getuid()}")
     here = str(_namespace())
@@ -169,35 +163,36 @@ def sweep() -> list[str]:
         if namespace == here and pid.isdecimal() and _start_time(int(pid)) != start:
             shutil.rmtree(os.path.join(base, name), ignore_errors=True)
             removed.append(name)
-    with contextlib.suppress(OSError):  # Somebody is using it.
+    with contextlib.suppress(OSError):  # the directory is not empty
         os.rmdir(base)
     return removed
 
 
 class NamedFile:
-    """A file of shared memory that this process has a name for; the name goes with this object."""
+    """A shared-memory file with a name in this process; the name is removed with this object."""
 
     descriptor: int | None = None
 
     def __init__(self, path: str) -> None:
         self.path: str | None = path
         self.pid = os.getpid()
-        # As in memory.AnonymousFile, without a frame of Python's, in which an interrupt would be
-        # lost.
+        # As in memory.AnonymousFile, the finalizer has no Python frame, in which an interrupt would
+        # be lost.
         self._end = functools.partial(operator.methodcaller("unlink", path), _own().ending)
 
     __del__ = property(operator.attrgetter("_end"))
 
     @classmethod
     def make(cls) -> tuple[NamedFile, int]:
-        """Make an empty file; with it comes a descriptor, which the caller closes."""
+        """Create an empty file; return it and a descriptor, which the caller closes."""
         path = _own_path()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         return cls(path), descriptor
 
     def send(self) -> str:
-        """Make a name for a message to take along; see :func:`watch` for what becomes of it where
-        nobody reads the message.
+        """Create a name to send with a message.
+
+        If nobody reads the message, :func:`watch` removes the name.
         """
         if self.path is None or self.pid != os.getpid():
             raise RuntimeError("this memory has no name in this process; send a clone() of the tensor")
@@ -207,7 +202,7 @@ class NamedFile:
 
     @classmethod
     def receive(cls, sent: str) -> tuple[NamedFile, int]:
-        """Take over the name in a message; with it comes a descriptor, which the caller closes."""
+        """Take over the name in a message; return the file and a descriptor for the caller."""
         path = _own_path()
         try:
             os.rename(sent, path)
@@ -219,18 +214,18 @@ class NamedFile:
         return cls(path), os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
-# ---- names on their way
+# ---- names in transit
 
 _in_flight: dict[int, list[str]] = {}
 _in_flight_of = os.getpid()
 
 
 def watch(names: list[str]) -> int:
-    """Return a descriptor for the message with these names to take along.
+    """Return a descriptor to send with the message that contains these names.
 
-    It is one end of a pipe. When the last process has closed it, since the message was read, or was
-    lost with those who could have read it, this process finds that out at the other end, and
-    removes the names that nobody has taken.
+    The descriptor is one end of a pipe. It is closed everywhere after the message was read or
+    dropped. This process detects that at the other end, and removes the names that nobody has
+    taken.
     """
     global _in_flight_of
     if _in_flight_of != os.getpid():
@@ -245,13 +240,13 @@ def watch(names: list[str]) -> int:
 
 
 def forget_lost_names() -> None:
-    """Remove the names in messages that nobody can read any more."""
+    """Remove names in messages that can no longer be read."""
     waiting = select.poll()
     for descriptor in _in_flight:
         waiting.register(descriptor, 0)
     for descriptor, _ in waiting.poll(0):
         for name in _in_flight.pop(descriptor):
-            with contextlib.suppress(FileNotFoundError):  # It was received.
+            with contextlib.suppress(FileNotFoundError):  # the name was received
                 if os.path.isdir(name):
                     shutil.rmtree(name)
                 else:
@@ -259,7 +254,8 @@ def forget_lost_names() -> None:
         os.close(descriptor)
 
 
-# ---- forks: the names for the child are made before, while the parent cannot let go of the files
+# ---- forks: names for the child are created before the fork, while the parent still holds the
+# files
 
 _for_child: tuple[str, list[NamedFile], int | None] | None = None
 
@@ -274,8 +270,8 @@ def _before_fork() -> None:
     for number, file in enumerate(files):
         os.link(str(file.path), os.path.join(directory, f"inherited-{number}"))
     token = None
-    with contextlib.suppress(OSError):  # There is no descriptor left.
-        # A child that is killed before it has taken the directory would leave it here.
+    with contextlib.suppress(OSError):  # no descriptor left
+        # Ensures removal of the directory if the child is killed before it takes it over.
         token = watch([directory])
     _for_child = (directory, files, token)
 
@@ -310,6 +306,6 @@ def _own_path() -> str:
     try:
         os.stat(directory.path)
     except FileNotFoundError:
-        # Swept away at the end of the process, or by hand.
+        # The directory was removed by a sweep or by a user.
         os.makedirs(directory.path, 0o700, exist_ok=True)
     return directory.fresh()

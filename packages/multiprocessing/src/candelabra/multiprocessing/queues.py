@@ -1,5 +1,6 @@
-"""Queues between processes on the pipes of this package: tensors share their memory, and no lock is
-left behind by who is killed.
+"""Queues between processes on the pipes of this package.
+
+Tensors share their memory, and a killed process does not leave a lock behind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _END = queues._sentinel  # type: ignore[attr-defined]
 
 
 def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
-    """The next message of a pipe that others read as well; raises queue.Empty."""
+    """Return the next message of a pipe with several readers; raise queue.Empty on timeout."""
     if block and timeout is None:
         return reader.receive_message()
     deadline = time.monotonic() + (max(timeout or 0.0, 0.0) if block else 0.0)
@@ -35,10 +36,10 @@ def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
 
 
 class Queue(queues.Queue):  # type: ignore[type-arg]
-    """A queue that any number of processes put into and get from.
+    """A queue for any number of producer and consumer processes.
 
-    It has the methods of `multiprocessing.Queue`. An object is pickled when it is put, so what
-    cannot be pickled raises there; tensors in it are in shared memory from then on. Get one from a
+    It has the methods of `multiprocessing.Queue`. Objects are pickled in `put`, so pickling errors
+    are raised there, and their tensors are in shared memory from then on. Create one with a
     context: ``candelabra.multiprocessing.Queue()``.
     """
 
@@ -51,11 +52,11 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
 
     def _reset(self, after_fork: bool = False) -> None:
         super()._reset(after_fork)  # type: ignore[misc]
-        #: Why nothing can be sent any more.
+        #: The error after which nothing can be sent, if any.
         self._failure: list[BaseException] = []
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Put an object; raises queue.Full, or BrokenPipeError where nobody is left to get it."""
+        """Put an object; raise queue.Full, or BrokenPipeError if there is no receiver."""
         if self._failure:
             raise BrokenPipeError(
                 "the receiver is gone: no process has the other end of this queue open"
@@ -65,9 +66,7 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
         super().put(Message(obj), block, timeout)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Get the next object, waiting for it; raises queue.Empty, or EOFError where nobody is left
-        to put one.
-        """
+        """Return the next object; raise queue.Empty, or EOFError if there is no sender."""
         if self._closed:  # type: ignore[attr-defined]
             raise ValueError(f"Queue {self!r} is closed")
         received = _next_message(self._reader, block, timeout)
@@ -92,14 +91,14 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
 
     @property
     def _on_error(self) -> Any:
-        # A plain function: a thread that holds the queue would keep it from being collected.
+        # A plain function, because a reference from the thread would keep the queue alive.
         return type(self)._on_queue_feeder_error  # type: ignore[attr-defined]
 
 
 def _join(thread: Any, reader: Any) -> None:
-    """Wait until everything that was put is sent, or nobody is left to get it."""
-    # This process gets nothing any more: with its end open, the thread would wait for it where all
-    # others are gone.
+    """Wait until all objects are sent, or there is no receiver."""
+    # Close this process's read end. Otherwise the thread would block if all other receivers have
+    # exited.
     reader.close()
     waiting = thread()
     if waiting is not None:
@@ -107,8 +106,9 @@ def _join(thread: Any, reader: Any) -> None:
 
 
 def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], on_error: Any, free: Any) -> None:
-    """Send what is in the buffer until the queue is closed; runs in a thread of its own, so that
-    put() need not wait.
+    """Send the buffered objects until the queue is closed.
+
+    Runs in the feeder thread, so that `put` does not block.
     """
     reader, writer = ends
     while True:
@@ -130,14 +130,12 @@ def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], o
                 return
             free.release()
             on_error(error, message)
-        # Not until the next one comes: this would keep the memory of tensors.
+        # Release the memory of tensors before waiting for the next object.
         del message
 
 
 class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg]
-    """A queue that can be waited for until everything in it is done; see
-    `multiprocessing.JoinableQueue`.
-    """
+    """A queue with ``task_done()`` and ``join()``; see `multiprocessing.JoinableQueue`."""
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         Queue.__init__(self, maxsize, ctx=ctx)
@@ -146,14 +144,15 @@ class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg]
 
 
 class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
-    """A queue without a thread: put() waits where the pipe is full. See
-    `multiprocessing.SimpleQueue`.
+    """A queue without a feeder thread; see `multiprocessing.SimpleQueue`.
+
+    `put` blocks while the pipe is full.
     """
 
     def __init__(self, *, ctx: Any) -> None:
         self._reader, self._writer = Pipe(duplex=False)
-        # Messages come whole without them; concurrent.futures and pools take these, and nobody
-        # holds them while he waits.
+        # Messages are atomic without locks. concurrent.futures and pools access these attributes,
+        # but do not wait while holding them.
         self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
         self._poll = self._reader.poll
 
@@ -162,9 +161,9 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
         self._poll = self._reader.poll
 
     def get(self) -> Any:
-        """Get the next object, waiting for it; raises EOFError where nobody is left to put one."""
+        """Wait for the next object and return it; raise EOFError if there is no sender."""
         return self._reader.receive_message().load()
 
     def put(self, obj: Any) -> None:
-        """Put an object; raises BrokenPipeError where nobody is left to get it."""
+        """Put an object; raise BrokenPipeError if there is no receiver."""
         self._writer.send_message(Message(obj))

@@ -1,6 +1,4 @@
-"""How tensors and storages are pickled on their way to another process: their memory is shared, not
-copied.
-"""
+"""Pickling of tensors and storages for other processes: memory is shared, not copied."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ from .named_files import NamedFile, SenderGoneError
 
 
 def reduce_storage(storage: Any) -> Any:
-    """Pickle a storage as a reference to its memory, which becomes shared memory where it is
-    not.
-    """
+    """Pickle a storage as a reference to its memory, which is moved to shared memory if needed."""
     if not memory.on_host(storage):
         if device_memory.can_be_sent(storage.device.type):
             return device_memory.reduce_storage(storage)
@@ -41,8 +37,8 @@ def reduce_storage(storage: Any) -> Any:
     assert file is not None
     if message is not None:
         return rebuild_received, (message.add(file), *described)
-    # A process that is being started inherits the descriptor; over pipes that are not ours, it is
-    # asked for at this process.
+    # A process being started inherits the descriptor. Over other pipes, the receiver requests it
+    # from this process.
     return rebuild_asked_for, (reduction.DupFd(file.descriptor), *described)
 
 
@@ -58,13 +54,13 @@ def _mapped(file: Any, descriptor: int, nbytes: int, device: str) -> Any:
 
 
 def rebuild_received(number: int, nbytes: int, device: str) -> Any:
-    """Map the memory whose descriptor came with the message."""
+    """Map memory whose descriptor was sent with the message."""
     file = memory.AnonymousFile(messages.incoming().take(number))
     return _mapped(file, file.descriptor, nbytes, device)
 
 
 def rebuild_asked_for(duplicate: Any, nbytes: int, device: str) -> Any:
-    """Map the memory whose descriptor was inherited, or is had from the process that sent it."""
+    """Map memory whose descriptor is inherited, or requested from the sender."""
     try:
         file = memory.AnonymousFile(duplicate.detach())
     except (ConnectionError, EOFError, FileNotFoundError) as error:
@@ -80,7 +76,7 @@ def rebuild_asked_for(duplicate: Any, nbytes: int, device: str) -> Any:
 
 
 def rebuild_named(sent: str, nbytes: int, device: str) -> Any:
-    """Map the memory that the message has a name for."""
+    """Map memory whose file name was sent with the message."""
     try:
         file, descriptor = NamedFile.receive(sent)
     except OSError as error:
@@ -94,7 +90,7 @@ def rebuild_named(sent: str, nbytes: int, device: str) -> Any:
 
 
 def reduce_tensor(tensor: Any) -> Any:
-    """Pickle a tensor as its geometry on a storage; gradients and the tape stay behind."""
+    """Pickle a tensor as a view of its storage; gradients and graph are not sent."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
@@ -115,7 +111,7 @@ def rebuild_tensor(
     requires_grad: bool,
     attributes: dict[str, Any] | None,
 ) -> Any:
-    """Make a tensor on a storage."""
+    """Return a tensor on a storage."""
     made = tensor_on(bytes_of(storage), dtype, size, stride, offset)
     if requires_grad:
         made.requires_grad = True
@@ -125,9 +121,7 @@ def rebuild_tensor(
 
 
 def init_reductions() -> None:
-    """Have every pickle between processes share the memory of tensors; importing the package has
-    done it.
-    """
-    # Subclasses and parameters pickle by way of plain tensors or of storages.
+    """Register reductions that share the memory of tensors; called when the package is imported."""
+    # Subclasses and parameters are pickled through plain tensors or storages.
     ForkingPickler.register(_C.Tensor, reduce_tensor)
     ForkingPickler.register(_C.Storage, reduce_storage)

@@ -1,4 +1,4 @@
-"""Starting several processes on one function, and raising here what is raised there."""
+"""Start several processes that run one function, and propagate their exceptions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ProcessException(Exception):
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
         self.msg = msg
-        #: Which of the processes, from 0.
+        #: Index of the process, from 0.
         self.error_index = error_index
-        #: Its number.
+        #: Process id.
         self.pid = self.error_pid = error_pid
 
     def __reduce__(self) -> Any:
@@ -31,11 +31,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process of :func:`spawn` raised; the message has its traceback."""
+    """A process of :func:`spawn` raised an exception; the message has its traceback."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process of :func:`spawn` ended with another code than 0, or was killed."""
+    """A process of :func:`spawn` exited with a nonzero code, or was killed."""
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -53,18 +53,18 @@ def _run(fn: Any, index: int, args: Any, failures: Any) -> None:
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # The parent has it as well.
+        pass  # the parent receives it as well
     except Exception:
         failures.send_bytes(pickle.dumps(traceback.format_exc()))
         sys.exit(1)
 
 
 def _end_with_parent() -> None:
-    """Have the system end this process when its parent dies, however that comes."""
+    """Make the kernel signal this process when its parent dies for any reason."""
     import ctypes
 
     set_parent_death_signal = 1
-    # A process that a shell runs in the background ignores interrupts, and so do its children.
+    # Background processes of a shell ignore SIGINT, and so do their children.
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM if ignored else signal.SIGINT)
 
@@ -74,18 +74,16 @@ class ProcessContext:
 
     def __init__(self, processes: list[Any], failures: list[Any]) -> None:
         self.processes = processes
-        #: For each process the end of a pipe by which its traceback comes.
+        #: For each process, the pipe end that receives its traceback.
         self.failures = failures
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
-        """Return the numbers of the processes."""
+        """Return the process ids."""
         return [int(process.pid) for process in self.processes]
 
     def end(self, grace_period: float | None = None) -> None:
-        """Ask all processes to end, and kill those that have not after so many seconds; 30 by
-        default.
-        """
+        """Terminate all processes; kill those alive after `grace_period` seconds (default 30)."""
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -98,26 +96,26 @@ class ProcessContext:
                 process.join()
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until a process has ended, and raise where it failed; the others are ended then.
+        """Wait for a process to end; if it failed, end the others and raise.
 
         Parameters
         ----------
         timeout : float, optional
-            So many seconds at most.
+            Maximum time to wait in seconds.
         grace_period : float, optional
-            The seconds that the others have to end, before they are killed; 30 by default.
+            Seconds that the other processes have to end before they are killed; 30 by default.
 
         Returns
         -------
         bool
-            Whether all have ended.
+            Whether all processes have ended.
 
         Raises
         ------
         ProcessRaisedException
-            Where the function raised; with its traceback.
+            If the function raised; the message has its traceback.
         ProcessExitedException
-            Where a process ended with another code than 0.
+            If a process exited with a nonzero code.
         """
         if not self.sentinels:
             return True
@@ -181,27 +179,27 @@ def start_processes(
     Parameters
     ----------
     fn : callable
-        Importable by name where the start method is not ``"fork"``.
+        The function. It must be importable by name unless the start method is ``"fork"``.
     args : tuple
-        Its arguments, after the number of the process.
+        Arguments after the index of the process.
     nprocs : int
-        How many processes.
+        Number of processes.
     join : bool
-        Whether to wait until all have ended.
+        Whether to wait until all processes have ended.
     daemon : bool
-        Whether the processes end with this one, and start none themselves.
+        Whether the processes are daemonic: they end with this process and cannot have children.
     start_method : str
         ``"fork"``, ``"spawn"`` or ``"forkserver"``.
 
     Returns
     -------
     ProcessContext or None
-        The processes, unless they were waited for.
+        The processes, or None if `join` is true.
 
     Raises
     ------
     ProcessRaisedException, ProcessExitedException
-        Where a process failed, and `join` is true.
+        If `join` is true and a process failed.
 
     Examples
     --------
@@ -233,7 +231,7 @@ def start_processes(
         while not context.join():
             pass
     except KeyboardInterrupt:
-        # Python would wait for the processes before it ends.
+        # Python would wait for the processes at exit.
         context.end()
         raise
     return None
@@ -247,10 +245,9 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Start fresh processes that call ``fn(index, *args)``; :func:`start_processes` has the
-    parameters.
+    """Start new processes that call ``fn(index, *args)``; see :func:`start_processes`.
 
-    Where one raises, its traceback is raised here, and the others are ended.
+    If a process raises, its traceback is raised here, and the others are ended.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where shared memory comes from: anonymous files behind descriptors, or names in a file system."""
+"""Sharing strategies: anonymous files with descriptors, or named files in a file system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _current = FILE_DESCRIPTOR if FILE_DESCRIPTOR in _all else FILE_SYSTEM
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the names of the strategies that this system has.
+    """Return the names of the strategies that this system supports.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """Return the name of the strategy by which memory is shared from now on.
+    """Return the name of the current sharing strategy.
 
     Examples
     --------
@@ -35,20 +35,19 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose how memory is shared from now on in this process; what is shared already stays as it
-    is.
+    """Set the sharing strategy for later shares of this process.
 
     Parameters
     ----------
     new_strategy : str
-        ``"file_descriptor"``: each storage is an anonymous file, and costs a descriptor in each
-        process that has it. Nothing is ever left behind. ``"file_system"``: each storage is a file
-        below ``/dev/shm``, which costs no descriptor.
+        ``"file_descriptor"``: each storage is an anonymous file and needs one descriptor in each
+        process. Nothing is left behind after a crash. ``"file_system"``: each storage is a file in
+        ``/dev/shm`` and needs no descriptor.
 
     Raises
     ------
     ValueError
-        Where there is no such strategy.
+        If the strategy is unknown.
 
     Examples
     --------

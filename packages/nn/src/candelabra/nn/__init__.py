@@ -1,4 +1,4 @@
-"""Layers, losses, containers and initialization, as in ``torch.nn``."""
+"""Provide layers, losses, containers and initializers, as in ``torch.nn``."""
 
 from typing import Any
 
@@ -12,22 +12,23 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Check the arguments that a module hands on to functions that make tensors.
+    """Merge and check the keyword arguments that a module passes to tensor factories.
 
     Parameters
     ----------
     kwargs
-        Any of ``device``, ``dtype``, ``memory_format``, and ``factory_kwargs``, a dict of the same.
+        Any of ``device``, ``dtype``, ``memory_format``, and ``factory_kwargs``, a dict with the
+        same keys.
 
     Returns
     -------
     dict
-        One dict of them all.
+        All keyword arguments in one dict.
 
     Raises
     ------
     TypeError
-        When there is another name, or one twice.
+        If a key is unknown or is given twice.
 
     Examples
     --------

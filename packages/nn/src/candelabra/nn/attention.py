@@ -1,5 +1,7 @@
-"""Which way `functional.scaled_dot_product_attention` goes, and causal masks for queries and keys
-of different lengths.
+"""Select the implementation of scaled dot-product attention, and build causal masks.
+
+The masks support queries and keys of different lengths. See
+`functional.scaled_dot_product_attention`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from .functional import attention as _attention
 
 
 class SDPBackend(IntEnum):
-    """Ways to compute attention: with the whole matrix of scores (MATH), or fused (all others,
-    which are one here).
+    """Enumerate the implementations of attention.
+
+    MATH computes the whole matrix of scores. All other members select the same fused
+    implementation.
     """
 
     ERROR = -1
@@ -33,22 +37,22 @@ class SDPBackend(IntEnum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Allow only these ways to compute attention in this thread, as long as the context lasts.
+    """Allow only these attention implementations in this thread while the context is active.
 
     Parameters
     ----------
     backends
-        One `SDPBackend`, or a list of them.
+        One `SDPBackend` or a list of them.
     set_priority
-        Whether an earlier entry is taken before a later one, where both can; else the fused way is
-        taken where it can.
+        Whether entries earlier in the list are preferred. By default the fused implementation is
+        preferred wherever it is applicable.
 
     Raises
     ------
     AssertionError
-        When it is none of these.
+        If `backends` is neither an `SDPBackend` nor a list of them.
     RuntimeError
-        By attention itself, when no way that is allowed can do it.
+        Raised by the attention call if no allowed implementation supports its arguments.
 
     Examples
     --------
@@ -83,8 +87,9 @@ def _size(name: str, size: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def causal_upper_left(*size: int) -> Tensor:
-    """The causal mask (L, S) whose diagonal starts in the upper left corner: query i sees the keys
-    up to i.
+    """Return a causal mask (L, S) aligned to the upper left corner.
+
+    Query i attends to keys 0 to i.
 
     Examples
     --------
@@ -98,8 +103,9 @@ def causal_upper_left(*size: int) -> Tensor:
 
 
 def causal_lower_right(*size: int) -> Tensor:
-    """The causal mask (L, S) whose diagonal ends in the lower right corner: the last query sees all
-    keys.
+    """Return a causal mask (L, S) aligned to the lower right corner.
+
+    The last query attends to all keys.
 
     Examples
     --------

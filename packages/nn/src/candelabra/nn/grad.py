@@ -1,4 +1,4 @@
-"""Gradients of convolutions as functions: what backward computes, without a tape."""
+"""Compute the gradients of convolutions directly, without autograd."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ def _input_gradient(dims: int) -> Callable[..., Tensor]:
         return ops.convolution_backward_input(grad_output, weight, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_input"
-    gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its input, of the shape `input_size`: a transposed convolution.
+    gradient.__doc__ = f"""Return the gradient of ``conv{dims}d`` with respect to its input.
+
+    The gradient is a transposed convolution of shape `input_size`.
 
     Parameters
     ----------
     input_size
-        The shape of the input, with batch and channels.
+        The shape of the input, including batch and channels.
     weight
-        The kernels of the convolution.
+        The weight of the convolution.
     grad_output
-        The gradient of its output.
+        The gradient of the output.
     stride, padding, dilation, groups
-        Those of the convolution.
+        Arguments of the convolution.
 
     Examples
     --------
@@ -72,18 +74,20 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
         return ops.convolution_backward_weight(grad_output, input, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_weight"
-    gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its weight, of the shape `weight_size`.
+    gradient.__doc__ = f"""Return the gradient of ``conv{dims}d`` with respect to its weight.
+
+    The gradient has shape `weight_size`.
 
     Parameters
     ----------
     input
         The input of the convolution.
     weight_size
-        The shape of the kernels.
+        The shape of the weight.
     grad_output
-        The gradient of its output.
+        The gradient of the output.
     stride, padding, dilation, groups
-        Those of the convolution.
+        Arguments of the convolution.
 
     Examples
     --------
@@ -98,7 +102,7 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
 def _input_gradient_3d(
     grad: Tensor, weight: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
 ) -> Tensor:
-    """A transposed convolution with the output padding that gives these sizes."""
+    """Compute a transposed convolution with the output padding that gives `sizes`."""
     stride, padding, dilation = options
     extra = [
         sizes[2 + i]
@@ -111,8 +115,9 @@ def _input_gradient_3d(
 def _weight_gradient_3d(
     grad: Tensor, input: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
 ) -> Tensor:
-    """The convolution of the input with the gradient: samples and channels change places, and so do
-    stride and dilation.
+    """Convolve the input with the gradient.
+
+    The batch and channel dimensions are swapped, and so are stride and dilation.
     """
     stride, padding, dilation = options
     channels = input.shape[1]

@@ -1,6 +1,6 @@
-"""Initialization: all functions fill a tensor in place, without recording it, and return it.
+"""Initialize tensors in place, without autograd, and return them.
 
-Fans: of a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and ``fan_out = out *
+For a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and ``fan_out = out *
 product(kernel)``.
 """
 
@@ -23,8 +23,7 @@ _state = threading.local()
 
 @contextlib.contextmanager
 def skipped() -> Iterator[None]:
-    """Leave tensors as they are: as long as the context lasts, the functions of this module do
-    nothing in this thread.
+    """Make the functions of this module no-ops in this thread while the context is active.
 
     Examples
     --------
@@ -43,7 +42,7 @@ def skipped() -> Iterator[None]:
 
 
 def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """A function that fills its first argument, unless that is skipped."""
+    """Wrap a function that fills its first argument, so that `skipped` disables it."""
 
     @functools.wraps(function)
     def fill(*args: P.args, **kwargs: P.kwargs) -> Tensor:
@@ -56,8 +55,9 @@ def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which the weights before an activation are larger, so that variances stay as
-    they are.
+    """Return the recommended gain for an activation.
+
+    The gain scales the weights so that the activation preserves the variance.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         ``"linear"``, ``"conv1d"`` and the like, ``"sigmoid"``: 1; ``"tanh"``: 5/3; ``"relu"``:
         sqrt(2); ``"leaky_relu"``: sqrt(2 / (1 + slope^2)); ``"selu"``: 3/4.
     param
-        The slope of leaky_relu, 0.01 when not given.
+        Slope of leaky_relu. Default: 0.01.
 
     Raises
     ------
     ValueError
-        For other names, or a slope that is no number.
+        If the name is unknown or the slope is not a number.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @_fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with numbers from the uniform distribution on [a, b).
+    """Fill with samples from the uniform distribution on [a, b).
 
     Examples
     --------
@@ -116,7 +116,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 @_fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with numbers from the normal distribution."""
+    """Fill with samples from the normal distribution."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -125,8 +125,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fill with numbers from the normal distribution, those outside of [a, b] drawn again (by the
-    inverse distribution function).
+    """Fill with samples from the normal distribution truncated to [a, b].
+
+    Uniform samples are transformed with the inverse distribution function.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -184,7 +185,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @_fills
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that it returns its input, as far as there are channels.
+    """Fill a convolution weight so that the convolution copies its input channels.
+
+    If the channel counts differ, only the first channels are copied.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs each output is made of, and how many outputs each input goes into."""
+    """Return the fans: the inputs per output, and the outputs per input."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -226,7 +229,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 @_fills
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform in +-gain * sqrt(6 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
+    """Fill uniformly in +-gain * sqrt(6 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
@@ -234,8 +237,9 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 @_fills
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with the standard deviation gain * sqrt(2 / (fan_in + fan_out)). Source: Glorot and
-    Bengio, 2010.
+    """Fill with normal samples of standard deviation gain * sqrt(2 / (fan_in + fan_out)).
+
+    Source: Glorot and Bengio, 2010.
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
@@ -249,17 +253,18 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform in +-gain * sqrt(3 / fan), with the fan of `mode` and the gain of `nonlinearity`.
-    Source: He et al., 2015.
+    """Fill uniformly in +-gain * sqrt(3 / fan). Source: He et al., 2015.
+
+    The fan depends on `mode` and the gain on `nonlinearity`.
 
     Parameters
     ----------
     tensor
-        A weight of two or more dimensions.
+        Weight with two or more dimensions.
     a
-        The slope of leaky_relu.
+        Slope of leaky_relu.
     mode
-        ``"fan_in"`` keeps variances in the forward direction, ``"fan_out"`` backward.
+        ``"fan_in"`` preserves the variance in the forward pass, ``"fan_out"`` in the backward pass.
     nonlinearity
         See `calculate_gain`.
 
@@ -281,7 +286,7 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with the standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
+    """Fill with normal samples of standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return tensor
@@ -289,8 +294,9 @@ def kaiming_normal_(
 
 
 def _orthonormal_columns(matrix: Tensor) -> Tensor:
-    """The factor Q of the QR decomposition of a tall matrix, with a positive diagonal of R, by
-    Householder reflections.
+    """Return the factor Q of the QR decomposition of a tall matrix.
+
+    Uses Householder reflections. The diagonal of R is positive.
 
     Source: Golub and Van Loan, Matrix Computations, algorithms 5.1.1 and 5.2.1.
     """
@@ -321,10 +327,11 @@ def _orthonormal_columns(matrix: Tensor) -> Tensor:
 
 @_fills
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Fill with a random orthogonal matrix times `gain`: orthonormal rows or columns, whichever are
-    fewer. Source: Saxe et al., 2013.
+    """Fill with a random orthogonal matrix times `gain`. Source: Saxe et al., 2013.
 
-    More than two dimensions are taken as (first, all the others).
+    The rows or the columns are orthonormal, whichever are fewer.
+
+    A tensor with more than two dimensions is flattened to two, from dimension 1 on.
 
     Examples
     --------
@@ -352,7 +359,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @_fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix with normal numbers, of which the share `sparsity` of each column is zero.
+    """Fill a matrix with normal samples and zero the fraction `sparsity` of each column.
+
     Source: Martens, 2010.
     """
     if tensor.ndim != 2:
@@ -377,7 +385,7 @@ def _renamed(function: Any) -> Any:
         return function(*args, **kwargs)
 
     older.__name__ = older.__qualname__ = name
-    older.__doc__ = f"The older name of `{function.__name__}`."
+    older.__doc__ = f"Call `{function.__name__}`, which replaces this function."
     return older
 
 

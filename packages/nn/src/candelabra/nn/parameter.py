@@ -1,4 +1,4 @@
-"""Tensors that a module owns: `Parameter` is trained, `Buffer` is only kept with it."""
+"""Implement `Parameter`, `Buffer` and their uninitialized forms."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from candelabra import Tensor
 
 
 class Parameter(Tensor):
-    """A tensor that becomes a parameter of the module it is assigned to.
+    """Mark a tensor as a parameter of the module it is assigned to.
 
     Parameters
     ----------
     data
-        Any tensor; its memory is shared. Empty when not given.
+        Any tensor; the parameter shares its memory. Default: an empty tensor.
     requires_grad
-        Whether gradients are computed for it. Only tensors of a floating or complex dtype can have
-        this.
+        Whether to compute its gradient. Requires a floating or complex dtype.
 
     Examples
     --------
@@ -29,7 +28,7 @@ class Parameter(Tensor):
     tensor([1., 1.])
     """
 
-    #: Read by candelabra.printing: the numbers are printed as those of a plain tensor.
+    #: Read by candelabra.printing: the values print like those of a plain tensor.
     _prints_as_tensor = True
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
@@ -59,15 +58,16 @@ class Parameter(Tensor):
 
 
 def rebuild_parameter(cls: type[Parameter], data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
-    """Make a parameter again from what `Parameter.__reduce_ex__` kept of it."""
+    """Rebuild a parameter from the result of `Parameter.__reduce_ex__`."""
     result = cls(data, requires_grad)
     result.__dict__.update(attributes)
     return result
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
-    """A buffer is an ordinary tensor with a mark, so that what is computed in place on it stays
-    one; `isinstance` looks at the mark.
+    """Make `isinstance` check the `_is_buffer` mark.
+
+    A buffer is a plain tensor with this mark, so that in-place operations preserve it.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -77,13 +77,14 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that becomes a buffer of the module it is assigned to: kept, moved and saved with
-    it, but not trained.
+    """Mark a tensor as a buffer of the module it is assigned to.
+
+    A buffer is moved and saved with the module, but not trained.
 
     Parameters
     ----------
     data
-        Any tensor; its memory is shared. Empty when not given.
+        Any tensor; the buffer shares its memory. Default: an empty tensor.
     persistent
         Whether the buffer is part of the module's state dict.
 
@@ -106,7 +107,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return result
 
 
-#: Methods that a tensor without a shape still has, as in PyTorch.
+#: Methods that an uninitialized tensor supports, as in PyTorch.
 _SHAPELESS = frozenset({
     "bfloat16", "char", "copy_", "cpu", "cuda", "data_ptr", "detach", "double", "float", "get_device", "half", "int", "is_complex",
     "is_floating_point", "long", "materialize", "register_hook", "requires_grad_", "share_memory_", "short", "size", "to", "type",
@@ -131,15 +132,17 @@ def _attempt(tensor: Any, what: str) -> str:
 
 
 class UninitializedTensorMixin:
-    """What tensors share whose shape is not known yet: they hold nothing, have a dtype and a
-    device, and take part in no computation.
+    """Share the behaviour of tensors whose shape is not known yet.
+
+    They have a dtype and a device but no data, and support no computation.
     """
 
     cls_to_become: type
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter or tensor of `shape`, with its dtype and device or those
-        given; its numbers are anything.
+        """Become an ordinary parameter or tensor of `shape`, with uninitialized memory.
+
+        Dtype and device default to the current ones.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
@@ -147,14 +150,14 @@ class UninitializedTensorMixin:
         self.__class__ = self.cls_to_become
 
     def __getattribute__(self, name: str) -> Any:
-        # Operators are methods of Tensor: none of them means anything here.
+        # Operators are methods of Tensor, and none is supported here.
         if not name.startswith("_") and name not in _SHAPELESS and callable(getattr(Tensor, name, None)):
             raise ValueError(_attempt(self, name))
         return super().__getattribute__(name)
 
     @property
     def shape(self) -> Any:
-        """There is none yet."""
+        """Raise RuntimeError: the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to "
             "load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their "
@@ -162,7 +165,7 @@ class UninitializedTensorMixin:
         )
 
     def share_memory_(self) -> Any:
-        """There is no memory to share yet."""
+        """Raise RuntimeError: there is no memory to share yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
             "`module.share_memory()`."
@@ -179,7 +182,7 @@ def _rebuild_uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: An
     return cls(requires_grad, device, dtype)
 
 
-# The interpreter looks for operators in the type, past __getattribute__.
+# The interpreter looks up operators in the type and bypasses __getattribute__.
 for _name in (
     "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt",
     "ge", "neg", "abs", "invert", "bool", "int", "float", "len", "getitem", "setitem",
@@ -187,13 +190,14 @@ for _name in (
     for _prefix in ("", "r", "i"):
         if hasattr(Tensor, f"__{_prefix}{_name}__"):
             setattr(UninitializedTensorMixin, f"__{_prefix}{_name}__", _refused(f"__{_prefix}{_name}__"))
-# A class that defines equality says how it is hashed: by identity, as tensors are.
+# A class that defines __eq__ must define __hash__ too: hash by identity, like tensors.
 UninitializedTensorMixin.__hash__ = Tensor.__hash__  # type: ignore[assignment,method-assign]
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc,override]
-    """A parameter whose shape is found with the first input of a lazy module; see
-    `LazyModuleMixin`.
+    """Represent a parameter whose shape follows from the first input of a lazy module.
+
+    See `LazyModuleMixin`.
 
     Examples
     --------
@@ -218,8 +222,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
-    """A buffer whose shape is found with the first input of a lazy module; see
-    `LazyModuleMixin`.
+    """Represent a buffer whose shape follows from the first input of a lazy module.
+
+    See `LazyModuleMixin`.
     """
 
     cls_to_become = Tensor
@@ -239,7 +244,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[ove
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether this is a parameter or buffer whose shape is not known yet."""
+    """Return whether `param` is an uninitialized parameter or buffer."""
     return isinstance(param, UninitializedTensorMixin)
 
 

@@ -28,7 +28,7 @@ from .swapping import swap_in_optimizer_params_and_state
 
 
 def __getattr__(name: str) -> Any:
-    if name == "swa_utils":  # needs candelabra.nn, which optimizers alone do not
+    if name == "swa_utils":  # imported lazily: only swa_utils needs candelabra.nn
         from importlib import import_module
 
         return import_module(".swa_utils", __name__)

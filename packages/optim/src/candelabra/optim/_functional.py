@@ -1,9 +1,8 @@
-"""One step of each optimizer as a function of parameters, gradients and states, as
-``torch.optim._functional`` has them.
+"""Functional forms of one optimizer step, as in ``torch.optim._functional``.
 
-They change `params` and the states in place: what the classes do, without keeping anything
-themselves. Steps that are recorded (``differentiable=True``) and scaled gradients are the classes'
-and `candelabra.amp.GradScaler`'s.
+The functions update `params` and the states in place and keep no state themselves. They do not
+support ``differentiable=True`` and scaled gradients. Use the optimizer classes and
+`candelabra.amp.GradScaler` for those.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _step(
     states: dict[str, Sequence[Tensor]],
     unsupported: dict[str, Any],
 ) -> None:
-    """Have an optimizer that is made for it take one step, from these states and into them."""
+    """Build an optimizer, load the given states, take one step, and write the states back."""
     for option, value in unsupported.items():
         if value:
             raise NotImplementedError(
@@ -60,7 +59,7 @@ def _step(
             )
     if not params:
         return
-    # Others on the same memory: leaves that have no gradient of their own.
+    # Detached aliases share the memory of the parameters and are leaves with their own `.grad`.
     stand_ins = [parameter.detach() for parameter in params]
     optimizer = make(stand_ins)
     for place, stand_in in enumerate(stand_ins):
@@ -82,7 +81,7 @@ def _step(
             steps[place].fill_(state["step"])
 
 
-#: States that PyTorch keeps in tensors, and the classes here as numbers.
+#: States that PyTorch stores as tensors and the classes here store as Python numbers.
 _NUMBERS = frozenset({"mu_product", "eta", "mu"})
 
 
@@ -294,7 +293,7 @@ def sgd(
     fused: Flag = None, grad_scale: Tensor | None = None, found_inf: Tensor | None = None, *, weight_decay: float, momentum: float,
     lr: float, dampening: float, nesterov: bool, maximize: bool,
 ) -> None:  # fmt: skip
-    """Take one step of `SGD`; entries of `momentum_buffer_list` that are None are put there.
+    """Take one step of `SGD`, and create momentum buffers for entries that are None.
 
     Examples
     --------
@@ -340,7 +339,7 @@ def sparse_adam(
     params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_sqs: Tensors, state_steps: list[int], *, eps: float, beta1: float,
     beta2: float, lr: float, maximize: bool,
 ) -> None:  # fmt: skip
-    """Refuse: there are no sparse gradients.
+    """Raise NotImplementedError, because Candelabra has no sparse gradients.
 
     Raises
     ------
@@ -350,7 +349,7 @@ def sparse_adam(
     raise NotImplementedError("sparse_adam(): there are no sparse tensors; adam() takes gradients that are strided")
 
 
-# PyTorch has each of them in the module of its class as well: ``from torch.optim.adam import
+# PyTorch also exposes each function in the module of its class: ``from torch.optim.adam import
 # adam``.
 for _name in __all__:
     setattr(import_module(f".{_name}", __package__), _name, globals()[_name])

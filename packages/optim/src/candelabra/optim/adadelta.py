@@ -13,8 +13,7 @@ from .stepping import add_scaled_, check_lr, number
 
 
 class Adadelta(FusedPlainOptimizer):
-    """Adadelta: steps as large as the steps of late, so that the units agree and no rate needs to
-    be chosen.
+    """Adadelta: step sizes relative to recent steps, so that no learning rate needs tuning.
 
     ``g = grad + weight_decay * p``, ``v = rho * v + (1 - rho) * g^2``, ``step = sqrt(u + eps) /
     sqrt(v + eps) * g``, ``u = rho * u + (1 - rho) * step^2``, ``p = p - lr * step``. Source:
@@ -25,20 +24,20 @@ class Adadelta(FusedPlainOptimizer):
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, rho, eps, weight_decay
-        As above.
+        Options of the update rule above.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------

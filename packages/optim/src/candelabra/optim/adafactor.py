@@ -13,32 +13,33 @@ from .stepping import check_lr
 
 
 class Adafactor(PlainOptimizer):
-    """Adafactor: the mean of squares of a matrix kept as one number a row and one a column; steps
-    relative to the size of the parameter.
+    """Adafactor: factored second moments per row and column, with relative step sizes.
 
-    With ``b = t^beta2_decay`` and ``rms(x)`` the root of the mean of squares: ``rate = max(eps2,
-    rms(p)) * min(lr, 1 / sqrt(t))``; ``p = p * (1 - lr * weight_decay)``; rows ``r = (1 - b) * r +
-    b * mean(g^2, -1)`` and columns ``c`` likewise give ``v = r c / max(mean(r), eps1)``, parameters
-    of one dimension keep ``v`` in full; ``u = g / max(sqrt(v), eps1)``; ``p = p - rate * u / max(1,
-    rms(u) / d)``. Source: Shazeer and Stern, 2018, with PyTorch's places of lr and eps1.
+    With ``b = t^beta2_decay`` and ``rms(x)`` the root mean square: ``rate = max(eps2, rms(p)) *
+    min(lr, 1 / sqrt(t))``; ``p = p * (1 - lr * weight_decay)``. A matrix keeps row means ``r = (1 -
+    b) * r + b * mean(g^2, -1)`` and column means ``c`` likewise, and ``v = r c / max(mean(r),
+    eps1)``. Parameters of one dimension keep ``v`` in full. Then ``u = g / max(sqrt(v), eps1)`` and
+    ``p = p - rate * u / max(1, rms(u) / d)``. Source: Shazeer and Stern, 2018, with `lr` and `eps1`
+    placed as in PyTorch.
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`. Real only.
     lr, beta2_decay, eps, d, weight_decay
-        As above; ``eps[0]`` None is the precision of the dtype.
+        Options of the update rule above. If ``eps[0]`` is None, it is the machine epsilon of the
+        dtype.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        Accepted for compatibility with PyTorch; has no effect.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
     RuntimeError
-        In `step`, when a parameter is complex.
+        If a parameter is complex; raised in `step`.
 
     Examples
     --------

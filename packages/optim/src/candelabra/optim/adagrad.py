@@ -12,7 +12,7 @@ from .stepping import add_quotient_, as_real, check_lr, number
 
 
 class Adagrad(FusedOptimizer):
-    """Adagrad: gradients divided by the root of the sum of all their squares.
+    """Adagrad: gradients divided by the root of the sum of all squared gradients.
 
     ``g = grad + weight_decay * p``, ``sum = sum + g^2``, ``p = p - lr / (1 + (t - 1) * lr_decay) *
     g / (sqrt(sum) + eps)``. Source: Duchi, Hazan and Singer, 2011.
@@ -22,16 +22,16 @@ class Adagrad(FusedOptimizer):
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, lr_decay, weight_decay, eps
-        As above.
+        Options of the update rule above.
     initial_accumulator_value
-        What the sums start from.
+        Initial value of the sums of squares.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_adagrad_``, ``fused=False`` or
-        ``foreach=False`` on ordinary operators.
+        ``fused=True`` requires the operator ``_fused_adagrad_``. ``fused=False`` or
+        ``foreach=False`` selects ordinary operators.
     differentiable
-        Record the step, so that gradients go back through it; it takes ordinary operators.
+        Record the step in the autograd graph. The step then uses ordinary operators.
 
     Examples
     --------

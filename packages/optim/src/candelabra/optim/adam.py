@@ -13,34 +13,34 @@ from .stepping import add_quotient_, as_real, check_adam_options, number
 
 
 class Adam(FusedOptimizer):
-    """Adam: steps scaled by running means of the gradient and of its square.
+    """Adam: steps scaled by running means of the gradient and of the squared gradient.
 
     ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 -
-    beta2) * g^2``, ``p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)``; with
-    `amsgrad` the largest v so far instead of v. With `decoupled_weight_decay` (that is `AdamW`) the
-    decay is ``p = p * (1 - lr * weight_decay)`` instead of a part of g. Sources: Kingma and Ba,
-    2014; Loshchilov and Hutter, 2017; Reddi, Kale and Kumar, 2018.
+    beta2) * g^2``, ``p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)``. `amsgrad`
+    uses the largest v so far instead of v. `decoupled_weight_decay` (the algorithm of `AdamW`)
+    applies ``p = p * (1 - lr * weight_decay)`` instead of adding the decay to g. Sources: Kingma
+    and Ba, 2014; Loshchilov and Hutter, 2017; Reddi, Kale and Kumar, 2018.
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay
-        As above.
+        Options of the update rule above.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_adam_``, ``fused=False`` or
-        ``foreach=False`` on ordinary operators.
+        ``fused=True`` requires the operator ``_fused_adam_``. ``fused=False`` or ``foreach=False``
+        selects ordinary operators.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
-        Record the step, so that gradients go back through it; it takes ordinary operators.
+        Record the step in the autograd graph. The step then uses ordinary operators.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class Adam(FusedOptimizer):
 
 
 def _as_numbers(betas: Any, foreach: bool | None, capturable: bool) -> tuple[float, float]:
-    """The two shares as numbers; they may come as tensors, both of them."""
+    """Return both betas as floats; they may be given as two one-element tensors."""
     tensors = [isinstance(beta, Tensor) for beta in betas]
     if tensors[0] != tensors[1]:
         raise ValueError("betas must be either both floats or both Tensors")

@@ -1,4 +1,4 @@
-"""Adamax: Adam with the largest gradient instead of the mean square."""
+"""Adamax: the variant of Adam that uses the infinity norm of the gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .stepping import add_quotient_, check_adam_options, number
 
 
 class Adamax(FusedPlainOptimizer):
-    """Adamax: steps scaled by a running mean of the gradient and its largest value of late.
+    """Adamax: steps scaled by running mean and decayed maximum of the gradient.
 
     ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``u = max(beta2 * u, |g| +
     eps)``, ``p = p - lr / (1 - beta1^t) * m / u``. Source: Kingma and Ba, 2014, section 7.1.
@@ -23,20 +23,20 @@ class Adamax(FusedPlainOptimizer):
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, betas, eps, weight_decay
-        As above.
+        Options of the update rule above.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
     capturable
         Not supported; True raises RuntimeError.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""AdamW: Adam with the weight decay apart from the gradient."""
+"""AdamW: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is ``p = p * (1 - lr * weight_decay)``, not a part of the gradient.
-    Source: Loshchilov and Hutter, 2017.
+    """Adam with decoupled weight decay ``p = p * (1 - lr * weight_decay)``.
 
-    The options are those of `Adam`; the decay is 0.01 when not given.
+    The options are those of `Adam`. `weight_decay` defaults to 0.01. Source: Loshchilov and Hutter,
+    2017.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class AdamW(Adam):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for group in self.param_groups:  # saved by a version in which AdamW was not yet a kind of Adam
+        for group in self.param_groups:  # older pickles do not have this option
             group["decoupled_weight_decay"] = True
 
 

@@ -13,8 +13,9 @@ from .stepping import check_lr
 
 
 class ASGD(FusedPlainOptimizer):
-    """Gradient descent with a falling rate, and beside the parameters (in the state, as ``ax``)
-    their mean over the steps.
+    """Averaged SGD: gradient descent with a decaying rate and an average of the parameters.
+
+    The average is the state ``ax``.
 
     ``g = grad + weight_decay * p``, ``p = p * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (p -
     ax)``; then ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``. Source:
@@ -25,20 +26,20 @@ class ASGD(FusedPlainOptimizer):
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, lambd, alpha, t0, weight_decay
-        As above; averaging starts at step `t0`.
+        Options of the update rule above. Averaging starts at step `t0`.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
     capturable
         Not supported; True raises RuntimeError.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------

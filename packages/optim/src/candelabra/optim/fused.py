@@ -1,6 +1,4 @@
-"""Steps over many parameters in one operator call: what the optimizers with a fused operator
-share.
-"""
+"""Base classes of the optimizers that have a fused operator."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from .stepping import SteppedOptimizer, as_real, recording
 
 
 class FusedOptimizer(SteppedOptimizer):
-    """An optimizer with a fused operator, and a plain path for devices without a kernel for it.
+    """An optimizer with a fused operator, and a plain path for devices without a kernel.
 
-    Parameters are stepped by buckets: those of one group on one device and of one dtype. The option
-    `fused` of a group says which path is taken: True insists on the kernel, False on the plain
-    path, None takes the kernel where there is one. Where a group is ``differentiable`` the plain
-    path is taken and recorded.
+    Parameters are stepped in buckets. A bucket holds the parameters of one group with one device
+    and one dtype. The option `fused` of a group selects the path: True requires the kernel, False
+    selects the plain path, and None uses the kernel if there is one. A ``differentiable`` group
+    always takes the plain path, which is recorded by autograd.
     """
 
     #: Name of the operator in candelabra.ops.
@@ -36,17 +34,17 @@ class FusedOptimizer(SteppedOptimizer):
         self._plans = {}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters that have a gradient.
+        """Update the parameters that have a gradient.
 
         Parameters
         ----------
         closure
-            Computes the loss and the gradients, and returns the loss; called first.
+            Called first. It computes the loss and the gradients, and returns the loss.
 
         Returns
         -------
         Any
-            What `closure` returned, else None.
+            The value that `closure` returned, or None without a closure.
         """
         loss = None
         if closure is not None:
@@ -56,8 +54,8 @@ class FusedOptimizer(SteppedOptimizer):
             params = group["params"]
             grads = [grad for parameter in params if (grad := parameter.grad) is not None]
             plan = self._plans.get(id(params))
-            # The common case: the same parameters as last time, all of one kind, all with a
-            # gradient, and a kernel for them.
+            # Fast path: the parameters have not changed since the last step, they form one bucket
+            # with a kernel, and all have a gradient.
             if (
                 plan is not None
                 and plan.fused
@@ -68,8 +66,8 @@ class FusedOptimizer(SteppedOptimizer):
                 try:
                     self._step_fused(group, params, grads)
                 except RuntimeError:
-                    # The operator checks before it changes anything: some parameters may have gone
-                    # to another device meanwhile.
+                    # The operator checks its arguments before it writes. Raise only if the plan
+                    # still fits: parameters may have moved to another device.
                     if plan.fits(params):
                         raise
                 else:
@@ -96,14 +94,16 @@ class FusedOptimizer(SteppedOptimizer):
                     self._step_plain(group, *_as_real(active, grads))
 
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """Step one bucket by the operator."""
+        """Step one bucket with the fused operator."""
         raise NotImplementedError(f"{type(self).__name__} defines no _step_fused()")
 
     def _step_plain(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
     ) -> None:
-        """Step one bucket by ordinary operators; `owners` are the parameters that have the states
-        (complex ones are stepped as real).
+        """Step one bucket with ordinary operators.
+
+        `owners` are the parameters that own the states. They differ from `params` for complex
+        parameters, which are stepped as real views.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no _step_plain()")
 
@@ -127,9 +127,7 @@ class FusedOptimizer(SteppedOptimizer):
     def _by_step(
         self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> list[tuple[int, list[Tensor], list[Tensor], list[dict[str, Any]]]]:
-        """Parameters whose states have the same numbers, together, with the count of the step being
-        taken.
-        """
+        """Group parameters whose states have equal numbers, with the step count after this step."""
         counts = [state["step"] for state in states]
         more = [[state[name] for state in states] for name in self._numbers if name != "step"]
         numbers = list(zip(counts, *more, strict=True)) if more else counts
@@ -145,22 +143,21 @@ class FusedOptimizer(SteppedOptimizer):
 
 
 class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
-    """An optimizer with a fused operator whose plain path is a `PlainOptimizer`'s: the state that a
-    parameter begins with, and one step.
+    """An optimizer with a fused operator whose plain path is that of `PlainOptimizer`.
 
-    The operator takes parameters, gradients, the tensors `_kept` of their states, then the numbers
-    that `_options` returns.
+    The operator takes the parameters, the gradients, the state tensors named in `_kept`, and the
+    numbers that `_options` returns.
     """
 
-    #: Tensors of a parameter's state, in the order of the operator's lists.
+    #: Names of the state tensors, in the order of the operator's list arguments.
     _kept: tuple[str, ...]
 
     def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
-        """The numbers that the operator takes, from those of a state before and after the step."""
+        """Return the operator's scalar arguments, from a state before and after the step."""
         raise NotImplementedError(f"{type(self).__name__} defines no _options()")
 
     def _after(self, group: dict[str, Any], state: Any) -> dict[str, Any]:
-        """The numbers of a state after the next step."""
+        """Return the numbers of a state after the next step."""
         return {"step": state["step"] + 1}
 
     def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
@@ -188,9 +185,7 @@ class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
 
 
 class _Plan:
-    """How the parameters of one group fall into buckets. Kept from step to step as long as it
-    fits.
-    """
+    """The partition of one group's parameters into buckets, kept across steps while it is valid."""
 
     __slots__ = ("buckets", "count", "devices", "dtypes", "fused", "params")
 
@@ -203,11 +198,11 @@ class _Plan:
         for parameter in params:
             kinds.setdefault((str(parameter.device), parameter.dtype), []).append(parameter)
         self.buckets = [(has_kernel(operator, bucket[0]), bucket) for bucket in kinds.values()]
-        # Whether there is one bucket only, and a kernel for it.
+        # True if all parameters form one bucket and that bucket has a kernel.
         self.fused = len(self.buckets) == 1 and self.buckets[0][0]
 
     def unchanged(self, params: list[Tensor]) -> bool:
-        """Whether these are the same parameters with the same dtypes."""
+        """Return whether `params` is the same list with the same dtypes."""
         return (
             self.params is params
             and self.count == len(params)
@@ -215,19 +210,17 @@ class _Plan:
         )
 
     def fits(self, params: list[Tensor]) -> bool:
-        """Whether these are the same parameters with the same dtypes, on the same devices."""
+        """Return whether `params` is the same list with the same dtypes and devices."""
         return self.unchanged(params) and self.devices == [parameter.device for parameter in params]
 
 
 def has_kernel(operator: Any, parameter: Tensor) -> bool:
-    """Whether the device of a parameter has a kernel of a fused operator, which all take floating
-    tensors only.
-    """
+    """Return whether the parameter is floating point and its device has a kernel for `operator`."""
     return bool(parameter.is_floating_point() and operator.has_kernel(parameter.device))
 
 
 def _as_real(params: list[Tensor], grads: list[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     if not params[0].is_complex():
         return params, grads, params
-    # Real and imaginary part are stepped as two real numbers, as in PyTorch.
+    # As in PyTorch, the real and imaginary parts are stepped as two real numbers.
     return [as_real(p) for p in params], [as_real(g) for g in grads], params

@@ -14,14 +14,14 @@ _numbers = itertools.count()
 
 
 class RemovableHandle:
-    """Takes a hook away again: call `remove`, or use the handle as a context manager."""
+    """Handle that removes a hook: call `remove`, or use the handle as a context manager."""
 
     def __init__(self, hooks: OrderedDict[int, Any]) -> None:
         self.id = next(_numbers)
         self._hooks = weakref.ref(hooks)
 
     def remove(self) -> None:
-        """Remove the hook. Doing it twice is allowed."""
+        """Remove the hook. Further calls have no effect."""
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self.id, None)
@@ -33,7 +33,7 @@ class RemovableHandle:
         self.remove()
 
 
-#: Hooks of all optimizers.
+#: Hooks that run for every optimizer.
 global_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 global_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
@@ -41,7 +41,7 @@ global_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 def add(
     table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False
 ) -> RemovableHandle:
-    """Put `hook` into a table, last or (with `prepend`) first."""
+    """Add `hook` to a table, at the end, or at the front with `prepend`."""
     handle = RemovableHandle(table)
     table[handle.id] = hook
     if prepend:
@@ -60,13 +60,13 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The method `step` with the hooks around it; in a profile it has PyTorch's name."""
+    """Wrap `step` so that it runs the hooks and appears in profiles under PyTorch's name."""
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True
         profiler = sys.modules.get("candelabra.autograd.profiler")
-        if profiler is None:  # nobody has asked for it, so no profile is being taken
+        if profiler is None:  # the profiler is not loaded, so no profile is being recorded
             return around(self, args, kwargs)
         with profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
             return around(self, args, kwargs)
@@ -75,7 +75,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (pre or post or global_pre or global_post) or self.__dict__.get("_stepping"):
             return step(self, *args, **kwargs)
-        # A step that calls that of its base class is one step.
+        # A step that calls the step of its base class runs the hooks once.
         self._stepping = True
         try:
             return call(self, args, kwargs)

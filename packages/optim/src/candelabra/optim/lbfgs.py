@@ -14,37 +14,36 @@ from .stepping import as_real, check_lr
 
 
 class LBFGS(Optimizer):
-    """L-BFGS: descent along the gradient times an approximate inverse Hessian, made of the last
-    steps.
+    """L-BFGS: descent along the gradient times an inverse Hessian estimated from recent steps.
 
-    A step takes up to `max_iter` iterations and calls the closure in each. Directions come from the
-    two-loop recursion; a pair of steps enters the memory where its curvature is above 1e-10.
+    One step runs up to `max_iter` iterations and calls the closure in each. The two-loop recursion
+    computes the direction. A pair of vectors enters the history if its curvature is above 1e-10.
     Sources: Nocedal, 1980; Nocedal and Wright, 2006, algorithm 7.4.
 
     Parameters
     ----------
     params
-        Tensors, or one dict of a group.
+        Tensors, or a single dict that describes one group.
     lr
-        How far along the direction one goes, or with a line search the distance tried first.
+        Step length along the direction. With a line search, the first length tried.
     max_iter, max_eval
-        The most iterations and calls of the closure in a step; `max_eval` is 1.25 times `max_iter`
-        where not given.
+        Upper limits on iterations and closure calls per step. `max_eval` defaults to 1.25 times
+        `max_iter`.
     tolerance_grad
-        The step ends where no entry of the gradient is larger.
+        The step ends when no entry of the gradient is larger than this.
     tolerance_change
-        The step ends where the loss, or every entry of the parameters, changes by less.
+        The step ends when the loss, or every entry of the parameters, changes by less than this.
     history_size
-        How many pairs of steps are kept.
+        Maximum number of vector pairs in the history.
     line_search_fn
         ``"strong_wolfe"`` or None.
 
     Raises
     ------
     ValueError
-        When there are several groups or the rate is negative.
+        If there are several groups or the rate is negative.
     RuntimeError
-        In `step`, for another line search.
+        If `line_search_fn` is another value; raised in `step`.
 
     Examples
     --------
@@ -95,7 +94,7 @@ class LBFGS(Optimizer):
         return params
 
     def _gradient(self) -> Tensor:
-        """The gradients of all parameters in one row."""
+        """Return the gradients of all parameters, flattened and concatenated."""
         rows = []
         for parameter in self._params:
             grad = parameter.grad
@@ -111,18 +110,18 @@ class LBFGS(Optimizer):
             offset += count
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Go on for up to `max_iter` iterations.
+        """Run up to `max_iter` iterations.
 
         Parameters
         ----------
         closure
-            Clears the gradients, computes the loss and the gradients anew, and returns the loss.
-            Called several times.
+            Clears the gradients, recomputes the loss and the gradients, and returns the loss. It is
+            called several times.
 
         Returns
         -------
         Any
-            What `closure` returned the first time.
+            The value of the first call of `closure`.
         """
 
         def evaluated() -> Any:
@@ -137,8 +136,8 @@ class LBFGS(Optimizer):
         lr, max_iter, max_eval = float(group["lr"]), group["max_iter"], group["max_eval"]
         tolerance_grad, tolerance_change = group["tolerance_grad"], group["tolerance_change"]
         search = group["line_search_fn"]
-        # What all parameters share stands in the state of the first, so that it is saved and
-        # loaded.
+        # The state shared by all parameters is stored with the first one, so that state dicts
+        # contain it.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -181,7 +180,7 @@ class LBFGS(Optimizer):
                 self._move(point.t, direction)
             else:
                 self._move(state["t"], direction)
-                if iteration != max_iter:  # after the last iteration nobody would look at it
+                if iteration != max_iter:  # the result of the last evaluation would not be used
                     loss, used = float(closure()), 1
                     grad = self._gradient()
             evaluations += used
@@ -193,7 +192,7 @@ class LBFGS(Optimizer):
         return first_loss
 
     def _direction(self, state: dict[str, Any], grad: Tensor, history_size: int) -> Tensor:
-        """Put the last step into the memory, and return the direction to go."""
+        """Add the last step to the history, and return the search direction."""
         if state["n_iter"] == 1:
             state.update(d=grad.neg(), old_dirs=[], old_stps=[], ro=[], H_diag=1)
             first: Tensor = state["d"]

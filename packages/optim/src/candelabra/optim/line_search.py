@@ -1,5 +1,6 @@
-"""A line search to the strong Wolfe conditions. Source: Nocedal and Wright, Numerical Optimization,
-2006, algorithms 3.5 and 3.6.
+"""Line search for the strong Wolfe conditions.
+
+Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from candelabra import Tensor
 
 
 class Point(NamedTuple):
-    """A place on the line: how far, the loss there, its gradient, and the slope along the line."""
+    """A point on the search line: distance, loss, gradient, and directional derivative."""
 
     t: Any
     loss: float
@@ -21,8 +22,10 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(one: Point, two: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with their slopes is least (Nocedal and Wright, 3.59),
-    kept within bounds; their middle where it has no minimum.
+    """Return the minimizer of the cubic through two points with their slopes, clamped to `bounds`.
+
+    Returns the midpoint of the bounds if the cubic has no minimum. Source: Nocedal and Wright,
+    equation 3.59.
     """
     left, right = (one, two) if one.t <= two.t else (two, one)
     low, high = bounds if bounds is not None else (left.t, right.t)
@@ -46,31 +49,31 @@ def strong_wolfe(
     c1: float = 1e-4,
     c2: float = 0.9,
 ) -> tuple[Point, int]:
-    """Go along a line until the loss has fallen enough and the slope is flat enough.
+    """Search along a line for a point that satisfies the strong Wolfe conditions.
 
     Parameters
     ----------
     evaluate
-        From a distance to the loss, the gradient and the slope there.
+        Maps a distance to the loss, the gradient and the slope there.
     start
-        The point at distance 0, where the slope is negative.
+        The point at distance 0. Its slope is negative.
     t
-        The distance to try first.
+        The first distance to try.
     largest
-        The largest entry of the direction: a bracket shorter than `tolerance_change` over it is not
-        divided.
+        Largest absolute entry of the direction. The search ends when the bracket width times this
+        is below `tolerance_change`.
     max_evaluations
-        How many times the bracket is moved or divided at most.
+        Maximum number of bracketing and zoom iterations.
     tolerance_change
         See `largest`.
     c1, c2
-        The constants of the conditions: ``loss <= start.loss + c1 t start.slope`` and ``|slope| <=
-        c2 |start.slope|``.
+        Constants of the conditions ``loss <= start.loss + c1 t start.slope`` and ``|slope| <= c2
+        |start.slope|``.
 
     Returns
     -------
     Point, int
-        The point found, and how many times `evaluate` was called.
+        The point found, and the number of calls of `evaluate`.
     """
 
     def too_high(point: Point) -> bool:
@@ -81,7 +84,7 @@ def strong_wolfe(
 
     point, before = Point(t, *evaluate(t)), start
     evaluations, rounds = 1, 0
-    while rounds < max_evaluations:  # outwards, until a minimum lies between the last two points
+    while rounds < max_evaluations:  # bracketing phase: expand until a minimum is bracketed
         if too_high(point) or (rounds > 1 and point.loss >= before.loss):
             break
         if flat(point):
@@ -97,7 +100,7 @@ def strong_wolfe(
         before = start
     low, high = (before, point) if before.loss <= point.loss else (point, before)
     stuck = False
-    while rounds < max_evaluations:  # inwards
+    while rounds < max_evaluations:  # zoom phase
         width = abs(high.t - low.t)
         if width * largest < tolerance_change:
             break
@@ -105,7 +108,8 @@ def strong_wolfe(
         left, right = min(low.t, high.t), max(low.t, high.t)
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:
-            # Near an end: allowed once, then (or at the very end) moved inwards.
+            # Accept a trial point near an end of the bracket once. The next one is moved to the
+            # margin.
             if stuck or t >= right or t <= left:
                 t = right - margin if abs(t - right) < abs(t - left) else left + margin
                 stuck = False

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made orthogonal."""
+"""Muon: momentum with orthogonalized updates for matrices."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from .stepping import check_lr
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """The matrix with its singular values brought near 1, in bfloat16.
+    """Return an approximation of the nearest semi-orthogonal matrix, computed in bfloat16.
 
-    `steps` times ``X = a X + (b A + c A A) X`` with ``A = X X^T``, from X of Frobenius norm 1: a
-    Newton–Schulz iteration of fifth order whose coefficients are steep at zero instead of exact at
-    one. Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
+    Applies ``X = a X + (b A + c A A) X`` with ``A = X X^T`` `steps` times, starting from X with
+    Frobenius norm 1. This is a Newton–Schulz iteration of fifth order. Its coefficients are chosen
+    to be steep at zero instead of exact at one, so singular values end near 1. Source: Jordan et
+    al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 
     Raises
     ------
     ValueError
-        For 100 steps and more, a tensor that is no matrix, and other than three coefficients.
+        If `steps` is 100 or more, the tensor is not a matrix, or there are not three coefficients.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
@@ -42,7 +43,7 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
 
 
 class Muon(PlainOptimizer):
-    """Muon, for the matrices in a net: momentum, made orthogonal, with decoupled weight decay.
+    """Muon for weight matrices: orthogonalized momentum with decoupled weight decay.
 
     ``b = momentum * b + (1 - momentum) * grad``; with `nesterov` ``u = (1 - momentum) * grad +
     momentum * b``, else ``u = b``; ``p = p * (1 - lr * weight_decay) - rate * orthogonal(u)``.
@@ -51,22 +52,22 @@ class Muon(PlainOptimizer):
     Parameters
     ----------
     params
-        Matrices, or dicts of groups of them; see `Optimizer`. Vectors, embeddings and the like are
-        for another optimizer, such as `AdamW`.
+        Matrices, or dicts of groups of them; see `Optimizer`. Use another optimizer, such as
+        `AdamW`, for vectors, embeddings and the like.
     lr, weight_decay, momentum, nesterov
-        As above.
+        Options of the update rule above.
     ns_coefficients, eps, ns_steps
-        Of the iteration that makes a matrix orthogonal.
+        Options of the orthogonalization; see `orthogonalized`.
     adjust_lr_fn
-        How the rate of a matrix of A rows and B columns is made of `lr`: None and ``"original"``
-        times ``sqrt(max(1, A / B))``, ``"match_rms_adamw"`` times ``0.2 * sqrt(max(A, B))``.
+        How `lr` is scaled for a matrix of A rows and B columns. None and ``"original"`` multiply it
+        by ``sqrt(max(1, A / B))``, ``"match_rms_adamw"`` by ``0.2 * sqrt(max(A, B))``.
 
     Raises
     ------
     ValueError
-        When an option is out of range or a parameter is no matrix.
+        If an option is out of range or a parameter is not a matrix.
     RuntimeError
-        In `step`, when a parameter is complex.
+        If a parameter is complex; raised in `step`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NAdam: Adam with Nesterov's momentum."""
+"""NAdam: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from .stepping import add_quotient_, check_adam_options, number
 
 
 class NAdam(FusedPlainOptimizer):
-    """NAdam: Adam that looks one step ahead, with a momentum that grows to beta1.
+    """NAdam: Adam with Nesterov momentum that increases towards beta1.
 
     ``mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2)``, ``m`` and ``v`` as in `Adam`,
     ``M = (1 - mu_t) * g / (1 - mu_1 ... mu_t) + mu_{t+1} * m / (1 - mu_1 ... mu_{t+1})``,
-    ``p = p - lr * M / (sqrt(v / (1 - beta2^t)) + eps)``. With `decoupled_weight_decay` the decay is
-    ``p = p * (1 - lr * weight_decay)`` instead of a part of g. Source: Dozat, 2016.
+    ``p = p - lr * M / (sqrt(v / (1 - beta2^t)) + eps)``. `decoupled_weight_decay` applies ``p = p *
+    (1 - lr * weight_decay)`` instead of adding the decay to g. Source: Dozat, 2016.
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, betas, eps, weight_decay, momentum_decay, decoupled_weight_decay
-        As above.
+        Options of the update rule above.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class NAdam(FusedPlainOptimizer):
 
 
 def _momentum(group: dict[str, Any], step: int) -> float:
-    """The momentum of a step, counted from 1."""
+    """Return the momentum of a step, counted from 1."""
     momentum: float = group["betas"][0] * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
     return momentum
 

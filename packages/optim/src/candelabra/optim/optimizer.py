@@ -1,6 +1,4 @@
-"""`Optimizer`, what every optimizer is: groups of parameters with options, and a state for each
-parameter.
-"""
+"""`Optimizer`, the base class: parameter groups with options, and a state per parameter."""
 
 from __future__ import annotations
 
@@ -22,32 +20,31 @@ class _Required:
         return "<required parameter>"
 
 
-#: The default of an option that every group has to say.
+#: Default of an option that every group has to specify.
 required = _Required()
 
 
 def typename(value: Any) -> str:
-    """The name of the type of `value`, for messages."""
+    """Return the name of the type of `value`, for error messages."""
     return "candelabra.Tensor" if isinstance(value, Tensor) else type(value).__qualname__
 
 
 class Optimizer:
-    """Base of all optimizers.
+    """Base class of all optimizers.
 
-    A subclass gives the defaults of its options to `__init__` and defines `step`.
+    A subclass passes the defaults of its options to `__init__` and defines `step`.
 
     Parameters
     ----------
     params
-        Tensors, pairs of name and tensor, or dicts with a key ``"params"`` and options for these
-        alone.
+        Tensors, (name, tensor) pairs, or dicts with a key ``"params"`` and options for that group.
     defaults
-        Options of groups that say nothing else.
+        Options for groups that do not specify them.
 
     Raises
     ------
     TypeError, ValueError
-        When `params` is empty, a tensor, or holds what cannot be optimized.
+        If `params` is empty, is a tensor, or holds something that cannot be optimized.
 
     Examples
     --------
@@ -119,8 +116,7 @@ class Optimizer:
     # ---- groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own: a dict with the key ``"params"`` and any
-        options.
+        """Add a parameter group: a dict with the key ``"params"`` and any options.
 
         Examples
         --------
@@ -176,9 +172,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or (with ``set_to_none=False``) set them to
-        zero.
-        """
+        """Set the gradients of all parameters to None, or to zero with ``set_to_none=False``."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -193,26 +187,26 @@ class Optimizer:
                     grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters by their gradients. `closure` computes the loss and the gradients
-        again, and returns the loss.
+        """Update the parameters from their gradients.
+
+        `closure` recomputes the loss and the gradients, and returns the loss.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
     # ---- state dicts
 
     def _state_out(self, state: Any) -> Any:
-        """The state of one parameter as it stands in a state dict."""
+        """Return the state of one parameter in the form that a state dict holds."""
         return state
 
     def _state_in(self, parameter: Tensor, state: Any) -> Any:
-        """The state of one parameter made of that in a state dict: its tensors on the device and of
-        the dtype of the parameter.
-        """
+        """Convert one state of a state dict to the device and dtype of its parameter."""
         return _cast(parameter, state, None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return state and options, parameters being numbered in the order of their groups:
-        PyTorch's format.
+        """Return states and options in PyTorch's format.
+
+        Parameters are numbered in the order of the groups.
 
         Examples
         --------
@@ -246,12 +240,12 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned, of this library or of PyTorch.
+        """Restore a state dict of this library or of PyTorch.
 
         Raises
         ------
         ValueError
-            When the groups, or the parameters in them, are not as many.
+            If the number of groups, or of parameters in a group, differs.
         """
         state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
@@ -294,8 +288,9 @@ class Optimizer:
     # ---- hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args,
-        kwargs)``.
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new arguments.
+
+        New arguments are a tuple ``(args, kwargs)``.
         """
         return hooks.add(self._optimizer_step_pre_hooks, hook)  # type: ignore[attr-defined]
 
@@ -314,18 +309,20 @@ class Optimizer:
         return hooks.add(self._optimizer_step_post_hooks, hook)  # type: ignore[attr-defined]
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before a state dict is made."""
+        """Call ``hook(optimizer)`` before `state_dict` builds its result."""
         return hooks.add(self._optimizer_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` after a state dict was made; what it returns, unless
-        None, is used instead.
+        """Call ``hook(optimizer, state_dict)`` after a state dict was built.
+
+        If the hook returns a value other than None, that value replaces the state dict.
         """
         return hooks.add(self._optimizer_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before one is loaded; what it returns, unless None,
-        is loaded instead.
+        """Call ``hook(optimizer, state_dict)`` before a state dict is loaded.
+
+        If the hook returns a value other than None, that value is loaded instead.
         """
         return hooks.add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
 
@@ -345,13 +342,14 @@ _HOOK_TABLES = (
 
 
 def _cast(parameter: Tensor, value: Any, key: Any) -> Any:
-    """`value` with all tensors in it copied to the device (and dtype, but for counts of steps) of
-    `parameter`.
+    """Copy all tensors in `value` to the device and dtype of `parameter`.
+
+    Step counts keep their device and dtype.
     """
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
-        if parameter.is_floating_point():  # of a complex parameter some states are real
+        if parameter.is_floating_point():  # a complex parameter has some real states
             return value.detach().to(dtype=parameter.dtype, device=parameter.device, copy=True)
         return value.detach().to(device=parameter.device, copy=True)
     if isinstance(value, dict):

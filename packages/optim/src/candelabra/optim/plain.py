@@ -1,6 +1,4 @@
-"""Steps made of ordinary operators, one parameter after another: what the optimizers without a
-fused operator share.
-"""
+"""Base class of the optimizers that are built from ordinary operators."""
 
 from __future__ import annotations
 
@@ -13,26 +11,24 @@ from .stepping import SteppedOptimizer, as_real, recording
 
 
 class PlainOptimizer(SteppedOptimizer):
-    """An optimizer that is two functions: the state that a parameter begins with, and one step of
-    it.
+    """An optimizer defined by the initial state of a parameter and the update of one parameter.
 
-    Complex parameters are stepped as pairs of real ones. Where a group is ``differentiable`` the
-    step is recorded, so that gradients go back through it to the gradients and to the options that
-    are tensors.
+    Complex parameters are stepped as pairs of real numbers. The step of a ``differentiable`` group
+    is recorded by autograd. Gradients then flow to the parameters' gradients and to tensor options.
     """
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters that have a gradient.
+        """Update the parameters that have a gradient.
 
         Parameters
         ----------
         closure
-            Computes the loss and the gradients, and returns the loss; called first.
+            Called first. It computes the loss and the gradients, and returns the loss.
 
         Returns
         -------
         Any
-            What `closure` returned, else None.
+            The value that `closure` returned, or None without a closure.
         """
         loss = None
         if closure is not None:
@@ -61,19 +57,19 @@ class PlainOptimizer(SteppedOptimizer):
             self._update(group, parameter, grad, state)
 
     def _check(self, parameter: Tensor) -> None:
-        """Raise for a parameter that cannot be stepped."""
+        """Raise if the parameter cannot be stepped."""
 
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
-        """The state before the first step."""
+        """Return the state of a parameter before its first step."""
         raise NotImplementedError(f"{type(self).__name__} defines no _new_state()")
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
-        """Take one step of one parameter, in place."""
+        """Take one step of one parameter in place."""
         raise NotImplementedError(f"{type(self).__name__} defines no _update()")
 
 
 class _RealStates:
-    """The state of a complex parameter, its tensors as real ones that share their memory."""
+    """State of a complex parameter whose tensors are returned as real views."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         self._state = state
@@ -89,7 +85,7 @@ class _RealStates:
 
 
 def directed(grad: Tensor, parameter: Tensor, maximize: bool, weight_decay: float) -> Tensor:
-    """The gradient to go down, with the weight decay that is a part of it."""
+    """Return the descent gradient with the weight decay added to it."""
     if maximize:
         grad = -grad
     return grad.add(parameter, alpha=weight_decay) if weight_decay != 0 else grad

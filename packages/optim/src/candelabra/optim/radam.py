@@ -14,34 +14,33 @@ from .stepping import add_quotient_, add_scaled_, check_adam_options, number
 
 
 class RAdam(FusedPlainOptimizer):
-    """RAdam: Adam whose first steps, when the mean of squares rests on few gradients, are those of
-    momentum.
+    """RAdam: Adam that falls back to momentum while the variance estimate is unreliable.
 
     ``m`` and ``v`` as in `Adam`; ``rho_inf = 2 / (1 - beta2) - 1``, ``rho = rho_inf - 2 * t *
-    beta2^t / (1 - beta2^t)``. Where ``rho > 5`` the step of Adam is taken times ``sqrt((rho - 4)
-    (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho))``, with eps added to ``sqrt(v)``; else
-    ``p = p - lr * m / (1 - beta1^t)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr
-    * weight_decay)`` instead of a part of the gradient. Source: Liu et al., 2019.
+    beta2^t / (1 - beta2^t)``. If ``rho > 5``, the step of Adam is multiplied by ``sqrt((rho - 4)
+    (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho))``, with eps added to ``sqrt(v)``;
+    otherwise ``p = p - lr * m / (1 - beta1^t)``. `decoupled_weight_decay` applies ``p = p * (1 - lr
+    * weight_decay)`` instead of adding the decay to the gradient. Source: Liu et al., 2019.
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, betas, eps, weight_decay, decoupled_weight_decay
-        As above.
+        Options of the update rule above.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------
@@ -110,7 +109,7 @@ class RAdam(FusedPlainOptimizer):
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        missing = 1 - beta2**step  # the share of v that its start takes away
+        missing = 1 - beta2**step  # bias correction of v
         most = 2 / (1 - beta2) - 1
         length = most - 2 * step * beta2**step / missing
         rate = -lr / (1 - beta1**step)

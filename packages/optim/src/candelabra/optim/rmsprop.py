@@ -14,25 +14,25 @@ from .stepping import add_quotient_, add_scaled_, as_real, check_lr, number
 class RMSprop(FusedOptimizer):
     """RMSprop: gradients divided by the root of a running mean of their squares.
 
-    ``g = grad + weight_decay * p``, ``v = alpha * v + (1 - alpha) * g^2``, with `centered` v minus
-    the square of a running mean of g, ``u = g / (sqrt(v) + eps)``; with momentum ``buffer =
-    momentum * buffer + u`` and u becomes the buffer; ``p = p - lr * u``. Sources: Hinton, lecture
-    6e, 2012; centered: Graves, 2013.
+    ``g = grad + weight_decay * p``, ``v = alpha * v + (1 - alpha) * g^2``. `centered` subtracts the
+    squared running mean of g from v. Then ``u = g / (sqrt(v) + eps)`` and ``p = p - lr * u``. With
+    momentum, ``buffer = momentum * buffer + u`` replaces u. Sources: Hinton, lecture 6e, 2012;
+    centered: Graves, 2013.
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr, alpha, eps, weight_decay, momentum, centered
-        As above.
+        Options of the update rule above.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     capturable
         Not supported; True raises RuntimeError.
     differentiable
-        Record the step, so that gradients go back through it; it takes ordinary operators.
+        Record the step in the autograd graph. The step then uses ordinary operators.
 
     Examples
     --------

@@ -13,37 +13,36 @@ from .stepping import check_lr
 
 
 class Rprop(FusedPlainOptimizer):
-    """Rprop: steps of which only the sign comes from the gradient, and whose size grows as long as
-    the sign stays.
+    """Rprop: steps that use only the sign of the gradient, with an adaptive size per entry.
 
-    Where the gradient has the sign that it had before, the size of the step is multiplied by the
-    larger of `etas`; where the sign has changed, by the smaller one, and no step is taken this
-    time; ``p = p - sign(grad) * size``. Source: Riedmiller and Braun, 1993, in the form without
-    going back ("iRprop-", Igel and Hüsken, 2000).
+    If the sign of the gradient is the same as before, the step size is multiplied by the larger of
+    `etas`. If the sign has changed, it is multiplied by the smaller one and no step is taken. The
+    update is ``p = p - sign(grad) * size``. Source: Riedmiller and Braun, 1993, in the variant
+    without weight backtracking ("iRprop-", Igel and Hüsken, 2000).
 
     Parameters
     ----------
     params
         Tensors, or dicts of groups; see `Optimizer`.
     lr
-        The size of the first step.
+        Initial step size.
     etas
-        By how much sizes shrink and grow.
+        Factors that shrink and grow the step size.
     step_sizes
-        The smallest and the largest size.
+        Smallest and largest step size.
     capturable
         Not supported; True raises RuntimeError.
     foreach
-        ``foreach=False`` takes ordinary operators where there is a fused one.
+        ``foreach=False`` selects ordinary operators even if a fused operator exists.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     differentiable
-        Record the step, so that gradients go back through it.
+        Record the step in the autograd graph, so that gradients flow through it.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------

@@ -14,10 +14,9 @@ from .stepping import add_scaled_, as_real, check_lr, number
 class SGD(FusedOptimizer):
     """Stochastic gradient descent, with momentum and weight decay.
 
-    ``g = grad + weight_decay * p``; with momentum ``buffer = momentum * buffer + (1 - dampening) *
-    g`` (the first time ``buffer = g``), and g becomes ``g + momentum * buffer`` with `nesterov`,
-    else ``buffer``; then ``p = p - lr * g``. Source: Sutskever et al., 2013, in the form that
-    PyTorch has.
+    ``g = grad + weight_decay * p``. With momentum, ``buffer = momentum * buffer + (1 - dampening) *
+    g`` (``buffer = g`` in the first step), and g becomes ``buffer``, or ``g + momentum * buffer``
+    with `nesterov`. Then ``p = p - lr * g``. Source: Sutskever et al., 2013, in PyTorch's form.
 
     Parameters
     ----------
@@ -26,19 +25,19 @@ class SGD(FusedOptimizer):
     lr
         Learning rate.
     momentum, dampening, weight_decay, nesterov
-        As above.
+        Options of the update rule above.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
     foreach, fused
-        ``fused=True`` insists on the operator ``_fused_sgd_``, ``fused=False`` or ``foreach=False``
-        on ordinary operators.
+        ``fused=True`` requires the operator ``_fused_sgd_``. ``fused=False`` or ``foreach=False``
+        selects ordinary operators.
     differentiable
-        Record the step, so that gradients go back through it; it takes ordinary operators.
+        Record the step in the autograd graph. The step then uses ordinary operators.
 
     Raises
     ------
     ValueError
-        When an option is out of range.
+        If an option is out of range.
 
     Examples
     --------

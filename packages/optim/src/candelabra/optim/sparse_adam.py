@@ -1,4 +1,4 @@
-"""SparseAdam, for gradients that are sparse tensors."""
+"""SparseAdam, Adam for sparse gradients."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from .stepping import check_lr
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients: only what a gradient has an entry for is changed.
+    """Adam for sparse gradients, which Candelabra does not have.
 
-    Gradients here are dense tensors, always: this class takes PyTorch's arguments and checks them
-    as it does, and its `step` says, as PyTorch's does of a dense gradient, to take `Adam`.
+    All gradients here are dense tensors. The class checks its arguments as PyTorch does. Its `step`
+    raises PyTorch's error for dense gradients, which recommends `Adam`.
 
     Parameters
     ----------
     params
-        Tensors, or dicts of groups; see `Optimizer`. Real only.
+        Tensors, or dicts of groups; see `Optimizer`. Complex parameters are not supported.
     lr, betas, eps
-        As in `Adam`; lr and eps above 0.
+        As in `Adam`. `lr` and `eps` must be positive.
     maximize
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
 
     Raises
     ------
     ValueError
-        When an option is out of range or a parameter is complex.
+        If an option is out of range or a parameter is complex.
     RuntimeError
-        In `step`, when a parameter has a gradient, as it is dense.
+        If a parameter has a gradient, which is always dense; raised in `step`.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Complex params at indices {places}: SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Return the loss of `closure`; a gradient, being dense, raises RuntimeError."""
+        """Return the loss of `closure`; raise RuntimeError if any parameter has a gradient."""
         loss = None
         if closure is not None:
             with enable_grad():

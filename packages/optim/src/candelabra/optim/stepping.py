@@ -1,6 +1,4 @@
-"""What the optimizers of this package share: counts of steps, options that mean the same
-everywhere, recorded steps.
-"""
+"""Helpers shared by the optimizers: step counts, option checks and recorded steps."""
 
 from __future__ import annotations
 
@@ -14,11 +12,12 @@ from .optimizer import Optimizer
 
 
 class SteppedOptimizer(Optimizer):
-    """An optimizer that counts its steps in numbers, and writes them into state dicts as
-    one-element tensors, as PyTorch has them.
+    """An optimizer that counts steps in Python numbers.
+
+    State dicts contain the counts as one-element tensors, as in PyTorch.
     """
 
-    #: Entries of a parameter's state that are numbers here and tensors in a state dict.
+    #: Entries of a parameter's state that are Python numbers here and tensors in a state dict.
     _numbers: tuple[str, ...] = ("step",)
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
@@ -31,7 +30,7 @@ class SteppedOptimizer(Optimizer):
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
             if group.get("capturable"):
-                group["capturable"] = False  # of a run of PyTorch that was captured; it changes no number
+                group["capturable"] = False  # from a captured PyTorch run; no effect
             check_options(type(self).__name__, group)
         for parameter_state in self.state.values():
             for name in self._numbers:
@@ -44,7 +43,7 @@ class SteppedOptimizer(Optimizer):
             return state
         device = next((value.device for value in state.values() if isinstance(value, Tensor)), None)
         wide = candelabra.get_default_dtype() == candelabra.float64 and not self.defaults.get("fused")
-        # Counts have PyTorch's dtype; products and rates are saved as exactly as they are kept.
+        # Step counts have PyTorch's dtype. Other numbers are saved in float64, without rounding.
         dtypes = dict.fromkeys(self._numbers, candelabra.float64)
         dtypes["step"] = candelabra.float64 if wide else candelabra.float32
         return {
@@ -57,8 +56,10 @@ class SteppedOptimizer(Optimizer):
         check_options(type(self).__name__, self.param_groups[-1])
 
     def _fresh_states(self, params: list[Tensor]) -> None:
-        """Put recorded copies in the place of the states, so that what earlier steps have saved for
-        backward stays as it was.
+        """Replace the states by recorded copies.
+
+        Earlier steps may have saved the state tensors for backward, so they must not change in
+        place.
         """
         for parameter in params:
             state = self.state.get(parameter, {})
@@ -68,31 +69,26 @@ class SteppedOptimizer(Optimizer):
 
 
 def recording(group: dict[str, Any]) -> AbstractContextManager[Any]:
-    """The mode in which a step of a group is computed: recorded where the group is
-    ``differentiable``.
-    """
+    """Return the grad mode for a step of a group: enabled if the group is ``differentiable``."""
     return enable_grad() if group.get("differentiable") else no_grad()
 
 
 def number(value: Any, group: dict[str, Any]) -> Any:
-    """An option that may be a tensor: a number, but the tensor itself where the step is recorded
-    and the tensor takes part in it.
-    """
+    """Return an option as a number, or as a tensor if gradients have to flow to it."""
     if isinstance(value, Tensor):
         return value.squeeze() if group.get("differentiable") and value.requires_grad else float(value)
     return value
 
 
 def add_scaled_(parameter: Tensor, update: Tensor, scale: Any) -> Tensor:
-    """Add `scale` times `update` to a parameter; the scale is a number or a tensor of one
-    element.
-    """
+    """Add ``scale * update`` to a parameter; the scale is a number or a one-element tensor."""
     return parameter.add_(update * scale) if isinstance(scale, Tensor) else parameter.add_(update, alpha=scale)
 
 
 def add_quotient_(parameter: Tensor, above: Tensor, below: Tensor, scale: Any) -> Tensor:
-    """Add `scale` times ``above / below`` to a parameter; the scale is a number or a tensor of one
-    element.
+    """Add ``scale * above / below`` to a parameter.
+
+    The scale is a number or a one-element tensor.
     """
     return (
         parameter.addcdiv_(above * scale, below)
@@ -102,16 +98,12 @@ def add_quotient_(parameter: Tensor, above: Tensor, below: Tensor, scale: Any) -
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """A complex tensor as a real one with one more dimension, sharing memory; a real one as it
-    is.
-    """
+    """Return a complex tensor as a real view with one more dimension; a real one unchanged."""
     return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of PyTorch's optimizers that mean something else than speed and are not
-    there, and for those that exclude each other.
-    """
+    """Raise for options that are not supported and for options that exclude each other."""
     if options.get("differentiable") and options.get("fused"):
         raise RuntimeError("`fused` does not support `differentiable`")
     if options.get("capturable"):
@@ -123,7 +115,7 @@ def check_options(name: str, options: dict[str, Any]) -> None:
 
 
 def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
-    """Raise for a learning rate that is negative or a tensor of several elements."""
+    """Raise if a learning rate is negative or a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if not float(lr) >= 0.0:
@@ -131,7 +123,7 @@ def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
 
 
 def check_adam_options(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
-    """Raise for options of Adam and its relatives that are out of range."""
+    """Raise if an option of an Adam variant is out of range."""
     check_lr(lr)
     if not eps >= 0.0:
         raise ValueError(f"Invalid epsilon value: {eps}")

@@ -1,8 +1,7 @@
-"""Averages of parameters: stochastic weight averaging and exponential moving averages; needs
-candelabra.nn.
+"""Averages of parameters: stochastic weight averaging and exponential moving averages.
 
-Sources: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018;
-Polyak and Juditsky, 1992.
+This module needs candelabra.nn. Sources: Izmailov et al., "Averaging Weights Leads to Wider Optima
+and Better Generalization", 2018; Polyak and Juditsky, 1992.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """Make the function that takes lists of averages and of parameters and moves each average: ``a
-    = decay * a + (1 - decay) * p``.
+    """Return a function that updates lists of exponential moving averages in place.
+
+    It computes ``a = decay * a + (1 - decay) * p`` for each average a and parameter p.
 
     Examples
     --------
@@ -53,8 +53,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Tensor], Se
 
 
 def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """Make the function that takes lists of averages over `n` and of parameters, and makes them
-    averages over ``n + 1``.
+    """Return a function that updates lists of means over `n` values to means over ``n + 1``.
 
     Examples
     --------
@@ -79,8 +78,7 @@ def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Make the function of an average, a parameter and a count that returns ``decay * average + (1
-    - decay) * parameter``.
+    """Return a function that computes ``decay * average + (1 - decay) * parameter``.
 
     Examples
     --------
@@ -99,8 +97,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Make the function of an average over `n`, a parameter and `n` that returns the average over
-    ``n + 1``.
+    """Return a function that updates a mean over `n` values to the mean over ``n + 1``.
 
     Examples
     --------
@@ -118,22 +115,21 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of those that the model had when
-    `update_parameters` was called.
+    """A copy of a model whose parameters are averages over the calls of `update_parameters`.
 
     Parameters
     ----------
     model
-        What is copied.
+        The model to copy.
     device
-        Where the copy lives; where the model does by default.
+        Device of the copy; the model's devices by default.
     avg_fn
-        Of one average, one parameter and the count so far; returns the new average.
+        Function of one average, one parameter and the count so far that returns the new average.
     multi_avg_fn
-        Of lists of averages and parameters and the count so far; changes the averages. Without
-        either function all count the same.
+        Function of lists of averages and parameters and the count so far that updates the averages
+        in place. Without either function, the average is the equally weighted mean.
     use_buffers
-        Whether buffers are averaged too; else they are copied.
+        Whether to average buffers too. Otherwise they are copied from the model.
 
     Examples
     --------
@@ -172,11 +168,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the averaged copy computes."""
+        """Run the averaged copy."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters of `model` into the average."""
+        """Include the current parameters of `model` in the average."""
         buffers = self.use_buffers
         own = itertools.chain(self.module.parameters(), self.module.buffers()) if buffers else self.module.parameters()
         theirs = itertools.chain(model.parameters(), model.buffers()) if buffers else model.parameters()
@@ -206,16 +202,16 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Work out the running statistics of all batch normalizations anew, by one pass over data.
+    """Recompute the running statistics of all batch normalization layers in one pass over the data.
 
     Parameters
     ----------
     loader
-        Gives batches: tensors, or lists and tuples whose first entry is one.
+        Yields batches: tensors, or lists and tuples whose first entry is a tensor.
     model
-        Called with each batch in training mode.
+        The model. It is called with each batch in training mode.
     device
-        Where batches are moved to first.
+        Device to move batches to.
 
     Examples
     --------
@@ -239,7 +235,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model.train()
     for module in momenta:
         module.reset_running_stats()
-        module.momentum = None  # the mean of all batches instead of a running one
+        module.momentum = None  # equally weighted mean over all batches
     for batch in loader:
         first = batch[0] if isinstance(batch, list | tuple) else batch
         model(first if device is None else first.to(device))
@@ -253,25 +249,25 @@ def _names_of(module: Any) -> str:
 
 
 class SWALR(LRScheduler):
-    """From the rates that are set to those for averaging in `anneal_epochs` steps, then the same.
+    """Anneal the rates from their current values to `swa_lr`, then keep them constant.
 
     Parameters
     ----------
     optimizer
-        Whose rates are set.
+        The optimizer whose rates are set.
     swa_lr
-        Where the rates go to, for all groups or for each.
+        Target rates, one for all groups or one per group.
     anneal_epochs
-        In how many steps.
+        Number of steps of the annealing.
     anneal_strategy
-        ``"cos"`` along half a cosine, ``"linear"`` evenly.
+        ``"cos"`` for cosine annealing, ``"linear"`` for linear annealing.
     last_epoch
-        Where to go on.
+        Step to resume from.
 
     Raises
     ------
     ValueError
-        For another strategy or a negative number of steps.
+        If the strategy is unknown or the number of steps is negative.
 
     Examples
     --------
@@ -307,7 +303,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t: float) -> float:
-        """The share of the way gone at a share of the time."""
+        """Map the elapsed fraction of the annealing to the fraction of the change of the rate."""
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
     def get_lr(self) -> list[Any]:
@@ -321,7 +317,7 @@ class SWALR(LRScheduler):
         rates = []
         for group, rate in zip(self.optimizer.param_groups, self._lrs(), strict=True):
             goal = group["swa_lr"]
-            # The rate that this way must have begun with, if the one that is set lies on it.
+            # Invert the interpolation: the initial rate that leads to the current one.
             start = goal if before == 1 else (rate - before * goal) / (1 - before)
             rates.append(goal * now + start * (1 - now))
         return rates

@@ -1,4 +1,4 @@
-"""An optimizer lent other parameters and another state for a while."""
+"""Temporarily give an optimizer other parameters and another state."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .optimizer import Optimizer
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Let an optimizer work on other parameters, with another state, until the block ends; then its
-    own come back.
+    """Let an optimizer use other parameters and another state inside a ``with`` block.
 
-    `Optimizer.load_state_dict` changes the state alone and for good; this changes the parameters as
-    well, and nothing of the optimizer's own. Tensors of the given state are changed in place by
-    steps taken meanwhile.
+    `Optimizer.load_state_dict` replaces only the state, and permanently. This function also
+    replaces the parameters, and restores the optimizer's own at the end of the block. Steps inside
+    the block modify the tensors of the given state in place.
 
     Parameters
     ----------
     optimizer
-        Whose parameters and state are exchanged.
+        The optimizer whose parameters and state are replaced.
     swapin_parameters
-        As many tensors as the optimizer has parameters, in their order.
+        The replacement parameters, in the order of the optimizer's parameters.
     swapin_optim_state
-        As `Optimizer.state_dict` returns it; the options of its groups hold meanwhile.
+        A dict as returned by `Optimizer.state_dict`. The options of its groups apply inside the
+        block.
 
     Raises
     ------
     ValueError
-        When the parameters or the groups are not as many as the optimizer's.
+        If the number of parameters or of groups differs from the optimizer's.
 
     Examples
     --------

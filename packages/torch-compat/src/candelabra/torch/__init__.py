@@ -1,6 +1,6 @@
-"""Runs PyTorch code on Candelabra, as it is: ``import torch`` answers with Candelabra.
+"""Runs unmodified PyTorch code on Candelabra: ``import torch`` imports Candelabra.
 
-From the command line, ``python -m candelabra.torch script.py [arguments]``; in a program, before
+Use ``python -m candelabra.torch script.py [arguments]`` on the command line. In a program, before
 anything imports torch::
 
     import candelabra.torch
@@ -8,8 +8,8 @@ anything imports torch::
     candelabra.torch.install()
     import torch
 
-The names under ``torch`` are Candelabra's own objects: ``torch.Tensor is candelabra.Tensor``. What
-Candelabra does not have raises an error that names it.
+The names under ``torch`` are Candelabra's own objects: ``torch.Tensor is candelabra.Tensor``.
+Access to anything that Candelabra does not have raises an error with its name.
 """
 
 from __future__ import annotations

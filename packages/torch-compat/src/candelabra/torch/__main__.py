@@ -1,5 +1,6 @@
-"""``python -m candelabra.torch script.py [arguments]``, or ``-m module [arguments]``: run a PyTorch
-program on Candelabra.
+"""Run a PyTorch program on Candelabra.
+
+Usage: ``python -m candelabra.torch script.py [arguments]``, or ``-m module [arguments]``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ USAGE = (
 
 
 def main() -> int:
-    """Run the program that the command line names, as Python would."""
+    """Run the program on the command line, as Python would."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)

@@ -1,7 +1,7 @@
-"""Processes that are started from a program in which torch is Candelabra: in them it is, too.
+"""Installation of the import hook in child processes.
 
-A forked child has the hook in its memory. One that is spawned, or forked by the fork server,
-imports the program anew, so the hook has to be there before.
+A forked child inherits the hook. A spawned child, or one of the fork server, imports the main
+module again, so the hook has to be installed before that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _plain_command_line = multiprocessing.spawn.get_command_line
 
 
 def _command_line(**options: Any) -> list[str]:
-    """The command that starts a spawned child, with the hook before anything else."""
+    """Return the command of a spawned child, which installs the hook first."""
     command = _plain_command_line(**options)
     if "-c" in command:
         program = command.index("-c") + 1
@@ -24,9 +24,9 @@ def _command_line(**options: Any) -> list[str]:
 
 
 def start_installed() -> None:
-    """Let children that are started from now on have the hook."""
+    """Install the hook in children that are started from now on."""
     multiprocessing.spawn.get_command_line = _command_line
-    # The main module is not imported into the server: there, the hook would come after it.
+    # Do not preload the main module in the fork server: it would be imported before the hook.
     multiprocessing.forkserver.set_forkserver_preload(["candelabra.torch.installed"])
 
 

@@ -1,4 +1,4 @@
-"""What finds ``torch`` and its submodules: an import hook in front of all others."""
+"""Import hook for ``torch`` and its submodules, placed before all other finders."""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from .mirror import Mirror
 
 
 def is_mirrored(name: str) -> bool:
-    """Whether a module's name is that of torch or of one of its submodules."""
+    """Return whether a module name is that of torch or of one of its submodules."""
     return name == "torch" or name.startswith("torch.")
 
 
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch and its submodules: mirrors of Candelabra's modules, and stand-ins for what it
-    has no module for.
-    """
+    """Finds torch and its submodules as mirrors of Candelabra's modules, or as stand-ins."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Find a module by its full name; None for those that are not PyTorch's."""
+        """Return the spec of a module, or None if it is not PyTorch's."""
         if not is_mirrored(name):
             return None
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make the mirror of the module of Candelabra that goes by the name, with what stands in
-        for what is missing.
-        """
+        """Create the mirror of the corresponding Candelabra module, with its stand-in names."""
         rest = spec.name.partition(".")[2]
         added = stand_ins.names(rest)
         counterpart = f"candelabra.{rest}" if rest else "candelabra"
@@ -48,14 +44,14 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return Mirror(spec.name, module, added or {})
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: a mirror is ready when it is made."""
+        """Do nothing, because a mirror is complete when it is created."""
 
 
 _FINDER = TorchFinder()
 
 
 def is_installed() -> bool:
-    """Whether ``import torch`` answers with Candelabra.
+    """Return whether ``import torch`` imports Candelabra.
 
     Examples
     --------
@@ -67,13 +63,12 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Make ``import torch``, and that of every submodule, answer with Candelabra, in processes
-    started from here too.
+    """Make ``import torch`` and its submodules import Candelabra, also in child processes.
 
     Raises
     ------
     RuntimeError
-        If PyTorch itself is imported already: this has to come first.
+        If PyTorch itself is already imported.
 
     Examples
     --------
@@ -96,9 +91,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo `install`: forget the modules under ``torch``; objects taken from them stay what they
-    are.
-    """
+    """Undo `install` and remove the modules under ``torch``; existing objects remain valid."""
     if not is_installed():
         return
     sys.meta_path.remove(_FINDER)

@@ -1,4 +1,4 @@
-"""Importing this installs the hook: what Python's fork server imports before it forks children."""
+"""Importing this module installs the hook; Python's fork server preloads it."""
 
 from .finder import install
 

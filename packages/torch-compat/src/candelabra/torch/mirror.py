@@ -1,4 +1,4 @@
-"""Modules that show another module's names under a name of their own."""
+"""Modules that expose the names of another module under their own name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 
 class Mirror(ModuleType):
-    """A module under PyTorch's name: first what was added or set, then what Candelabra's module
-    has.
+    """A module under PyTorch's name, with added names first and then those of Candelabra's module.
 
-    Assigning a name that Candelabra's module has assigns it there too, so that programs that
-    replace functions are seen.
+    Assignments to names of Candelabra's module are also applied there, so that replaced functions
+    take effect.
     """
 
     def __init__(self, name: str, target: ModuleType | None, added: dict[str, Any]) -> None:
@@ -23,7 +22,8 @@ class Mirror(ModuleType):
     def __getattr__(self, name: str) -> Any:
         target = self.__dict__.get("_target")
         if name == "__all__" and target is not None:
-            # Submodules are left out: those of packages that are not installed could not be given.
+            # Exclude submodules, because those of packages that are not installed cannot be
+            # imported.
             there = [
                 name
                 for name, value in vars(target).items()
@@ -56,8 +56,7 @@ class Mirror(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = self.__dict__.get("_target")
-        # What the import system sets, the submodules and a module's own data, is no business of the
-        # other module's.
+        # Do not forward what the import system sets: submodules and module metadata.
         ours = (
             target is not None
             and not name.startswith("__")

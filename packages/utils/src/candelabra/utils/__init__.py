@@ -1,7 +1,8 @@
-"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`,
-`checkpoint`, `cpp_extension` and `dlpack`.
+"""Data loading, training and tools for Candelabra.
 
-Other names that are asked for say that they are not in this version yet.
+Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`, `cpp_extension`
+and `dlpack`. Access to any other attribute raises an error which says that this version does not
+have it.
 """
 
 from __future__ import annotations

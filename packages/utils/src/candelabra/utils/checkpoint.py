@@ -1,6 +1,6 @@
-"""Checkpointing, under PyTorch's path: it is candelabra.autograd's."""
+"""Activation checkpointing under PyTorch's path; implemented in candelabra.autograd."""
 
-# The package before its module, or two threads could each wait for what the other imports.
+# Import the package before its submodule: otherwise two importing threads can deadlock.
 import candelabra.autograd as _autograd  # noqa: F401
 from candelabra.autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 

@@ -1,6 +1,4 @@
-"""What a report of a problem should say of the machine and the installation: ``python -m
-candelabra.utils.collect_env``.
-"""
+"""System information for bug reports: ``python -m candelabra.utils.collect_env``."""
 
 from __future__ import annotations
 
@@ -10,12 +8,12 @@ import sys
 from importlib import metadata
 from typing import Any, NamedTuple
 
-#: Distributions whose versions are told where they are installed.
+#: Distributions whose versions are reported if they are installed.
 OTHERS = ("numpy", "scipy", "tqdm", "matplotlib", "tensorboard", "safetensors", "torch")
 
 
 class SystemEnv(NamedTuple):
-    """What :func:`get_env_info` found."""
+    """The result of `get_env_info`."""
 
     candelabra_version: str
     packages: dict[str, str]
@@ -64,14 +62,14 @@ def _backends() -> list[str]:
 
 
 def get_env_info() -> SystemEnv:
-    """Collect what matters of this machine and this installation; nothing is started or loaded for
-    it but the core.
+    """Collect information on the machine and the installation.
+
+    Only the core is imported, and no process is started.
 
     Returns
     -------
     SystemEnv
-        Versions, backends, processor, memory, and the environment variables that change how
-        Candelabra runs.
+        Versions, backends, processor, memory, and the environment variables that affect Candelabra.
 
     Examples
     --------
@@ -105,12 +103,12 @@ def _listed(found: dict[str, str]) -> str:
 
 
 def pretty_str(info: SystemEnv) -> str:
-    """Return the findings as lines of text.
+    """Format the information as text.
 
     Parameters
     ----------
     info : SystemEnv
-        What :func:`get_env_info` returned.
+        The result of `get_env_info`.
 
     Examples
     --------
@@ -135,12 +133,12 @@ def pretty_str(info: SystemEnv) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """Return what ``python -m candelabra.utils.collect_env`` prints."""
+    """Return the text that ``python -m candelabra.utils.collect_env`` prints."""
     return pretty_str(get_env_info())
 
 
 def main() -> None:
-    """Print the findings."""
+    """Print the information."""
     print(get_pretty_env_info())
 
 

@@ -1,4 +1,4 @@
-"""DLPack under PyTorch's names: memory shared with other libraries."""
+"""DLPack under PyTorch's names, for sharing memory with other libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 class DLDeviceType(IntEnum):
-    """Kinds of devices as DLPack numbers them, in ``dlpack.h``.
+    """Device types as numbered in DLPack's ``dlpack.h``.
 
     Examples
     --------

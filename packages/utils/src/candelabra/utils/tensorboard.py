@@ -1,5 +1,6 @@
-"""Logs that TensorBoard shows, written by the `tensorboard` package: scalars, histograms, images,
-figures, texts, curves, hyperparameters.
+"""TensorBoard logs: scalars, histograms, images, figures, texts, curves and hyperparameters.
+
+They are written with the `tensorboard` package.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _histogram(values: Any, bins: Any, max_bins: int | None) -> HistogramProto:
     if not np.isfinite(array).all():
         raise ValueError("a histogram is of finite values, but there are NaN or infinite ones")
     if isinstance(bins, str) and bins == "tensorflow":
-        # Logarithmic edges, as wide as a tenth of where they are.
+        # Logarithmic bin edges; each is about 1.1 times the one before.
         positive = np.geomspace(1e-12, 1e20, 775)
         bins = np.concatenate([-positive[::-1], [0.0], positive])
         if np.abs(array).max() >= 1e20:
@@ -103,7 +104,7 @@ def _image(values: Any, dataformats: str) -> Summary.Image:
         top, left = number // columns * height, number % columns * width
         grid[top : top + height, left : left + width] = one
     if grid.dtype != np.uint8:
-        # Fractions of white; what is beyond is cut off.
+        # Floating-point values are clipped to [0, 1].
         grid = (np.clip(grid.astype(np.float64), 0, 1) * 255).astype(np.uint8)
     shown = Image.fromarray(grid[..., 0] if channels == 1 else grid)
     file = io.BytesIO()
@@ -114,22 +115,22 @@ def _image(values: Any, dataformats: str) -> Summary.Image:
 
 
 class SummaryWriter:
-    """Writes events to a folder, for TensorBoard to show (``tensorboard --logdir FOLDER``).
+    """Writes events to a folder for TensorBoard (``tensorboard --logdir FOLDER``).
 
     Parameters
     ----------
     log_dir : str, optional
-        The folder; ``runs/DATE_HOST`` by default.
+        Folder of the log; ``runs/DATE_HOST`` by default.
     comment : str
-        What is added to the default folder's name.
+        Suffix of the default folder name.
     purge_step : int, optional
-        After a crash at some step and a restart from here, events from this step on are hidden.
+        After a restart from a checkpoint, hide older events from this step on.
     max_queue : int
-        So many events wait before one waits for the disk.
+        Number of events to queue before an add call blocks.
     flush_secs : int
-        How often what waits is written.
+        Seconds between flushes of the queue.
     filename_suffix : str
-        What the names of files end with.
+        Suffix of file names.
 
     Examples
     --------
@@ -176,27 +177,27 @@ class SummaryWriter:
         self._open().add_event(event)
 
     def get_logdir(self) -> str:
-        """Return the folder."""
+        """Return the folder of the log."""
         return self.log_dir
 
     def add_scalar(
         self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, new_style: bool = False,
         double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """Add a number to a curve.
+        """Add a scalar.
 
         Parameters
         ----------
         tag : str
-            The name of the curve.
+            Name of the curve.
         scalar_value : float or Tensor
-            One number.
+            The value.
         global_step : int, optional
-            Where on the curve.
+            Step of the value.
         walltime : float, optional
-            When, in seconds since 1970; now by default.
+            Time of the event in seconds since 1970; the current time by default.
         new_style, double_precision : bool
-            Whether the number is kept as a tensor, and of 64 bits.
+            Whether to store the value as a tensor, and whether in double precision.
         """
         number = _number(scalar_value)
         if not (new_style or double_precision):
@@ -217,9 +218,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add numbers to several curves of one chart; each has a folder of its own below this
-        one.
-        """
+        """Add scalars to several curves of one chart; each curve has its own subfolder."""
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
             if folder not in self._others:
@@ -230,8 +229,9 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """Add how values are spread; `bins` is what `numpy.histogram` takes, or ``"tensorflow"``
-        for logarithmic ones.
+        """Add a histogram of values.
+
+        `bins` is an argument of `numpy.histogram`, or ``"tensorflow"`` for logarithmic bins.
         """
         made = _histogram(values, bins, max_bins)
         self._add(Summary(value=[Summary.Value(tag=tag, histo=made)]), global_step, walltime)
@@ -244,8 +244,9 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Add an image: floating point from 0 to 1, or bytes; `dataformats` says which dimension is
-        which.
+        """Add an image with floats from 0 to 1 or uint8 values.
+
+        `dataformats` gives the meaning of the dimensions, for example ``"CHW"``.
         """
         self._add(Summary(value=[Summary.Value(tag=tag, image=_image(img_tensor, dataformats))]), global_step, walltime)
 
@@ -257,13 +258,13 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Add images, side by side in one."""
+        """Add a batch of images, side by side in one image."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """Add figures of matplotlib (one, or a list), and close them."""
+        """Add a matplotlib figure or a list of figures, and close them by default."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         figures = figure if isinstance(figure, list | tuple) else [figure]
@@ -281,7 +282,7 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Add a text, which is shown as Markdown."""
+        """Add a text, which TensorBoard renders as Markdown."""
         metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
         shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
         tensor = TensorProto(dtype="DT_STRING", string_val=[text_string.encode()], tensor_shape=shape)
@@ -295,9 +296,7 @@ class SummaryWriter:
         self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Add precision over recall of a classifier: labels 0 or 1, and the probabilities it gave
-        to 1.
-        """
+        """Add a precision-recall curve from 0/1 labels and predicted probabilities of label 1."""
         truth, given = _array(labels).ravel().astype(bool), _array(predictions).ravel().astype(np.float64)
         if truth.shape != given.shape:
             raise ValueError(f"there are {truth.size} labels and {given.size} predictions")
@@ -325,9 +324,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Add what a run was made with (numbers, strings, truth values), and how well it did, in a
-        folder of its own.
-        """
+        """Add hyperparameters (numbers, strings, booleans) and metrics of a run, in a subfolder."""
         for name, value in hparam_dict.items():
             if not isinstance(value, bool | int | float | str | candelabra.Tensor):
                 raise ValueError(
@@ -354,15 +351,16 @@ class SummaryWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """Add sound: samples from -1 to 1, of shape (L) or (1, L)."""
+        """Add audio: samples from -1 to 1 of shape (L) or (1, L)."""
         made = parts.sound(_array(snd_tensor), sample_rate)
         self._add(Summary(value=[Summary.Value(tag=tag, audio=made)]), global_step, walltime)
 
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4, walltime: float | None = None
     ) -> None:
-        """Add videos of shape (N, T, C, H, W), from 0 to 1 or bytes, side by side as an animated
-        picture; needs Pillow.
+        """Add videos of shape (N, T, C, H, W), side by side as an animated GIF; needs Pillow.
+
+        Values are floats from 0 to 1 or uint8.
         """
         made = parts.moving_picture(_array(vid_tensor), fps)
         self._add(Summary(value=[Summary.Value(tag=tag, image=made)]), global_step, walltime)
@@ -371,8 +369,10 @@ class SummaryWriter:
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: dict[str, Any] | None = None,
         global_step: int | None = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Add meshes: vertices (B, N, 3), their colours from 0 to 255, and triangles (B, M, 3) by
-        the numbers of vertices.
+        """Add triangle meshes.
+
+        Shapes: vertices (B, N, 3), colors (B, N, 3) from 0 to 255, and faces (B, M, 3) with vertex
+        indices.
         """
         given = [None if part is None else _array(part) for part in (vertices, colors, faces)]
         assert given[0] is not None
@@ -382,9 +382,10 @@ class SummaryWriter:
         self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None, tag: str = "default",
         metadata_header: Any = None,
     ) -> None:  # fmt: skip
-        """Add points (N, D) for the projector, with labels and pictures (N, C, H, W) of them.
+        """Add points (N, D) for the embedding projector, with labels and images (N, C, H, W).
 
-        With `metadata_header`, names of columns, each entry of `metadata` is a list of as many.
+        With `metadata_header`, a list of column names, each entry of `metadata` is a list of as
+        many values.
         """
         points = _array(mat)
         if points.ndim != 2:
@@ -406,19 +407,20 @@ class SummaryWriter:
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """Add the graph of a model: a node for each call of a module without submodules, in the
-        folders of those around it.
+        """Add the graph of a model, with one node per call of a module without submodules.
+
+        Nodes are nested in the scopes of their parent modules.
 
         Parameters
         ----------
         model : Module
-            Run once, without recording.
+            The model. It is run once without recording gradients.
         input_to_model : Tensor or tuple of Tensor
-            What it is run with.
+            Arguments of the run.
         verbose : bool
-            Print the graph.
+            Whether to print the graph.
         use_strict_trace : bool
-            Without effect: nothing is traced.
+            Ignored, because nothing is traced.
         """
         inputs = input_to_model if isinstance(input_to_model, list | tuple) else (input_to_model,)
         graph = parts.graph_of(model, tuple(inputs))
@@ -427,14 +429,14 @@ class SummaryWriter:
         self._open().add_event(Event(wall_time=time.time(), graph_def=graph.SerializeToString()))
 
     def flush(self) -> None:
-        """Write what waits to the disk."""
+        """Write queued events to disk."""
         if self.file_writer is not None:
             self.file_writer.flush()
         for other in self._others.values():
             other.flush()
 
     def close(self) -> None:
-        """Write what waits, and close the files; the next event opens a new one."""
+        """Write queued events and close the files; the next event opens a new file."""
         if self.file_writer is not None:
             self.file_writer.close()
             self.file_writer = None

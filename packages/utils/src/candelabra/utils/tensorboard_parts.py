@@ -1,6 +1,4 @@
-"""What `SummaryWriter` writes beside numbers and images: sound, moving pictures, meshes,
-embeddings, graphs of modules.
-"""
+"""Encoders of `SummaryWriter`: audio, video, meshes, embeddings and module graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 def sound(samples: Array, sample_rate: int) -> Summary.Audio:
-    """Samples from -1 to 1, (L) or (1, L), as a WAV file of 16 bits; what is beyond is cut off."""
+    """Encode samples (L) or (1, L), clipped to [-1, 1], as a 16-bit WAV file."""
     flat = samples.squeeze()
     if flat.ndim > 1:
         raise ValueError(f"sound is of one channel, of shape (L) or (1, L), but got {samples.shape}")
@@ -45,7 +43,7 @@ def sound(samples: Array, sample_rate: int) -> Summary.Audio:
 
 
 def moving_picture(frames: Array, fps: float) -> Summary.Image:
-    """Videos (N, T, C, H, W), of fractions of white or bytes, side by side in one animated GIF."""
+    """Encode videos (N, T, C, H, W), from 0 to 1 or uint8, side by side as an animated GIF."""
     from PIL import Image
 
     if frames.ndim != 5 or frames.shape[2] not in (1, 3):
@@ -67,7 +65,7 @@ def moving_picture(frames: Array, fps: float) -> Summary.Image:
 def mesh(
     tag: str, vertices: Array, colors: Array | None, faces: Array | None, config: dict[str, Any] | None
 ) -> Summary:
-    """Vertices (B, N, 3) with their colours, and the triangles between them."""
+    """Encode vertices (B, N, 3) with optional colors and triangle faces."""
     parts = [("VERTEX", vertices, "DT_FLOAT"), ("FACE", faces, "DT_INT32"), ("COLOR", colors, "DT_FLOAT")]
     for name, part, _ in parts:
         if part is not None and (part.ndim != 3 or part.shape[-1] != 3):
@@ -100,7 +98,7 @@ def mesh(
 
 
 def write_embedding(folder: Path, points: Array, metadata: Any, header: Any, images: Array | None) -> None:
-    """Points (N, D) as a table, with what each is called and looks like."""
+    """Write points (N, D) as a table, with optional labels and a sprite of images."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "tensors.tsv", "w") as file:
         for row in points:
@@ -131,12 +129,10 @@ def write_embedding(folder: Path, points: Array, metadata: Any, header: Any, ima
 
 
 def graph_of(model: Any, inputs: tuple[Any, ...]) -> GraphDef:
-    """Run a model and note which module's output went into which: a node for each call of a module
-    without submodules.
-    """
+    """Run a model and build its graph, with one node per call of a module without submodules."""
     graph = GraphDef()
     graph.versions.producer = 22
-    #: What made a tensor; the tensors are kept so that no other one gets their place in memory.
+    #: Node that produced each tensor, by id. The tensors are kept alive so that ids stay unique.
     made: dict[int, str] = {}
     kept: list[Any] = []
     used: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The formulas, one file per family of operators; importing this package fills the table."""
+"""Derivative formulas, one file per operator family; importing this package fills the table."""
 
 from . import (
     attention,

@@ -1,5 +1,6 @@
-"""The gradient of attention: the fused backward operator, which decomposes where it is
-differentiated itself.
+"""The gradient of attention.
+
+Uses the fused backward operator, which decomposes when it is differentiated itself.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ def _attention(
     scale: float,
     needs: tuple[bool, bool, bool],
 ) -> tuple[Any, ...]:
-    # No gradient of the mask is made: a mask that needs one does not come to this operator
-    # (scaled_dot_product_attention).
+    # scaled_dot_product_attention does not use this operator if the mask requires grad.
     gradients = ops._scaled_dot_product_attention_backward(
         grad, query, key, value, mask, result, result1, is_causal, scale
     )

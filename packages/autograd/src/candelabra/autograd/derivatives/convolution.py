@@ -1,5 +1,6 @@
-"""Gradients of convolution. Each of its three operators is bilinear, and its gradients are the
-other two.
+"""Gradients of convolution.
+
+Each of the three convolution operators is bilinear, and its gradients use the other two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients of copies."""
+"""Gradients of copies and fills."""
 
 from __future__ import annotations
 

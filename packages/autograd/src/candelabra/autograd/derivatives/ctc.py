@@ -1,9 +1,8 @@
-"""The gradient of the CTC loss made of differentiable operators, for those who differentiate it
-again.
+"""The gradient of CTC loss in differentiable operators, for double backward.
 
-The recursions are those of Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal
-Classification", 2006, over all samples at once, one step a time. The fused kernel computes the same
-numbers where the gradient is not recorded.
+The recursions follow Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal
+Classification", 2006. They process all samples at once, one time step after another. The fused
+kernel computes the same values when the gradient is not recorded.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from candelabra import Tensor, cat, stack, where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The logarithm of the probability of what cannot be: finite, so that no derivative becomes NaN.
+# Log-probability of impossible states; finite, so that no derivative becomes NaN.
 _NEVER = -1e30
 
 
 def _symbols(targets: Tensor, lengths: Sequence[int], blank: int) -> Tensor:
-    """Return the labels of each sample with a blank before, between and after them, filled up with
-    blanks: (N, 2 longest + 1).
-    """
+    """Return the labels of each sample, interleaved with blanks and padded: (N, 2 longest + 1)."""
     longest = max(lengths, default=0)
     device = targets.device
     symbols = candelabra.full((len(lengths), 2 * longest + 1), blank, dtype=candelabra.int64, device=device)
@@ -40,7 +37,7 @@ def _symbols(targets: Tensor, lengths: Sequence[int], blank: int) -> Tensor:
 
 
 def _shifted(values: Tensor, steps: int) -> Tensor:
-    """Move states on by this many, or back, with those that cannot be from outside."""
+    """Shift the states by `steps`, filling with impossible states."""
     outside = candelabra.full_like(values[:, : abs(steps)], _NEVER)
     return cat([outside, values[:, :-steps]], 1) if steps > 0 else cat([values[:, -steps:], outside], 1)
 
@@ -54,8 +51,9 @@ def ctc_gradient(
     blank: int,
     zero_infinity: bool,
 ) -> Tensor:
-    """Return the gradient of the losses (N) with respect to scores (T, N, C), as a differentiable
-    function of both.
+    """Return the gradient of the losses (N) with respect to `log_probs` (T, N, C).
+
+    The result is differentiable in `grad` and `log_probs`.
     """
     times, samples, classes = log_probs.shape
     device = log_probs.device
@@ -93,7 +91,7 @@ def ctc_gradient(
     impossible = losses > -_NEVER / 2
     inside = candelabra.arange(times, device=device).view(times, 1, 1) < length
     seen = inside & ~impossible
-    # Inside of exp, so that what is left out has a derivative of zero rather than 0 times infinity.
+    # Mask inside exp, so that excluded entries have derivative 0 instead of 0 * inf.
     share = where(seen & real, alphas + betas - scores + losses, _NEVER).exp()
     expected = candelabra.zeros(times, samples, classes, dtype=log_probs.dtype, device=device).scatter_add(
         2, every, share

@@ -1,7 +1,7 @@
-"""Gradients of arithmetic, mathematics and activations.
+"""Gradients of arithmetic, mathematical and activation functions.
 
-Complex formulas follow the convention that the gradient of a real loss with respect to z is the one
-whose negative is the direction of steepest descent: what is multiplied with is conjugated.
+Complex formulas follow PyTorch's convention: the negative gradient of a real loss is the direction
+of steepest descent. Factors are therefore conjugated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _abs(grad: Tensor, self: Tensor) -> Tensor:
 def _sgn(grad: Tensor, self: Tensor) -> Tensor:
     if not self.is_complex():
         return zeros_like(grad)
-    # d(z/|z|): the part of grad across the direction of z, over |z|
+    # The component of grad perpendicular to z, divided by |z|.
     size = self.abs()
     zero = size == 0
     unit = self.sgn()
@@ -61,7 +61,7 @@ def _angle(grad: Tensor, self: Tensor) -> Tensor:
 
 
 def ops_complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Make a complex tensor of its parts."""
+    """Return a complex tensor with the given real and imaginary parts."""
     return candelabra.complex(real, imag)
 
 
@@ -69,7 +69,7 @@ derivative("abs", self=_abs)
 derivative("sgn", self=_sgn)
 derivative("angle", self=_angle)
 
-# ---- one argument, floating results
+# ---- one argument, floating-point results
 
 derivative("exp", self=lambda grad, result: grad * conj(result))
 derivative("exp2", self=lambda grad, result: grad * conj(result) * _LN2)
@@ -102,11 +102,11 @@ derivative("digamma", self=lambda grad, self: grad * trigamma(self))
 
 
 def trigamma(x: Tensor) -> Tensor:
-    """Compute the derivative of digamma, as a function that can be differentiated again.
+    """Compute the derivative of digamma with differentiable operators.
 
-    The argument is reflected to the right half (ψ₁(x) = π²/sin²(πx) - ψ₁(1-x)), moved by the
-    recurrence ψ₁(x) = ψ₁(x+1) + 1/x² to above 10, and there the asymptotic series is taken
-    (Abramowitz and Stegun 6.4.12).
+    Arguments below 1/2 are reflected with ψ₁(x) = π²/sin²(πx) - ψ₁(1-x). The recurrence ψ₁(x) =
+    ψ₁(x+1) + 1/x² then shifts the argument above 10, where the asymptotic series applies
+    (Abramowitz and Stegun, 6.4.12).
     """
     left = x < 0.5
     y = where(left, 1 - x, x)
@@ -179,14 +179,14 @@ def _pow_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
         if exponent == 2:
             return grad * (2 * conj(self))
         return grad * conj(exponent * self ** (exponent - 1))
-    # x^(y-1) * y is 0 where y is 0, whatever x is
+    # y * x^(y-1) is 0 for y = 0, whatever x is.
     return masked(grad * conj(exponent * self ** (exponent - 1)), exponent != 0)
 
 
 def _pow_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
     if not isinstance(self, Tensor):
         if self == 0:
-            # 0^y is 0 for y > 0; at 0 PyTorch takes the derivative to be 0 as well
+            # 0^y is 0 for y > 0; at y = 0 PyTorch also defines the derivative as 0.
             return (
                 masked(grad * float("-inf"), exponent.real < 0)
                 if exponent.is_complex()
@@ -196,7 +196,7 @@ def _pow_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> 
             math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, exponent)
         )
         return grad * conj(result * logarithm)
-    # 0^y is 0 for all y > 0, whatever the logarithm of 0; for y < 0 it is infinite, and its
+    # 0^y is 0 for all y > 0, so the infinite logarithm is masked. For y < 0 it is infinite, with
     # derivative minus infinity.
     flat = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
     return where(flat, 0, grad * conj(result * where(flat, 1, self).log()))
@@ -214,8 +214,9 @@ derivative("pow", broadcast=True, self=_pow_self, exponent=_pow_exponent)
 
 
 def _maximum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    """Where the arguments are equal, each gets half; with NaN, both get it all, for the result is
-    the NaN of either.
+    """Return the gradient of maximum(); equal arguments share it.
+
+    If an argument is NaN, both get the full gradient.
     """
     return where(self == other, grad / 2, masked(grad, ~(self < other)))
 
@@ -258,7 +259,7 @@ derivative(
 
 
 def _copysign(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    # sgn(0) is 0: there the result jumps.
+    # sgn(0) is 0, so the gradient is 0 at the jump.
     return grad * (result.sign() * self.sign())
 
 
@@ -289,7 +290,7 @@ derivative(
 )
 
 
-# One step up or down, whatever `other` is; none where they are equal.
+# Derivative 1 with respect to `self`, except where the arguments are equal.
 derivative(
     "nextafter",
     broadcast=True,
@@ -346,7 +347,7 @@ derivative(
     tensor2=lambda grad, tensor1, tensor2, value: -grad * conj((value * tensor1) / (tensor2 * tensor2)),
 )  # fmt: skip
 
-# ---- complex numbers from their parts
+# ---- complex numbers from real parts
 
 derivative("complex", broadcast=True, real=lambda grad: grad.real, imag=lambda grad: grad.imag)
 
@@ -407,8 +408,8 @@ derivative(
 
 derivative(
     "sigmoid_backward",
-    # d(g conj(y (1 - y))): linear in g; in y by way of its conjugate, so that the gradient is
-    # conj(upper) g' with g' = g conj(1 - 2y)
+    # The result g conj(y (1 - y)) is linear in g and depends on conj(y). Its gradient for y is
+    # conj(upper) g conj(1 - 2y).
     grad=lambda upper, output: upper * (output * (1 - output)),
     output=lambda upper, grad, output: conj(upper) * grad * conj(1 - 2 * output),
 )

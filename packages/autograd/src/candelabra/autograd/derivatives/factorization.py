@@ -3,8 +3,8 @@
 Sources: Murray, "Differentiation of the Cholesky decomposition", 2016; Walter and Lehmann,
 "Algorithmic differentiation of linear algebra functions with application in optimum experimental
 design", 2010 (QR); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms
-for square, wide, and deep matrices", 2020. For LU and Householder's reflections the factors are
-differentiated as products: of A = P L U, dA = P (dL U + L dU).
+for square, wide, and deep matrices", 2020. LU and Householder products are differentiated as
+products of their factors: for A = P L U, dA = P (dL U + L dU).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .parts import conj
 
 
 def adjoint(matrix: Tensor) -> Tensor:
-    """Transpose the last two dimensions and conjugate."""
+    """Return the conjugate transpose of the last two dimensions."""
     return conj(matrix.transpose(-2, -1))
 
 
 def triangular(A: Tensor, B: Tensor, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """Solve with a triangular matrix."""
+    """Solve a triangular system."""
     return ops.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
 
 
@@ -45,13 +45,13 @@ derivative("linalg_cholesky_ex", self=_cholesky)
 
 
 def unit_lower(LU: Tensor, columns: int) -> Tensor:
-    """Return the factor with ones on its diagonal out of the packed form."""
+    """Return the unit lower triangular factor of a packed LU."""
     eye = candelabra.eye(LU.shape[-2], columns, dtype=LU.dtype, device=LU.device)
     return LU.narrow(-1, 0, columns).tril(-1) + eye
 
 
 def exchanged(matrix: Tensor, order: Tensor) -> Tensor:
-    """Return the rows of a matrix in this order."""
+    """Return the rows of a matrix in the given order."""
     return candelabra.take_along_dim(matrix, order.unsqueeze(-1), -2)
 
 
@@ -83,13 +83,13 @@ derivative("linalg_lu_factor_ex", A=_lu_factor)
 
 
 def _half_symmetric(matrix: Tensor) -> Tensor:
-    """Return X + X^H with the diagonal counted once."""
+    """Return X + X^H, with the diagonal counted once."""
     both = matrix + adjoint(matrix)
     return both - 0.5 * candelabra.diag_embed(both.diagonal(0, -2, -1))
 
 
 def _qr_tall(gQ: Any, gR: Any, Q: Tensor, R: Tensor) -> Tensor:
-    """Q of as many columns as R has rows, R square."""
+    """Return the gradient of QR for square R, where Q has as many columns as R has rows."""
     inner: Any = 0
     if gR is not None:
         inner = gR @ adjoint(R)
@@ -112,7 +112,7 @@ def _qr(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     if m >= n:
         return (_qr_tall(gQ, gR, Q, R),)
-    # A = Q [R1 R2]: Q and R1 are the factors of the first columns, and R2 = Q^H A2.
+    # A = [A1 A2] = Q [R1 R2], where Q and R1 are the factors of A1, and R2 = Q^H A2.
     R1, A2 = R.narrow(-1, 0, m), A.narrow(-1, m, n - m)
     if gR is None:
         first = _qr_tall(gQ, None, Q, R1)
@@ -126,7 +126,7 @@ def _qr(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
 several_derivative("linalg_qr", ("A",), _qr)
 
 
-# ---- Householder's reflections H = I - tau v v^H
+# ---- Householder reflections H = I - tau v v^H
 
 
 def _reflected(tau: Tensor, v: Tensor, matrix: Tensor) -> Tensor:
@@ -140,8 +140,8 @@ def _householder(grads: Tensor, input: Tensor, tau: Tensor, result: Tensor, need
     lower = input.tril(-1) + candelabra.eye(m, n, dtype=input.dtype, device=input.device)
     vectors = [lower.narrow(-1, i, 1) for i in range(count)]
     scales = [tau.narrow(-1, i, 1).unsqueeze(-1) for i in range(count)]
-    # M is the gradient of the i-th reflection: what stands left of it and right of it is taken over
-    # to the gradient's sides.
+    # M is the gradient of the i-th reflection. The reflections to its left and right are already
+    # applied to the gradient.
     M = grads @ adjoint(result)
     of_vectors, of_scales = [], []
     for i, (v, scale) in enumerate(zip(vectors, scales, strict=True)):

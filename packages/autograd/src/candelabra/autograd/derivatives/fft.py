@@ -1,4 +1,4 @@
-"""Gradients of Fourier transforms: the adjoint of a transform is the one with the other sign."""
+"""Gradients of Fourier transforms: the adjoint is the transform with the opposite sign."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ derivative("_fft_c2c", self=lambda grad, dim, forward, scale: ops._fft_c2c(grad,
 
 
 def _real_to_complex(grad: Tensor, dim: int, scale: float, self_shape: tuple[int, ...]) -> Tensor:
-    # Each coefficient that is there, and nothing in the place of its conjugate.
+    # Only the stored coefficients contribute; the redundant conjugates are zero.
     missing = list(grad.shape)
     missing[dim] = self_shape[dim] - grad.shape[dim]
     whole = candelabra.cat([grad, grad.new_zeros(missing)], dim) if missing[dim] else grad
@@ -19,7 +19,7 @@ def _real_to_complex(grad: Tensor, dim: int, scale: float, self_shape: tuple[int
 
 
 def _complex_to_real(grad: Tensor, dim: int, n: int, scale: float) -> Tensor:
-    # All but the first and, of an even number, the last coefficient stand for their conjugates too.
+    # Each coefficient stands for its conjugate too, except the first and, for even n, the last.
     counts = candelabra.full((n // 2 + 1,), 2.0, dtype=grad.dtype, device=grad.device)
     counts[0] = 1.0
     if n % 2 == 0:

@@ -1,4 +1,4 @@
-"""Gradients of reading and writing at positions."""
+"""Gradients of indexed reads and writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ derivative(
 
 
 def _read(grad: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Gather the gradient of a source, of which the part that `index` covers was used."""
+    """Gather the gradient of a source of which only the part covered by `index` was used."""
     part = grad.gather(dim, index)
     if part.shape == shape:
         return part
@@ -62,7 +62,7 @@ derivative(
 )
 derivative("index_fill", self=lambda grad, dim, index: grad.index_fill(dim, index, 0))
 
-# ---- with several indices
+# ---- several index tensors
 
 derivative("index", self=lambda grad, indices, self_shape: zeros(self_shape, grad).index_put_(indices, grad, True))
 
@@ -75,7 +75,7 @@ def _index_put_values(grad: Tensor, indices: Any, values_shape: tuple[int, ...])
     part = ops.index(grad, indices)
     if part.shape == values_shape:
         return part
-    ones_in_front = max(0, len(values_shape) - part.ndim)  # more dimensions than were written to, all of size 1
+    ones_in_front = max(0, len(values_shape) - part.ndim)  # extra leading dimensions, all of size 1
     return sum_to(part, values_shape[ones_in_front:]).reshape(values_shape)
 
 
@@ -173,7 +173,7 @@ def _bags(
             padding_idx,
         )
     if needs[1]:
-        # The inner product of each row with the gradient of its bag; nothing for what is in no bag.
+        # The dot product of each row with the gradient of its bag; zero for rows in no bag.
         unused = (result1 < 0) | (indices == padding_idx)
         rows = weight.index_select(0, indices) * grad.index_select(0, result1.clamp(min=0))
         of_factors = rows.sum(1).masked_fill(unused, 0).to(per_sample_weights.dtype)
@@ -182,14 +182,16 @@ def _bags(
 
 joint_derivative("_embedding_bag", ("weight", "per_sample_weights"), _bags)
 
-# ---- reductions of what goes to one position
+# ---- scatter reductions
 
 
 def _others_of_prod(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Products of all factors but one. Where that one is zero, it is left out of the product; where
-    two are, nothing is left.
+    """Return the gradients of `self` and `src` for a product.
+
+    The gradient of a factor is the product of all other factors, which must also be correct if
+    factors are zero.
     """
     rest = self.masked_fill(self == 0, 1)
     of_self = grad * conj(ops.scatter_reduce(rest, dim, index, src, "prod", include_self=include_self) / rest)
@@ -208,7 +210,7 @@ def _others_of_prod(
 def _shared_extremum(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Share the gradient of a largest or smallest element among all that are equal to it."""
+    """Share the gradient of a maximum or minimum among all equal elements."""
     is_self = (self == result).to(grad.dtype)
     is_src = (src == result.gather(dim, index)).to(grad.dtype)
     share = grad / is_self.scatter_add(dim, index, is_src).clamp(min=1)

@@ -1,4 +1,4 @@
-"""Gradients of joining and rearranging."""
+"""Gradients of concatenation and rearrangement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CatBackward0(MultiNode):
-    """A concatenation: each input gets its part."""
+    """The node of cat(); each input gets its part of the gradient."""
 
     __slots__ = ("dim", "dtypes", "sizes")
 
@@ -30,7 +30,7 @@ class CatBackward0(MultiNode):
             if edge is None:
                 parts.append(None)
             elif size < 0:
-                # One of the empty one-dimensional tensors that cat() leaves out.
+                # An empty 1-D tensor, which cat() ignores.
                 parts.append(grad.new_zeros((0,)))
             else:
                 parts.append(to_dtype(grad.narrow(self.dim, start, size), dtype))
@@ -40,7 +40,7 @@ class CatBackward0(MultiNode):
 
 @autograd_function("cat")
 def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
-    """Record a concatenation."""
+    """Record a call of cat()."""
     node = CatBackward0()
     node._sequence, node._hooks = next_sequence(), None
     ndim = result.ndim
@@ -55,7 +55,7 @@ def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
 
 
 class StackBackward0(MultiNode):
-    """A stack: each input gets its slice."""
+    """The node of stack(); each input gets its slice of the gradient."""
 
     __slots__ = ("dim", "dtypes")
 
@@ -71,7 +71,7 @@ class StackBackward0(MultiNode):
 
 @autograd_function("stack")
 def record_stack(result: Tensor, tensors: Any, dim: int) -> Tensor:
-    """Record a stack."""
+    """Record a call of stack()."""
     node = StackBackward0()
     node._sequence, node._hooks = next_sequence(), None
     node.dim = dim % result.ndim

@@ -1,4 +1,4 @@
-"""Gradients of products of matrices and vectors: for C = A B they are grad Bᴴ and Aᴴ grad."""
+"""Gradients of matrix and vector products: for C = A B they are grad Bᴴ and Aᴴ grad."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .parts import conj
 
 
 def adjoint(matrix: Tensor) -> Tensor:
-    """Transpose the last two dimensions and conjugate."""
+    """Return the conjugate transpose of the last two dimensions."""
     return conj(matrix.transpose(-2, -1))
 
 

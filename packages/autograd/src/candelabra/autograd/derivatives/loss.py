@@ -24,7 +24,7 @@ derivative("nll_loss_forward", title="NllLoss", self=_nll)
 
 
 def _nll_backward(upper: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Tensor:
-    # The backward pass is linear in its gradient, with the forward pass as its transpose.
+    # The backward pass is linear in `grad`, and its transpose is the forward pass.
     return ops.nll_loss_forward(upper, target, weight, reduction, ignore_index)[0]
 
 
@@ -41,7 +41,7 @@ def _cross_entropy(
     result1: Tensor,
     result2: Tensor,
 ) -> Tensor:
-    # Without a row of its own: its gradient is that of what it is made of.
+    # cross_entropy_backward has no row here: it is differentiated through its decomposition.
     return ops.cross_entropy_backward(grad, input, target, weight, ignore_index, reduction, result1, result2)
 
 
@@ -77,7 +77,7 @@ derivative("_ctc_loss", title="CtcLoss", log_probs=_ctc)
 derivative("_ctc_loss_backward", grad=_ctc_twice, log_probs=_ctc_twice)
 
 
-# ---- losses of single elements
+# ---- elementwise losses
 
 derivative(
     "squared_error",

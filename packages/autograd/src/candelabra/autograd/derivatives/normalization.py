@@ -1,5 +1,6 @@
-"""Gradients of normalization: the fused backward operators, which decompose where they are
-differentiated themselves.
+"""Gradients of normalization.
+
+Uses the fused backward operators, which decompose when they are differentiated themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Needs = tuple[bool, bool, bool]
 
 
 def _chosen(gradients: tuple[Tensor, Tensor, Tensor], needs: Needs) -> tuple[Any, Any, Any]:
-    """Keep what is needed. Without a weight, the operators leave the last two empty."""
+    """Keep only the needed gradients; without a weight, the last two are empty."""
     of_input, of_weight, of_bias = gradients
     return of_input if needs[0] else None, of_weight if needs[1] else None, of_bias if needs[2] else None
 

@@ -1,4 +1,4 @@
-"""What several formulas are made of."""
+"""Helpers shared by several formulas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def conj(value: Any) -> Any:
-    """Conjugate a tensor or number; a real one is returned as it is."""
+    """Return the conjugate of a tensor or number; real values are returned unchanged."""
     kind = value.__class__
     if kind is float or kind is int or kind is bool:
         return value
@@ -24,26 +24,24 @@ def conj(value: Any) -> Any:
 
 
 def zeros_like(grad: Tensor) -> Tensor:
-    """Make the gradient of what the result does not depend on continuously."""
+    """Return a zero gradient, for results that are piecewise constant in the input."""
     return candelabra.zeros_like(grad)
 
 
 def zeros(shape: tuple[int, ...], grad: Tensor) -> Tensor:
-    """Make zeros of a shape, with dtype and device of `grad`."""
+    """Return zeros of a given shape, with the dtype and device of `grad`."""
     return candelabra.zeros(shape, dtype=grad.dtype, device=grad.device)
 
 
 def placed(grad: Tensor, shape: tuple[int, ...], view: Callable[[Tensor], Tensor]) -> Tensor:
-    """Make zeros of a shape, with `grad` where `view` looks."""
+    """Return zeros of a given shape, with `grad` written to the elements that `view` selects."""
     whole = zeros(shape, grad)
     view(whole).copy_(grad)
     return whole
 
 
 def listed(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Give the dimensions that an argument `dim` means: all of them for None or an empty list,
-    counted from the front.
-    """
+    """Return `dim` as a tuple of nonnegative dimensions; None or an empty list means all."""
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int):
@@ -54,7 +52,7 @@ def listed(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def kept_dims(value: Tensor, dim: Any, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
-    """Give the result of a reduction the reduced dimensions back, of size 1."""
+    """Restore reduced dimensions of a result, with size 1."""
     if keepdim or not shape:
         return value
     reduced = set(listed(dim, len(shape)))
@@ -62,7 +60,7 @@ def kept_dims(value: Tensor, dim: Any, keepdim: bool, shape: tuple[int, ...]) ->
 
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
-    """Give the number of elements that a reduction makes one of."""
+    """Return the number of elements that are reduced to one."""
     count = 1
     for at in listed(dim, len(shape)):
         count *= shape[at]
@@ -79,5 +77,5 @@ def to_dtype(grad: Tensor, dtype: Any) -> Tensor:
 
 
 def masked(grad: Tensor, mask: Tensor) -> Tensor:
-    """Keep a gradient where `mask` is true."""
+    """Return the gradient where `mask` is true, and zero elsewhere."""
     return candelabra.where(mask, grad, 0)

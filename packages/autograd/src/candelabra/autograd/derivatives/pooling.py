@@ -1,5 +1,7 @@
-"""Gradients of pooling. Maximum pooling selects, average pooling is linear: the gradient of a
-backward pass is a forward pass.
+"""Gradients of pooling.
+
+Average pooling is linear, so the gradient of its backward pass is a forward pass. The gradient of
+the backward pass of max pooling gathers from the selected positions.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ for _name in ("max_pool", "adaptive_max_pool"):
 
 
 def _read_planes(upper: Tensor, indices: Tensor) -> Tensor:
-    """Read each plane at positions in its flattened form."""
+    """Gather from each flattened plane at `indices`."""
     leading = upper.shape[:2]
     return upper.reshape((*leading, -1)).gather(2, indices.reshape((*leading, -1))).reshape(indices.shape)
 

@@ -1,5 +1,6 @@
-"""Gradients of random operators: fills do not depend on what they overwrite; dropout passes what it
-kept.
+"""Gradients of random operators.
+
+Fills do not depend on the overwritten values. Dropout passes gradients of the elements it kept.
 """
 
 from __future__ import annotations

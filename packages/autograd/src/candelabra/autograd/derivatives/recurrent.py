@@ -1,5 +1,6 @@
-"""The gradient of recurrent layers: the fused backward operators, which decompose where they are
-differentiated themselves.
+"""The gradient of recurrent layers.
+
+Uses the fused backward operators, which decompose when they are differentiated themselves.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ several_derivative("lstm_sequence", ("gates", "h0", "c0", "weight"), _lstm_seque
 
 
 def _of_steps(grads: Any, results: list[Tensor], arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """The gradients of gates, h0, c0, weight and bias."""
+    """Return the gradients of gates, h0, c0, weight and bias."""
     cell = arguments["cell"]
     of_output, of_cells, of_activations = grads
     of_gates, of_h0, third, of_weight = ops.recurrent_sequence_backward(

@@ -61,8 +61,9 @@ def _prod(grad: Tensor, self: Tensor, result: Tensor, dim: int | None, keepdim: 
 
 
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
-    """For each element: the product of all others along `dim`; from both sides, so that zeros do
-    not matter.
+    """Return, for each element, the product of all others along `dim`.
+
+    Multiplies prefix and suffix products instead of dividing, so zeros are handled correctly.
     """
     size = x.shape[dim]
     if size == 1:
@@ -75,7 +76,7 @@ def _product_of_others(x: Tensor, dim: int) -> Tensor:
 
 derivative("prod", self=_prod)
 
-# ---- extrema: what is equal to the result shares the gradient
+# ---- extrema: all elements equal to the result share the gradient
 
 
 def _shared(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
@@ -90,7 +91,7 @@ derivative("amin", self=_shared)
 
 
 def selected(grad: Tensor, indices: Tensor, dim: int, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
-    """Put gradients where the values came from."""
+    """Scatter gradients to the elements that were selected."""
     if not shape:
         return grad
     if not keepdim:
@@ -147,15 +148,14 @@ def _vector_norm(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any,
         zero = norm == 0
         made = x * masked(grad / where(zero, 1, norm), ~zero)
     elif math.isinf(ord):
-        # The norm itself may differ from the magnitude it was found as in the last place, where a
-        # backend has two ways to it.
+        # Recompute the extreme value: a backend's norm may differ from it in the last digit.
         size, dims = x.abs(), listed(dim, x.ndim)
         extreme = size.amax(dims, True) if ord > 0 else size.amin(dims, True)
         reached = (size == extreme).to(real)
         count = reached.sum(dims, True) if x.ndim else reached
         made = x.sgn() * (reached * (grad / count))
     else:
-        # d norm / dx = sgn(x) (|x| / norm)^(ord-1), taken to be 0 where x or the norm is 0
+        # d norm / dx = sgn(x) (|x| / norm)^(ord-1), defined as 0 if x or the norm is 0.
         size = x.abs()
         zero = (size == 0) | (norm == 0)
         ratio = where(zero, 1, size) / where(norm == 0, 1, norm)
@@ -168,7 +168,7 @@ derivative("linalg_vector_norm", self=_vector_norm)
 
 def _logsumexp(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
     top = kept_dims(result, dim, keepdim, self.shape)
-    # Where everything is -inf, so is the result: the weights are then 0, not exp(nan).
+    # If all elements are -inf, so is the result; the weights must then be 0, not exp(nan).
     top = where(top == -math.inf, 0, top)
     return kept_dims(grad, dim, keepdim, self.shape) * conj((self - top).exp())
 

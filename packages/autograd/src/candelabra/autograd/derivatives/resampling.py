@@ -1,7 +1,7 @@
-"""Gradients of resampling, of values at places and of padded edges.
+"""Gradients of resampling, grid sampling and padding.
 
-Resampling and padding are linear: the gradient of a backward pass is a forward pass. Taking values
-at places is not linear in the places; its backward operator decomposes where it is differentiated
+Resampling and padding are linear, so each backward pass has a forward pass as its gradient. Grid
+sampling is not linear in the grid; its backward operator decomposes when it is differentiated
 itself.
 """
 

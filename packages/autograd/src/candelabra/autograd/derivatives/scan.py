@@ -1,4 +1,4 @@
-"""Gradients of running sums and products."""
+"""Gradients of cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def summed_from_the_end(grad: Tensor, dim: int) -> Tensor:
-    """Sum, for each element, it and all that follow along `dim`."""
+    """Return the cumulative sum along `dim` from the end."""
     return grad if grad.ndim == 0 else grad.flip([dim]).cumsum(dim).flip([dim])
 
 
@@ -31,8 +31,10 @@ def _cumprod(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
 
 
 def _cumprod_with_zeros(grad: Tensor, x: Tensor, dim: int) -> Tensor:
-    """Compute element k: the product of all before k, times the sum over j of grad[j] times the
-    product of those between k and j.
+    """Return the gradient of cumprod() without division, so that `x` may contain zeros.
+
+    Element k is the product of all elements before k, times the sum over j >= k of grad[j] times
+    the product of the elements between k and j.
     """
     size = x.shape[dim]
     ones = candelabra.ones_like(x.narrow(dim, 0, 1))

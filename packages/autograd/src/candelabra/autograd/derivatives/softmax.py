@@ -1,4 +1,4 @@
-"""Gradients of softmax and its relatives."""
+"""Gradients of softmax and log_softmax."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ derivative("log_softmax", self=_log_softmax)
 
 
 def _softmax_backward_output(upper: Tensor, grad: Tensor, output: Tensor, dim: int) -> Tensor:
-    # made = y (g - sum(g y))
+    # The forward result is y (g - sum(g y)).
     return upper * (grad - (grad * output).sum(dim, True)) - grad * (upper * output).sum(dim, True)
 
 
@@ -35,7 +35,7 @@ derivative(
     grad=lambda upper, output, dim: ops.softmax_backward(upper, output, dim),
     output=_softmax_backward_output,
 )
-# made = g - exp(y) sum(g)
+# The forward result is g - exp(y) sum(g).
 derivative(
     "log_softmax_backward",
     grad=lambda upper, output, dim: upper - (upper * output.exp()).sum(dim, True),

@@ -1,6 +1,6 @@
-"""Gradients of solutions, inverses and determinants.
+"""Gradients of linear solves, inverses and determinants.
 
-Sources: Giles, 2008 (solutions and determinants); Golub and Pereyra, "The differentiation of
+Sources: Giles, 2008 (solves and determinants); Golub and Pereyra, "The differentiation of
 pseudo-inverses and nonlinear least squares problems whose variables separate", 1973.
 """
 
@@ -99,8 +99,9 @@ derivative(
 
 
 def _cofactors(A: Tensor) -> Tensor:
-    """Return conj(det(A)) A^-H of any matrices, singular ones too: of A = U S V^H, the products of
-    all singular values but one.
+    """Return conj(det(A)) A^-H, also for singular matrices.
+
+    With A = U S V^H, it is computed from the products of all singular values but one.
     """
     U, S, Vh = linalg.svd(A)
     others = S.unsqueeze(-2).expand(*S.shape, S.shape[-1])
@@ -111,8 +112,9 @@ def _cofactors(A: Tensor) -> Tensor:
 
 
 def _is_regular(A: Tensor, inverse: Tensor, info: Tensor) -> bool:
-    """Tell whether the inverse of all matrices is good for half of the digits: rounding hides that
-    a matrix is singular.
+    """Return whether all inverses are accurate to half of the digits.
+
+    Rounding can hide that a matrix is singular, so `info` alone is not enough.
     """
     if not bool((all_values(info) == 0).all()):
         return False
@@ -153,7 +155,7 @@ several_derivative("linalg_slogdet", ("A",), _slogdet)
 
 
 def _pseudoinverse(grad: Tensor, A: Tensor, P: Tensor) -> Tensor:
-    """Return the gradient of A, given that of its pseudoinverse P, of constant rank."""
+    """Return the gradient of A, given that of its pseudoinverse P; assumes constant rank."""
     Ph, grad_h = adjoint(P), adjoint(grad)
     left = grad_h - A @ (P @ grad_h)
     right = grad_h - (grad_h @ P) @ A

@@ -1,4 +1,4 @@
-"""Gradients of sorting and selection: they go where the values came from."""
+"""Gradients of sorting and selection: scattered to the selected elements."""
 
 from __future__ import annotations
 

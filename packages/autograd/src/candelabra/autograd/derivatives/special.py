@@ -1,5 +1,7 @@
-"""Gradients of special functions, from their differential equations and recurrences (Abramowitz and
-Stegun, 6.4, 6.5.25, 9.6.27).
+"""Gradients of special functions.
+
+They follow from differential equations and recurrences (Abramowitz and Stegun, 6.4, 6.5.25,
+9.6.27).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ..table import derivative
 
 
 def _over(value: Tensor, x: Tensor, at_zero: float) -> Tensor:
-    """Return value / x, and what that goes to at 0."""
+    """Return value / x, or `at_zero` where x is 0."""
     zero = x == 0
     return candelabra.where(zero, at_zero, value / candelabra.where(zero, 1, x))
 
@@ -44,9 +46,7 @@ derivative(
 
 
 def _log1p(x: Any, y: Any) -> Tensor:
-    """Return log1p(y), and 0 where x is 0 and y not larger than -1, where the product is 0 all
-    along.
-    """
+    """Return log1p(y), or 0 where x is 0 and y <= -1, because the product is 0 there."""
     y = y if isinstance(y, Tensor) else candelabra.full_like(x, y)
     return candelabra.where((x == 0) & (y <= -1), 0.0, y.log1p())
 
@@ -84,7 +84,7 @@ derivative(
 )
 derivative("frexp", self=lambda grad, result1: grad / (2.0**result1).to(grad.dtype))
 
-#: Those that PyTorch does not differentiate either.
+#: Special functions that PyTorch does not differentiate either.
 WITHOUT_GRADIENT = tuple(
     name
     for name in OPERATORS

@@ -3,7 +3,7 @@
 Sources: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation", 2008; Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the
 computation of complex-valued gradients with application to statistically optimum beamforming",
-2017; for the phases of complex vectors, Wan and Zhang, "Automatic differentiation for complex
+2017. For the phases of complex vectors: Wan and Zhang, "Automatic differentiation for complex
 valued SVD", 2019.
 """
 
@@ -22,12 +22,12 @@ from .parts import conj
 
 
 def _as(values: Tensor, like: Tensor) -> Tensor:
-    """Return real values in the dtype of vectors."""
+    """Return real values in the dtype of `like`."""
     return values.to(like.dtype)
 
 
 def _differences(values: Tensor) -> Tensor:
-    """Return E with E[i, j] = values[j] - values[i], ones on the diagonal, which divides zeros."""
+    """Return E[i, j] = values[j] - values[i], with ones on the diagonal to avoid 0 / 0."""
     E = values.unsqueeze(-2) - values.unsqueeze(-1)
     return E + candelabra.eye(values.shape[-1], dtype=E.dtype, device=E.device)
 
@@ -43,7 +43,7 @@ def _eigh(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]
         return ((V * _as(gL, V).unsqueeze(-2)) @ adjoint(V),)
     VhgV = adjoint(V) @ gV
     _check_phase(VhgV, "linalg_eigh_backward", "eigenvectors")
-    # The columns of V stay orthonormal: only the skew part of V^H gV can be followed.
+    # The columns of V stay orthonormal, so only the skew-Hermitian part of V^H gV matters.
     inner = _no_diagonal(0.5 * _skew(VhgV)) / _as(_differences(L), V)
     if gL is not None:
         inner = inner + candelabra.diag_embed(_as(gL, V))
@@ -51,9 +51,7 @@ def _eigh(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]
 
 
 def _check_phase(matrix: Tensor, name: str, what: str) -> None:
-    """Refuse a loss that changes when a vector is multiplied by a phase, which is not
-    determined.
-    """
+    """Raise if the loss depends on the phases of the vectors, which are arbitrary."""
     if not matrix.is_complex() or matrix.numel() == 0:
         return
     imaginary = matrix.detach().diagonal(0, -2, -1).imag
@@ -99,7 +97,7 @@ def _svd(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
     k = min(m, n)
     if arguments["full_matrices"]:
         if (gU is not None and m > k) or (gVh is not None and n > k):
-            # The vectors beyond the first k are any basis of the rest: nothing can depend on them.
+            # The vectors beyond the first k are an arbitrary basis, so no loss can depend on them.
             U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
             gU = gU if gU is None else gU.narrow(-1, 0, k)
             gVh = gVh if gVh is None else gVh.narrow(-2, 0, k)
@@ -121,7 +119,7 @@ def _svd(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
     if skew_v is not None:
         inner = inner + wide.unsqueeze(-1) * (_no_diagonal(skew_v) / E)
     if U.is_complex() and skew_u is not None:
-        # Of the phases, which U and V share, half of the difference is in skew_u's diagonal.
+        # U and V share the phases; half of the phase difference is on the diagonal of skew_u.
         inner = inner + candelabra.diag_embed(skew_u.diagonal(0, -2, -1) / (2 * wide))
     if gS is not None:
         inner = inner + candelabra.diag_embed(_as(gS, U))

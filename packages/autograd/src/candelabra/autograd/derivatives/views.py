@@ -83,7 +83,7 @@ def _as_strided(
     grad: Tensor, size: Any, stride: Any, storage_offset: int | None, self_shape: tuple[int, ...], self_strides: tuple[int, ...],
     self_offset: int,
 ) -> Tensor:  # fmt: skip
-    # The gradient of the memory that both see, then what the input sees of it.
+    # First compute the gradient of the shared memory, then read it with the input's geometry.
     offset = self_offset if storage_offset is None else storage_offset
     size, stride = tuple(size), tuple(stride)
     if grad.numel() == 0:
@@ -101,7 +101,7 @@ def _as_strided(
         look_at(memory, written).copy_(grad)
     read = (tuple(self_shape), tuple(self_strides), self_offset - first, "")
     if overlaps(read):
-        # Elements of the input that are one in memory share its gradient.
+        # Input elements that overlap in memory share its gradient.
         count = summed_overlapping(
             candelabra.ones(self_shape, dtype=grad.dtype, device=grad.device), zeros((extent,), grad), read
         )

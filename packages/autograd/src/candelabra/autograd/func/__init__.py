@@ -1,7 +1,7 @@
-"""Transformations of functions: derivatives as functions, and functions of one made functions of
-many.
+"""Composable function transforms: derivatives of functions, and vectorization.
 
-They nest in any order. What is transformed should be a function of its arguments alone.
+Transforms nest in any order. The transformed function should be pure: a function of its arguments
+alone.
 """
 
 from .batching import vmap

@@ -1,4 +1,4 @@
-"""vmap: functions of one made functions of many."""
+"""vmap: vectorize a function over a batch."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Make a function of tensors one of batches of them.
+    """Vectorize a function over a batch dimension.
 
     Parameters
     ----------
     func
-        Takes tensors, nested containers of them, and anything else; returns a tensor or nested
-        containers of them.
-    in_dims
-        The dimension of each argument that is the batch, in the structure of the arguments, or one
-        number for all; None for an argument that is the same for all entries. Keyword arguments are
-        the same for all.
-    out_dims
-        The dimension of each result that is to be the batch, in the structure of the results, or
-        one number for all; None for a result that is the same for all entries.
-    randomness
-        ``"error"``: random numbers must not be drawn; ``"same"``: each entry sees the same ones;
-        ``"different"``: each its own.
-    chunk_size
-        How many entries are computed at once; all by default.
+            Takes tensors, nested containers of tensors and other values. Returns a tensor or nested
+            containers of tensors.
+        in_dims
+            The batch dimension of each argument, in the structure of the arguments, or one number
+            for all. None means that an argument has no batch. Keyword arguments have no batch.
+        out_dims
+            The batch dimension of each result, in the structure of the results, or one number for
+            all. None means that a result has no batch.
+        randomness
+            ``"error"`` forbids random operators; with ``"same"`` all entries share the random
+            numbers; with ``"different"`` each entry draws its own.
+        chunk_size
+            Number of entries to compute at once; all by default.
 
     Returns
     -------
     Callable
-        Takes what `func` takes, with batches.
+            Takes the arguments of `func`, with batches.
 
     Raises
     ------
     ValueError
-        By the function: where `in_dims` or `out_dims` do not fit, or the sizes of batches differ.
-    RuntimeError
-        By the function: where `func` asks for the value of a tensor with a batch, or draws random
-        numbers in mode ``"error"``.
+            Raised by the returned function if `in_dims` or `out_dims` do not match, or if batch
+            sizes differ.
+        RuntimeError
+            Raised by the returned function if `func` reads the value of a batched tensor. Also
+            raised if `func` draws random numbers in mode ``"error"``.
 
     Examples
     --------
@@ -104,9 +104,7 @@ def vmap(
 def _taken_apart(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
 ) -> tuple[int, list[int | None], list[Any], Structure]:
-    """Check the arguments of a mapped function: size of the batch, dimensions, leaves and
-    structure.
-    """
+    """Return the batch size, and the dimensions, leaves and structure of the arguments."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(

@@ -1,6 +1,4 @@
-"""Forward-mode transformations: products with Jacobians from the right, Jacobians column by column,
-and what is made of both modes.
-"""
+"""Forward-mode transforms: Jacobian-vector products, and transforms that combine both modes."""
 
 from __future__ import annotations
 
@@ -22,32 +20,32 @@ if TYPE_CHECKING:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """Compute the value of a function, and the product of its Jacobian and a vector.
+    """Compute the value of a function and a Jacobian-vector product.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
-        else.
-    primals
-        Its arguments, a tuple: tensors or nested containers of them.
-    tangents
-        The vector: of the structure and sizes of `primals`.
-    strict
-        Whether a result that does not depend on the arguments is an error; else its derivative is
-        zeros.
-    has_aux
-        Whether `func` returns a pair.
+            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+            that and any other value.
+        primals
+            The arguments, as a tuple of tensors or nested containers of tensors.
+        tangents
+            The vector, with the structure and shapes of `primals`.
+        strict
+            Whether a result that does not depend on the arguments raises an error. If False, its
+            derivative is zero.
+        has_aux
+            Whether `func` returns a pair.
 
     Returns
     -------
     tuple
-        The value and the product, with `has_aux` also what else `func` returned.
+            The value and the product; with `has_aux` also the auxiliary value.
 
     Raises
     ------
     RuntimeError
-        If the structures of `primals` and `tangents` differ.
+            If `primals` and `tangents` differ in structure or shapes.
 
     Examples
     --------
@@ -125,20 +123,21 @@ def _converted(direction: Tensor, value: Tensor) -> Tensor:
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """Make a function that computes the Jacobian of `func` in forward mode: all its columns at
-    once, by :func:`vmap`.
+    """Return a function that computes the Jacobian of `func` in forward mode.
+
+    All columns are computed at once, with :func:`vmap`.
 
     Parameters
     ----------
     func, argnums, has_aux
         As in :func:`jacrev`.
     randomness
-        What :func:`vmap` does where `func` draws random numbers.
+            The `randomness` argument of :func:`vmap`, for random numbers drawn by `func`.
 
     Returns
     -------
     Callable
-        As that of :func:`jacrev`.
+            As for :func:`jacrev`.
 
     Examples
     --------
@@ -180,7 +179,7 @@ def jacfwd(
         blocks, output_structure = flatten(moved)
         by_output = []
         for block in blocks:
-            # Columns come first; in a Jacobian the sizes of the result do.
+            # The columns come first here; in a Jacobian the dimensions of the result do.
             parts, start = [], 0
             for value in flat:
                 count = value.numel()
@@ -196,7 +195,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Make a function that computes the Hessian of `func`, in forward mode over reverse mode.
+    """Return a function that computes the Hessian of `func`, forward mode over reverse mode.
 
     Examples
     --------
@@ -209,22 +208,22 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Compute the value of a function, and the linear function that multiplies its Jacobian at this
-    place with vectors.
+    """Compute the value of a function, and its linear approximation at this point.
 
-    The function is run once; its tape is transposed each time the linear function is called.
+    The function runs once. Each call of the linear function transposes its vjp.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them.
-    primals
-        Its arguments: tensors or nested containers of them.
+            Returns a tensor or nested containers of tensors.
+        primals
+            The arguments: tensors or nested containers of tensors.
 
     Returns
     -------
     tuple
-        The value, and a function that takes tangents, one for each of `primals`.
+            The value, and a function that maps one tangent for each of `primals` to the tangent of
+            the value.
 
     Examples
     --------

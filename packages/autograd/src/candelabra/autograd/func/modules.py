@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters."""
+"""Modules as functions of their parameters and buffers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _swapped(module: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Within the block, have the module's parameters and buffers of these names be `values`; what
-    it sets itself goes to `values`.
+    """Replace parameters and buffers of a module within the block.
+
+    Entries that the module reassigns itself are written back to `values`.
     """
     places: list[tuple[dict[str, Any], str, Any, str]] = []
     try:
@@ -42,35 +43,34 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers than its own.
+    """Call a module with replacement parameters and buffers.
 
     Parameters
     ----------
     module
-        The module.
-    parameter_and_buffer_dicts
-        Tensors by the names of the parameters and buffers they stand for, or a sequence of such
-        dictionaries.
-    args
-        The arguments of the call: a tuple, or one argument.
-    kwargs
-        The keyword arguments.
-    tie_weights
-        Whether what is one tensor in the module is one in the call, too.
-    strict
-        Whether every parameter and buffer has to be given, and nothing else.
+            The module to call.
+        parameter_and_buffer_dicts
+            Tensors by parameter or buffer name, or a sequence of such dictionaries.
+        args
+            The positional arguments: a tuple, or a single argument.
+        kwargs
+            The keyword arguments.
+        tie_weights
+            Whether tensors that are tied in the module stay tied in the call.
+        strict
+            Whether to require exactly the names of all parameters and buffers.
 
     Returns
     -------
     object
-        What the module returns.
+            The return value of the module.
 
     Raises
     ------
     ValueError
-        If a name is given twice, or tied tensors get different values.
-    RuntimeError
-        With `strict`, where names are missing or unknown.
+            If a name is given twice, or if tied tensors get different values.
+        RuntimeError
+            If `strict` is set and names are missing or unknown.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def functional_call(
 
 
 def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
-    """Give all names of one tensor the value that one of them was given."""
+    """Copy the value given for one name of a tied tensor to all its other names."""
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         if tensor is not None:
@@ -131,18 +131,17 @@ def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 def stack_module_state(models: Sequence[Any] | Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stack the parameters and buffers of several modules of one kind, so that :func:`vmap` can run
-    them at once.
+    """Stack the parameters and buffers of several similar modules, for use with :func:`vmap`.
 
     Returns
     -------
     tuple
-        The parameters and the buffers by name, each with a dimension for the modules in front.
+            The parameters and the buffers by name, each with a new first dimension for the modules.
 
     Raises
     ------
     RuntimeError
-        If there is none, or they differ in class or mode.
+            If `models` is empty, or if the modules differ in class or mode.
 
     Examples
     --------
@@ -176,18 +175,19 @@ def _stacked_leaf(name: str, tensors: list[Tensor]) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Have all batch normalizations in a module keep no running statistics: vmap could not update
-    them for each entry of a batch.
+    """Turn off running statistics of all batch normalization layers in a module.
+
+    vmap cannot update running statistics separately for each entry of a batch.
 
     Parameters
     ----------
     root
-        A module; it is changed.
+            The module, which is modified in place.
 
     Returns
     -------
     Module
-        The module.
+            The same module.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What PyTorch has here for its compiler, and this library has no use for."""
+"""Functions that PyTorch provides for its compiler, not supported here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> NoReturn:
-    """Refuse: there is no compiler here that in-place operations would have to be removed for.
+    """Raise an error: there is no compiler that would need functionalization.
 
     Raises
     ------

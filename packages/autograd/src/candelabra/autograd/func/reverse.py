@@ -1,6 +1,4 @@
-"""Reverse-mode transformations: gradients of functions, products with their Jacobians from the
-left, and Jacobians row by row.
-"""
+"""Reverse-mode transforms: gradients, vector-Jacobian products and Jacobians."""
 
 from __future__ import annotations
 
@@ -24,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:
-    """Give the numbers of the arguments that are meant, counted from the front.
+    """Return argument numbers as nonnegative integers.
 
     Raises
     ------
     RuntimeError
-        If there are none, one is named twice, or there is no such argument.
+            If there are none, if one is repeated, or if an argument does not exist.
     """
 
     def checked(number: Any) -> int:
@@ -52,13 +50,13 @@ def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def picked(arguments: Sequence[Any], argnums: Any) -> Any:
-    """Give the arguments that `argnums` names: a tuple where that is one."""
+    """Return the arguments that `argnums` selects; a tuple if `argnums` is a tuple."""
     numbers = checked_argnums(argnums, len(arguments))
     return tuple(arguments[number] for number in numbers) if isinstance(argnums, tuple) else arguments[numbers[0]]
 
 
 def replaced(arguments: Sequence[Any], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """Put `values` in the places that `argnums` names."""
+    """Return the arguments with those that `argnums` selects replaced by `values`."""
     made = list(arguments)
     numbers = checked_argnums(argnums, len(arguments))
     for number, value in zip(numbers, values if isinstance(argnums, tuple) else (values,), strict=True):
@@ -67,7 +65,7 @@ def replaced(arguments: Sequence[Any], argnums: Any, values: Any) -> tuple[Any, 
 
 
 def check_tensors(leaves: list[Any], what: str) -> None:
-    """Refuse leaves that are no tensors."""
+    """Raise if a leaf is not a tensor."""
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{what}: expected all inputs that are differentiated to be tensors, got {type(leaf)}")
@@ -80,8 +78,9 @@ def gradients_of(
     vectors: Sequence[Tensor | None],
     retain: bool,
 ) -> list[Tensor]:
-    """Walk back on a level's tape; zeros for what is not used. The results are those of the level
-    further out.
+    """Run a backward pass on a layer's tape; unused inputs get zeros.
+
+    The results are tensors of the next outer layer.
     """
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
     made: Sequence[Tensor | None] = [None] * len(inputs)
@@ -103,30 +102,29 @@ def gradients_of(
 def grad_and_value(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """Make a function that computes the gradient of `func` and its value.
+    """Return a function that computes the gradient of `func` and its value.
 
     Parameters
     ----------
     func
-        Returns a tensor of one element without dimensions; with `has_aux` a pair of it and anything
-        else.
-    argnums
-        The number of the argument that is differentiated with respect to (tensors, or nested
-        containers of them), or a tuple of numbers.
-    has_aux
-        Whether `func` returns a pair.
+            Returns a 0-D tensor. With `has_aux`, it returns a pair of that and any other value.
+        argnums
+            The number of the argument to differentiate with respect to, or a tuple of numbers. The
+            arguments are tensors or nested containers of tensors.
+        has_aux
+            Whether `func` returns a pair.
 
     Returns
     -------
     Callable
-        Takes the arguments of `func`, and returns ``(gradient, value)``, with `has_aux`
-        ``(gradient, (value, aux))``.
+            Takes the arguments of `func` and returns ``(gradient, value)``; with `has_aux`
+            ``(gradient, (value, aux))``.
 
     Raises
     ------
     RuntimeError
-        By the function: where `func` does not return what it has to, or `argnums` names no
-        argument.
+            Raised by the returned function if `func` returns something else, or if `argnums` is
+            invalid.
 
     Examples
     --------
@@ -168,7 +166,7 @@ def grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Make a function that computes the gradient of `func`.
+    """Return a function that computes the gradient of `func`.
 
     Parameters
     ----------
@@ -178,7 +176,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     Returns
     -------
     Callable
-        Takes the arguments of `func`, and returns the gradient, with `has_aux` ``(gradient, aux)``.
+            Takes the arguments of `func` and returns the gradient; with `has_aux` ``(gradient,
+            aux)``.
 
     Examples
     --------
@@ -198,25 +197,23 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Compute the value of a function, and the function that multiplies vectors with its Jacobian
-    from the left.
+    """Compute the value of a function, and return its vector-Jacobian product function.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
-        else.
-    primals
-        Its arguments: tensors or nested containers of them.
-    has_aux
-        Whether `func` returns a pair.
+            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+            that and any other value.
+        primals
+            The arguments: tensors or nested containers of tensors.
+        has_aux
+            Whether `func` returns a pair.
 
     Returns
     -------
     tuple
-        The value, and a function that takes a cotangent of the structure of the value and returns a
-        tuple of gradients, one for each of `primals`; with `has_aux` also what else `func`
-        returned.
+            The value, and a function that maps a cotangent of the value to a tuple of gradients,
+            one for each of `primals`. With `has_aux`, also the auxiliary value.
 
     Examples
     --------
@@ -281,9 +278,7 @@ def _pulled_back(
 
 
 def basis_of(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Make, for each tensor, the rows of the identity matrix of all of them together that belong to
-    it: (total, *sizes).
-    """
+    """Return, for each tensor, its columns of the joint identity matrix: (total, *shape)."""
     counts = [tensor.numel() for tensor in tensors]
     total = sum(counts)
     made = []
@@ -298,9 +293,7 @@ def basis_of(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def split_rows(block: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Cut the first dimension of `block`, one row an element of all tensors, into parts of their
-    sizes.
-    """
+    """Split the first dimension of `block`, one row per element, among the tensors."""
     made = []
     start = 0
     for tensor in tensors:
@@ -314,27 +307,29 @@ def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Make a function that computes the Jacobian of `func` in reverse mode: all its rows at once,
-    by :func:`vmap`.
+    """Return a function that computes the Jacobian of `func` in reverse mode.
+
+    All rows are computed at once, with :func:`vmap`.
 
     Parameters
     ----------
     func
-        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything
-        else.
-    argnums
-        The number of the argument that is differentiated with respect to, or a tuple of numbers.
-    has_aux
-        Whether `func` returns a pair.
-    chunk_size
-        How many rows are computed at once; all by default.
+            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+            that and any other value.
+        argnums
+            The number of the argument to differentiate with respect to, or a tuple of numbers.
+        has_aux
+            Whether `func` returns a pair.
+        chunk_size
+            Number of rows to compute at once; all by default.
 
     Returns
     -------
     Callable
-        Takes the arguments of `func`, and returns, for each tensor of the value, for each tensor of
-        the argument, a tensor of the sizes of the one followed by those of the other, in the
-        structure of both; with `has_aux` a pair of it and the rest.
+            Takes the arguments of `func`. For each tensor of the value and each tensor of the
+            argument, it returns a tensor whose shape is the value's followed by the argument's,
+            nested in the structure of both. With `has_aux`, it returns a pair of that and the
+            auxiliary value.
 
     Examples
     --------

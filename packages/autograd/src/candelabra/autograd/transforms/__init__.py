@@ -1,1 +1,1 @@
-"""How functions are transformed: levels of tensors that stand for others (see :mod:`.levels`)."""
+"""Function transforms, implemented as functorch layers of wrapped tensors (see :mod:`.levels`)."""

@@ -1,4 +1,4 @@
-"""Rules for batches of layers: the batch becomes part of a dimension that the layer has."""
+"""Batch rules of neural network layers: fold the batch into a dimension of the layer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def _fold(value: Tensor, dim: int) -> Tensor:
-    """Make the batch, in front, part of dimension `dim` (counted without it)."""
+    """Fold the batch (dimension 0) into dimension `dim`, counted without the batch."""
     moved = value if dim == 0 else value.movedim(0, dim)
     return joined_dims(moved, dim)
 
 
 def _unfold_batch(level: BatchLevel, value: Tensor, dim: int) -> Tensor:
-    """Take the batch out of dimension `dim` again, to the front."""
+    """Split the batch out of dimension `dim` again, and move it to the front."""
     made = value.reshape(
         (*value.shape[:dim], level.size, value.shape[dim] // max(level.size, 1), *value.shape[dim + 1 :])
     )
@@ -41,7 +41,7 @@ def convolution(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) ->
             made = operator.again((level.unwrap(data), level.unwrap(weight), None, *options, groups), None, None)
             made = made.unsqueeze(0).expand((level.size, *made.shape))
     else:
-        # Each entry of the batch has a weight of its own: they are groups of channels.
+        # Each batch entry has its own weight, so the batch becomes groups of channels.
         folded = _fold(level.front(data), 1)
         made = operator.again((folded, _fold(level.front(weight), 0), None, *options, groups * level.size), None, None)
         made = _unfold_batch(level, made, 1)
@@ -81,9 +81,7 @@ def convolution_backward_weight(level: BatchLevel, operator: Any, arguments: tup
 
 
 def folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator all of whose tensors have entries along their first dimension that nothing
-    mixes.
-    """
+    """Apply an operator that treats the entries of its first dimension independently."""
     names = [parameter.name for parameter in cached_signature(operator).parameters]
     made: list[Any] = []
     for name, argument in zip(names, arguments, strict=True):
@@ -100,7 +98,7 @@ def folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def attention(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Fold the batch as :func:`folded` does; the mask may have fewer dimensions than the others."""
+    """Fold the batch as in :func:`folded`; the mask may have fewer dimensions than the others."""
     place = 3 if operator.name == "_scaled_dot_product_attention" else 4
     mask, query = arguments[place], arguments[place - 3]
     if mask is not None:

@@ -1,14 +1,14 @@
-"""The level of vmap: tensors with a dimension that the function does not see.
+"""The functorch layer of vmap: tensors with a hidden batch dimension.
 
-A tensor of the level stands for a tensor with one more dimension, the batch; its own sizes are
-those of one entry, and its memory is that of the first entry, so that sizes, strides and offsets
-are right for whoever asks. Its values are nobody's: reading one is an error.
+A tensor of the layer stands for a tensor with one more dimension, the batch. Its shape is that of
+one entry. It aliases the memory of the first entry, so that shape, strides and offset are correct
+for all readers. Reading its values is an error.
 
-Each operator is done by its rule for batches (:mod:`.batch_rules`), by the rules of what it is made
-of, or one entry after the other.
+Each operator runs through its batch rule (:mod:`.batch_rules`), through its decomposition, or in a
+loop over the entries.
 
-What the function makes itself, such as ``zeros(3)``, is a tensor of the level without a batch.
-Where something with a batch is written to it, it gets one: it, and all views of it.
+Tensors that the function creates, such as ``zeros(3)``, belong to the layer but have no batch. When
+batched values are written to such a tensor, it and all its views become batched.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ from .levels import (
 
 
 class BatchedValueError(RuntimeError):
-    """Raised where the value of a tensor with a batch is asked for, or where a shape depends on
-    one.
-    """
+    """Raised if code reads a batched value, or if a shape depends on one."""
 
 
 class BatchedTensor(Wrapper):
-    """A tensor of a :class:`BatchLevel`; ``_bdim`` is the dimension of ``_value`` that is the
-    batch, or None.
+    """A tensor of a :class:`BatchLevel`.
+
+    ``_bdim`` is the batch dimension of ``_value``, or None.
     """
 
     _bdim: int | None
@@ -77,14 +76,14 @@ def _refuse_value(what: str) -> NoReturn:
 
 
 class Batched(NamedTuple):
-    """What a rule returns where the batch is not the first dimension of a result."""
+    """A result of a batch rule whose batch is not the first dimension."""
 
     value: Tensor
     bdim: int | None
 
 
 class BatchLevel(Level):
-    """A batch."""
+    """The functorch layer of vmap."""
 
     transformation = "vmap"
 
@@ -93,7 +92,7 @@ class BatchLevel(Level):
         self.randomness = randomness
 
     def wrap(self, value: Tensor, bdim: int | None, base: Any = None) -> BatchedTensor:
-        """Make a tensor of this level."""
+        """Return a tensor of this layer."""
         made: BatchedTensor = _C.make_wrapper(BatchedTensor, value, -1 if bdim is None else bdim, base)
         made._level, made._value, made._bdim = self, value, bdim
         return made
@@ -102,10 +101,10 @@ class BatchLevel(Level):
         self.refresh(wrapper)
         return self.wrap(wrapper._value, wrapper._bdim)
 
-    # ---- what the rules are made with
+    # ---- helpers for batch rules
 
     def refresh(self, tensor: Any) -> None:
-        """Give a view the batch that its base got since."""
+        """Update a view whose base became batched after the view was created."""
         root = tensor._base
         if tensor._bdim is None and root is not None and self.owns(root) and root._bdim is not None:
             with outside():
@@ -113,38 +112,37 @@ class BatchLevel(Level):
             tensor._bdim = 0
 
     def is_batched(self, value: Any) -> bool:
-        """Tell whether a value is a tensor with a batch."""
+        """Return whether a value is a batched tensor of this layer."""
         if not self.owns(value):
             return False
         self.refresh(value)
         return value._bdim is not None
 
     def value_of(self, value: Any) -> tuple[Any, int | None]:
-        """Give what a value stands for, and where its batch is."""
+        """Return the unwrapped value and its batch dimension (None without a batch)."""
         if self.owns(value):
             self.refresh(value)
             return value._value, value._bdim
         return self.unwrap(value), None
 
     def front(self, value: Any) -> Tensor:
-        """Give a tensor with its batch as the first dimension, expanded where it has none."""
+        """Return the unwrapped tensor with the batch first, expanded if it has none."""
         tensor, bdim = self.value_of(value)
         if bdim is None:
             return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
         return tensor if bdim == 0 else tensor.movedim(bdim, 0)
 
     def front_or_plain(self, value: Any) -> tuple[Any, bool]:
-        """Give a tensor with its batch as the first dimension, or one without as it is; and whether
-        it has one.
-        """
+        """Return the unwrapped tensor, with any batch first, and whether it has a batch."""
         tensor, bdim = self.value_of(value)
         if bdim is None:
             return tensor, False
         return (tensor if bdim == 0 else tensor.movedim(bdim, 0)), True
 
     def give_batch(self, tensor: Any) -> None:
-        """Give a tensor that has none a batch, of copies of its value; and its base, and by that
-        all other views.
+        """Make an unbatched tensor batched by copying its value for each entry.
+
+        The base becomes batched as well, and thereby all other views.
         """
         self.refresh(tensor)
         if tensor._bdim is not None:
@@ -167,7 +165,7 @@ class BatchLevel(Level):
         root._value, root._bdim = made, 0
         self.refresh(tensor)
 
-    # ---- calls
+    # ---- dispatch
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
         if not any(self.is_batched(tensor) for tensor in tensors_in(arguments)):
@@ -213,7 +211,7 @@ class BatchLevel(Level):
         return self._wrapped(operator, arguments, result)
 
     def _has_batched_number(self, operator: Any, arguments: tuple[Any, ...]) -> bool:
-        """Tell whether a number is a tensor with a batch: then there is one for each entry."""
+        """Return whether a number argument is a batched tensor, with one number per entry."""
         from .batch_shapes import cached_signature
 
         return any(
@@ -222,7 +220,7 @@ class BatchLevel(Level):
         )
 
     def _prepare_target(self, operator: Any, arguments: tuple[Any, ...]) -> None:
-        """Have what is about to be changed in place have a batch."""
+        """Make the target of an in-place operation batched."""
         target = arguments[0]
         if self.is_batched(target):
             return
@@ -235,9 +233,7 @@ class BatchLevel(Level):
         self.give_batch(target)
 
     def _made_inside(self, operator: Any, arguments: tuple[Any, ...], inner: tuple[Any, ...], result: Any) -> Any:
-        """Make what was computed without a batch a tensor of this level, so that one may be written
-        to it.
-        """
+        """Wrap an unbatched result, so that batched values may be written to it later."""
         given = {
             id(value): argument
             for value, argument in zip(inner, arguments, strict=True)
@@ -272,10 +268,10 @@ class BatchLevel(Level):
         base = arguments[0] if operator.tags & VIEW and self.owns(arguments[0]) else None
         return wrapped(result) if isinstance(result, Batched) else map_results(result, wrapped)
 
-    # ---- the two ways that need no rule
+    # ---- operators without a batch rule
 
     def _one_by_one(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
-        """Do the call for each entry of the batch."""
+        """Loop over the entries of the batch."""
         if self.size == 0:
             raise RuntimeError(
                 f"vmap: {operator.name} has no rule for batches, and there is no entry of an empty one to see what it gives"
@@ -300,9 +296,7 @@ class BatchLevel(Level):
         return tuple(columns) if kind is tuple else kind(columns)
 
     def _random(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
-        """Draw random numbers as the mode says: one for all entries of the batch, or others for
-        each.
-        """
+        """Draw the same or different random numbers for the entries, as `randomness` says."""
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "
@@ -324,7 +318,7 @@ class BatchLevel(Level):
                 return target
             if batched:
                 if operator.name == "bernoulli":
-                    # One draw for all entries, compared with the probabilities of each.
+                    # Draw once for all entries, and compare with the probabilities of each.
                     (probabilities,) = arguments
                     with outside():
                         drawn = candelabra.rand(probabilities.shape, dtype=probabilities.dtype, generator=generator)
@@ -361,7 +355,7 @@ class BatchLevel(Level):
 
 
 def _same_place(root: Any, tensor: Any) -> Tensor:
-    """Look at the root's value, whose batch is in front, as `tensor` looks at the root."""
+    """Return the view of the root's batched value that corresponds to `tensor`."""
     whole = root._value
     if root.is_complex() and not tensor.is_complex():
         whole = candelabra.view_as_real(whole)
@@ -376,7 +370,7 @@ def _same_place(root: Any, tensor: Any) -> Tensor:
 
 
 def out_of(level: BatchLevel, value: Any, out_dim: int) -> Tensor:
-    """Give a result of the function with its batch at `out_dim`."""
+    """Return a result of the function, with its batch moved to `out_dim`."""
     tensor, bdim = level.value_of(value)
     if bdim is None:
         made = tensor.unsqueeze(0).expand((level.size, *tensor.shape))

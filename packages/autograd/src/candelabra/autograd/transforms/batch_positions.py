@@ -1,5 +1,7 @@
-"""Rules for batches of operators that read and write at positions: each entry's positions are put
-behind those before it.
+"""Batch rules of indexed reads and writes.
+
+Where necessary, the entries are joined along one dimension and the indices of each entry are
+offset.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def scatter(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
 
 
 def _offset_rows(level: BatchLevel, index: Any, rows: int) -> Tensor:
-    """Have the indices of each entry of the batch count in its own part of all rows in one."""
+    """Offset the indices of each entry to its own range of the joined rows."""
     value = level.front(index)
     value = candelabra.where(value < 0, value + rows, value)
     starts = candelabra.arange(level.size, device=value.device) * rows
@@ -70,9 +72,11 @@ def index_write(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) ->
 
 
 def _positions(level: BatchLevel, indices: Any) -> tuple[list[Any], int, int, bool] | None:
-    """Prepare the indices of index(): with the batch's own in front. Also the number of their
-    dimensions, where the first stands, and whether they stand side by side; None where a mask is
-    among them whose entries differ in number.
+    """Prepare the indices of index().
+
+    Returns the indices with their batch in front, the number of index dimensions, the position of
+    the first index, and whether the indices are adjacent. Returns None if a mask is batched,
+    because its entries may select different counts.
     """
     given = [index for index in indices if index is not None]
     if any(index.dtype in (candelabra.bool, candelabra.uint8) for index in given):
@@ -115,8 +119,7 @@ def index_rule(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> 
     made, ndim, first, adjacent = prepared
     if not level.is_batched(tensor):
         result = operator.again((level.unwrap(tensor), made), None, None)
-        # The indices' dimensions stand where the first of them stood, with the batch first among
-        # them.
+        # The result has the index dimensions at the first index, with the batch first among them.
         return Batched(result, first if adjacent else 0)
     value = level.front(tensor)
     if not any(level.is_batched(index) for index in indices if index is not None):
@@ -125,8 +128,7 @@ def index_rule(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> 
     result = operator.again((value, [_batch_index(level, ndim, value.device), *made]), None, None)
     if not adjacent or first == 0:
         return result
-    # With the batch's index in front they do not stand side by side any more, and their dimensions
-    # come first.
+    # With the batch index added, the indices are not adjacent, so their dimensions come first.
     return result.movedim(list(range(1, ndim + 1)), list(range(first + 1, first + 1 + ndim)))
 
 
@@ -134,8 +136,7 @@ def index_put(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> A
     tensor, indices, values, accumulate = arguments
     prepared = _positions(level, indices)
     if prepared is None:
-        # A mask with a batch: its entries are as many numbers only where there is one value for
-        # all.
+        # Entries of a batched mask may select different counts. That works only for a single value.
         given = [index for index in indices if index is not None]
         if len(given) == 1 and values.numel() == 1 and indices[0] is not None and not accumulate:
             return _masked_write(level, operator, tensor, given[0], values)
@@ -148,8 +149,8 @@ def index_put(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> A
     between = [value.shape[at] for at, index in enumerate(made) if index is None]
     trailing = [*between, *rest]
     source, batched = level.front_or_plain(values)
-    # The sizes of one entry as the caller sees them: the indices' dimensions at the place of the
-    # first, or in front.
+    # The shape of one entry as the caller sees it: the index dimensions are at the first index if
+    # the indices are adjacent, else in front.
     before = between[:first] if adjacent else []
     after = trailing[len(before) :]
     entry = (*before, *shape[1:], *after)
@@ -172,7 +173,7 @@ def _masked_write(level: BatchLevel, operator: Any, tensor: Any, mask: Any, valu
 
 
 def masked_select(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do masked_select() with a mask that is the same for all entries."""
+    """Apply masked_select() with an unbatched mask."""
     tensor, mask = arguments
     plain = level.unwrap(mask)
     shape = candelabra.broadcast_shapes(tuple(tensor.shape), tuple(plain.shape))

@@ -1,8 +1,7 @@
-"""Rules for batches: how an operator is done for all entries of a batch at once.
+"""Batch rules: apply an operator to all entries of a batch at once.
 
-A rule is called as ``rule(level, operator, arguments)``, below the level, with the arguments of the
-call, tensors of the level among them. It returns the results with the batch as their first
-dimension, or NotImplemented where it does not know what to do.
+A rule is called as ``rule(level, operator, arguments)``, outside of the layer, with the original
+arguments. It returns results with the batch as their first dimension, or NotImplemented.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     Rule = Callable[[BatchLevel, Any, tuple[Any, ...]], Any]
 
 
-# ---- element by element
+# ---- elementwise operators
 
 
 def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
@@ -59,8 +58,8 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
         and operator.name != "copy_"
         and not (operator.functional or operator).name.startswith(("where", "masked_fill"))
     ):
-        # A tensor without dimensions counts for less in promotion than one with; with its batch it
-        # would not.
+        # In type promotion a 0-D tensor has lower priority. Promote before the batch adds a
+        # dimension.
         common = candelabra.result_type(tensors[0], tensors[1])
         for tensor in tensors[2:]:
             common = candelabra.promote_types(common, candelabra.result_type(tensor, tensor))
@@ -87,7 +86,7 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
 
 
 def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do masked_fill(), which wants a value without dimensions, as where()."""
+    """Apply masked_fill(), through where() if the value is batched."""
     tensor, mask, value = arguments
     if not level.is_batched(value):
         return _elementwise(level, operator, arguments)
@@ -104,12 +103,13 @@ def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
     return level.front(tensor).copy_(made) if operator.functional is not None else made
 
 
-# ---- along dimensions
+# ---- operators along dimensions
 
 
 def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator with arguments ``dim`` or ``dims``, all of whose tensors have the same
-    dimensions, with them counted one further.
+    """Apply an operator with ``dim`` or ``dims`` arguments, which are increased by one.
+
+    All tensor arguments must have the same number of dimensions.
     """
     names = [parameter.name for parameter in cached_signature(operator).parameters]
     ndim = arguments[0].ndim
@@ -162,11 +162,10 @@ def _fft(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator that takes batches in front by itself; all tensors get as many dimensions."""
+    """Apply an operator that supports leading batch dimensions; pad tensors to one rank."""
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     ndim = max(tensor.ndim for tensor in tensors)
-    # Where one of them has a dimension less: the pivots of a factorization, the factors of
-    # reflections.
+    # Position of the argument with one dimension less: LU pivots, or Householder scales.
     fewer = {"linalg_lu_solve": 1, "linalg_householder_product": 1}.get(operator.name)
     if any(tensor.ndim < 2 for at, tensor in enumerate(tensors) if at != fewer) and len(tensors) > 1:
         return NotImplemented
@@ -241,7 +240,7 @@ def _view(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _sizes(sizes: Any, count: int) -> tuple[int, ...]:
-    """Work out the size that is given as -1."""
+    """Replace -1 by the inferred size."""
     known = tuple(int(size) for size in sizes)
     if -1 not in known:
         return known
@@ -256,8 +255,7 @@ def _copied(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     made[0] = value
     at = names.index("memory_format")
     if made[at] is not None and made[at] is not candelabra.preserve_format:
-        # In order: that of the entries, whatever the memory format of a tensor with one more
-        # dimension would be.
+        # The memory format refers to one entry, so the batch must come first.
         made[0] = value if bdim == 0 else value.movedim(bdim, 0)
         bdim = 0
         if made[at] is candelabra.channels_last:
@@ -271,7 +269,7 @@ def _fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     return operator.again((level.front(arguments[0]), *arguments[1:]), None, None)
 
 
-# ---- joining
+# ---- concatenation
 
 
 def _join(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
@@ -311,7 +309,7 @@ def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
         return ops.bmm(left, right)
     if left_batched:
         return ops.mm(joined_dims(left, 0), right).reshape((*left.shape[:-1], right.shape[-1]))
-    # One matrix times many: the columns of all of them in one.
+    # One matrix times a batch: join the columns of all entries.
     columns = right.movedim(0, 1)
     made = ops.mm(left, joined_dims(columns, 1))
     return made.reshape((left.shape[0], level.size, right.shape[-1])).movedim(1, 0)
@@ -354,9 +352,9 @@ def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     return made.reshape((level.size, *data.shape[:-1], made.shape[-1]))
 
 
-# ---- the table
+# ---- the table of rules
 
-#: The rules by the names that rows of the catalogue give them.
+#: Rules by the names used in catalogue rows.
 NAMED: dict[str, Rule] = {
     "elementwise": _elementwise,
     "masked_fill": _masked_fill,
@@ -388,12 +386,12 @@ NAMED: dict[str, Rule] = {
     "nll_loss_backward": nll_loss_backward,
     "layer_norm": layer_norm,
 }
-#: The rules by operator.
+#: Rules by operator name.
 RULES: dict[str, Rule] = {name: NAMED[facts.batching] for name, facts in FACTS.items() if facts.batching}
 
 
 def rule_of(operator: Any) -> Rule | None:
-    """Give the rule of an operator, or of the one it is the in-place variant of."""
+    """Return the rule of an operator, or of the functional form of an in-place one."""
     base = operator.functional or operator
     rule = RULES.get(base.name)
     if rule is None and "::" in base.name:

@@ -1,6 +1,4 @@
-"""What the rules for batches look up: signatures of operators, dimensions counted from the
-front.
-"""
+"""Helpers of batch rules: operator signatures and nonnegative dimensions."""
 
 from __future__ import annotations
 
@@ -21,17 +19,17 @@ def _signature_of(schema: str) -> Signature:
 
 
 def cached_signature(operator: Any) -> Signature:
-    """Give the signature of an operator."""
+    """Return the signature of an operator."""
     return _signature_of(operator.schema)
 
 
 def wrapped_dim(dim: int, ndim: int) -> int:
-    """Count a dimension from the front.
+    """Return a dimension counted from the front.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+            If the dimension does not exist.
     """
     count = max(ndim, 1)
     if not -count <= dim < count:
@@ -44,5 +42,5 @@ def int_dims(dim: Any) -> list[int]:
 
 
 def joined_dims(value: Tensor, dim: int) -> Tensor:
-    """Make dimensions `dim` and `dim` + 1 one."""
+    """Merge dimensions `dim` and `dim` + 1."""
     return value.reshape((*value.shape[:dim], value.shape[dim] * value.shape[dim + 1], *value.shape[dim + 2 :]))

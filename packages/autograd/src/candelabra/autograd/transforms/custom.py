@@ -1,5 +1,6 @@
-"""Custom functions inside of transformations: each level sees the function as a whole, with the
-gradient, tangent or batch rule it defines.
+"""Custom functions within function transforms.
+
+Each layer sees the function as a whole and uses the gradient, tangent or batch rule it defines.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class VmapInfo(NamedTuple):
-    """What a custom function's ``vmap`` is told of the batch."""
+    """Information about the batch, passed to a custom function's ``vmap``."""
 
     batch_size: int
     randomness: str
 
 
 def level_of(arguments: tuple[Any, ...]) -> Level | None:
-    """Give the innermost level that one of the arguments belongs to."""
+    """Return the innermost layer that any argument belongs to."""
     found: Level | None = None
     for argument in arguments:
         while isinstance(argument, Wrapper):
@@ -173,9 +174,7 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
 def _generated(
     function: type[Function], size: int, randomness: str, dims: Sequence[int | None]
 ) -> tuple[type[Function], dict[str, Any]]:
-    """Make the function of batches that does `function` for each entry: its methods are those of
-    `function`, each within vmap.
-    """
+    """Return a function on batches whose methods run those of `function` within vmap."""
     from ..function import Function
 
     shape: dict[str, Any] = {"several": False}

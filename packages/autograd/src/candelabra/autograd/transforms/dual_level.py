@@ -1,9 +1,8 @@
-"""The level of forward-mode differentiation: tensors with tangents.
+"""The functorch layer of forward-mode differentiation: tensors with tangents.
 
-A tensor of the level stands for a primal and a tangent, both tensors of what lies further out. A
-call is done on the primals below, and the tangents of the results follow from those of the
-arguments (see :mod:`.dual_rules`), computed below as well, so that outer tapes record them and
-outer levels see them.
+A tensor of the layer holds a primal and a tangent, both tensors of the outer layers. An operator
+runs on the primals one layer further out. The tangents of its results are computed there as well
+(see :mod:`.dual_rules`), so that outer tapes record them and outer layers see them.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _mode = _Mode()
 
 
 def is_forward_enabled() -> bool:
-    """Tell whether tangents are computed on this thread."""
+    """Return whether tangents are computed on this thread."""
     return _mode.enabled
 
 
 @contextlib.contextmanager
 def forward_enabled(mode: bool) -> Iterator[None]:
-    """Within the block, have tangents computed or not."""
+    """Turn computation of tangents on or off within the block."""
     before, _mode.enabled = _mode.enabled, mode
     try:
         yield
@@ -68,9 +67,7 @@ class DualTensor(Wrapper):
 
 
 class DualNode(SingleNode):
-    """The history of a dual tensor made of a tensor that requires grad: its gradient is the
-    primal's.
-    """
+    """The history of a dual tensor whose primal requires grad; passes gradients through."""
 
     __slots__ = ()
 
@@ -79,7 +76,7 @@ class DualNode(SingleNode):
 
 
 def look_like(whole: Tensor, root: Tensor, view: Tensor) -> Tensor:
-    """Look at `whole`, of the sizes and strides of `root`, as `view` looks at `root`."""
+    """Return the view of `whole` that corresponds to `view`; `whole` is laid out like `root`."""
     if root.is_complex() != view.is_complex():
         whole = candelabra.view_as_real(whole) if root.is_complex() else candelabra.view_as_complex(whole)
         scale = (2, 1) if root.is_complex() else (1, 2)
@@ -90,25 +87,25 @@ def look_like(whole: Tensor, root: Tensor, view: Tensor) -> Tensor:
 
 
 class DualLevel(Level):
-    """Tangents of one direction."""
+    """The functorch layer of forward-mode differentiation."""
 
     transformation = "jvp or jacfwd"
 
     def __init__(self, lifting: bool = True) -> None:
-        #: Whether what the function makes itself becomes a tensor of this level, so that tensors
-        #: with tangents may be written to it. Otherwise it stays as it is, and what tangent it gets
-        #: is noted in `adopted`, by its id.
+        #: Whether tensors that the function creates become tensors of this layer, so that tensors
+        #: with tangents can be written to them. If False, they stay plain, and their tangents are
+        #: stored in `adopted` by id.
         self.lifting = lifting
         self.adopted: dict[int, tuple[Any, Tensor]] = {}
 
     def wrap(self, value: Tensor, tangent: Tensor | None = None, base: Any = None) -> DualTensor:
-        """Make a tensor of this level."""
+        """Return a tensor of this layer."""
         made: DualTensor = _C.make_wrapper(DualTensor, value, -1, base)
         made._level, made._value, made._tangent = self, value, tangent
         return made
 
     def dual(self, primal: Tensor, tangent: Tensor) -> DualTensor:
-        """Make a tensor with a tangent, connected to the primal's place on the tape."""
+        """Return a tensor with a tangent, connected to the primal's history."""
         made = self.wrap(primal, tangent)
         if primal.requires_grad:
             self._connect(made, primal)
@@ -123,7 +120,7 @@ class DualLevel(Level):
         return self.wrap(wrapper._value, wrapper._tangent)
 
     def tangent_of(self, value: Any) -> Any:
-        """Give the tangent of an argument: None where there is none; of a list, a list."""
+        """Return the tangent of an argument or None; for a list, a list of tangents."""
         if isinstance(value, (tuple, list)):
             parts = [self.tangent_of(entry) for entry in value]
             return parts if any(part is not None for part in parts) else None
@@ -137,7 +134,8 @@ class DualLevel(Level):
             and root._tangent is not None
             and differentiable(value)
         ):
-            # The base got a tangent after the view was made: by writing to it, or to another view.
+            # The base got a tangent after the view was created, by a write to it or to another
+            # view.
             with outside():
                 value._tangent = look_like(root._tangent, root._value, value._value)
         return value._tangent
@@ -151,7 +149,7 @@ class DualLevel(Level):
             return noted[1] if root is value else look_like(noted[1], root, value)
 
     def lift(self, value: Any) -> Any:
-        """Make tensors of other levels ones of this level."""
+        """Wrap tensors of other layers into tensors of this layer."""
         if isinstance(value, Tensor):
             if self.owns(value):
                 return value
@@ -165,8 +163,8 @@ class DualLevel(Level):
         return value
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-        # Tensors of this level have histories only where make_dual gave them some: gradients of
-        # dual tensors are dual.
+        # Tensors of this layer have a history only if make_dual() set one. Their gradients are dual
+        # tensors.
         recording = (
             record
             and candelabra.is_grad_enabled()
@@ -194,8 +192,7 @@ class DualLevel(Level):
             [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
         )
         if operator.name == "native_batch_norm" and any(tangent is not None for tangent in tangents[3:5]):
-            # Running statistics are no function of anything: neither are derivatives taken with
-            # respect to them.
+            # Running statistics are not differentiable, so their tangents are dropped.
             arguments = (
                 *arguments[:3],
                 *(self._without_tangent(argument) for argument in arguments[3:5]),
@@ -256,7 +253,7 @@ class DualLevel(Level):
             )
         with outside():
             if operator.functional is not None:
-                # The value as it was, apart from what is about to be changed.
+                # The old value, copied before the operator overwrites it.
                 before = (
                     primals[0].clone(),
                     *(primals[0].clone() if one is primals[0] else one for one in primals[1:]),
@@ -273,9 +270,7 @@ class DualLevel(Level):
         return target
 
     def set_tangent(self, target: Any, tangent: Tensor | None) -> None:
-        """Write the tangent of a tensor that was changed in place; views and their base share
-        it.
-        """
+        """Write the tangent of a tensor changed in place; views share it with their base."""
         if not differentiable(target):
             return
         root = target._base if target._base is not None and self.owns(target._base) == self.owns(target) else target
@@ -297,8 +292,9 @@ class DualLevel(Level):
             self.adopted[id(root)] = (weakref.ref(root), whole)
 
     def _own_tangent(self, root: Any, wanted: bool) -> Tensor | None:
-        """Give the tangent of a tensor that is to be written to, in memory of its own and laid out
-        as the tensor is.
+        """Return the tangent of a tensor in writable memory, laid out like the tensor if possible.
+
+        Returns None if the tensor has no tangent and `wanted` is False.
         """
         value = self.unwrap(root)
         if self.owns(root):

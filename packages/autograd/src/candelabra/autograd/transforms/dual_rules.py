@@ -1,11 +1,11 @@
-"""Tangents of results from those of arguments.
+"""Tangents of results, computed from the tangents of arguments.
 
-Operators that are linear in their first argument are applied to its tangent. For elementwise
-operators the Jacobian is diagonal, so that the formula of the gradient, applied to a tangent, gives
-the tangent of the result. Products of two take the product rule, and operators that are made of
-others are taken apart. All that is left goes by the transpose of a transpose: the gradient is
-linear in the gradient that it is computed from, and its own gradient is the product with the
-Jacobian itself.
+- Operators that are linear in their first argument are applied to its tangent.
+- Elementwise operators have a diagonal Jacobian, so their gradient formula also maps tangents.
+- Bilinear operators use the product rule.
+- Composites are decomposed.
+- All other operators use double backward. The gradient is linear in the incoming gradient; its
+  derivative with respect to that is the Jacobian-vector product.
 """
 
 from __future__ import annotations
@@ -32,45 +32,44 @@ def _positions(operator: Any, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(next(at for at, parameter in enumerate(parameters) if parameter.name == name) for name in names)
 
 
-#: Linear in the first argument, whatever the others are.
+#: Operators that are linear in the first argument, for any values of the others.
 LINEAR = frozenset(
     name
     for name, facts in FACTS.items()
     if len(facts.linear) == 1 and _positions(OPERATORS[name], facts.linear) == (0,)
 )
-#: Linear in two arguments, whose positions are given.
+#: Operators that are linear in each of two arguments, and the positions of these.
 BILINEAR = {name: _positions(OPERATORS[name], facts.bilinear) for name, facts in FACTS.items() if facts.bilinear}
-#: Linear in several arguments together, whose positions are given: a sum, a choice, a row of
-#: tensors.
+#: Operators that are jointly linear in several arguments, and the positions of these.
 JOINTLY_LINEAR = {
     name: _positions(OPERATORS[name], facts.linear)
     for name, facts in FACTS.items()
     if facts.linear and name not in LINEAR
 }
-#: Elementwise operators whose derivative with respect to a complex argument is no complex number.
+#: Elementwise operators without a complex derivative.
 NOT_HOLOMORPHIC = frozenset(
     {"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"}
 )
-#: Elementwise, though their shape rule is another.
+#: Elementwise operators with a shape rule of another kind.
 ALSO_ELEMENTWISE = frozenset({"threshold_backward", "sigmoid_backward", "tanh_backward"})
 
 
 def goes_by_decomposition(operator: Any) -> bool:
-    """Tell whether an operator's tangents follow from those of what it is made of."""
+    """Return whether an operator's tangents are computed through its decomposition."""
     name = operator.name
     if operator.composite is None or name in LINEAR or name in BILINEAR or name in RULES:
         return False
     return bool(operator.tags & COMPOSITE) and (name in _TAKEN_APART or (name not in ROWS and name not in WRITTEN))
 
 
-#: Composites with a formula of their own, that are as well taken apart.
+#: Composites with derivative formulas that are decomposed nevertheless.
 _TAKEN_APART = frozenset(
     {"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm", "native_batch_norm"}
 )
 
 
 def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
-    """Compute results and their tangents (None where there is none)."""
+    """Compute results and their tangents (None if there is none)."""
     name = operator.name
     if operator.tags & NONDIFFERENTIABLE:
         return operator.again(primals, None, generator), None
@@ -102,9 +101,7 @@ def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], g
 
 
 def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) -> Tensor | None:
-    """Look at a tangent as as_strided() looks at its tensor, in memory of the same layout; None
-    where it looks beyond the tensor.
-    """
+    """Apply as_strided() to a tangent; return None if the result reaches beyond the tensor."""
     value = primals[0]
     start, end = _extent(value)
     first, last = _extent(result)
@@ -119,7 +116,7 @@ def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) 
 
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
-    """Give the first and the last place in memory that a tensor looks at."""
+    """Return the storage offsets of the first and the last element."""
     first = tensor.storage_offset()
     return first, first + sum(
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size
@@ -164,9 +161,7 @@ def _jointly(
 def _by_formulas(
     operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any
 ) -> tuple[Any, Any] | None:
-    """Apply the formulas of the gradient to tangents, where the Jacobian is diagonal and the
-    function holomorphic.
-    """
+    """Apply gradient formulas to tangents, for holomorphic elementwise functions."""
     row = ROWS.get(operator.name)
     if row is None or row.joint is not None or isinstance(operator.result_type, type):
         return None
@@ -213,9 +208,7 @@ def _named_values(formula: Callable[..., Any], values: dict[str, Any], result: T
 
 
 def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
-    """Compute tangents by differentiating the gradient with respect to the gradient that it is
-    computed from.
-    """
+    """Compute tangents by double backward."""
     level = TapeLevel()
     with entered(level), candelabra.enable_grad():
         inputs: list[Tensor] = []
@@ -262,7 +255,7 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
     return candelabra.zeros_like(output._detached()) if made is None else made
 
 
-# ---- rules of their own
+# ---- rules for single operators
 
 
 def _cat(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -303,7 +296,7 @@ def _addmm(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> 
 
 
 def _picked(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """Apply where values are picked along a dimension: the tangent is picked at the same places."""
+    """Apply an operator that selects values along a dimension; select the same tangents."""
     result = operator.again(primals, None, None)
     values, indices = result
     tangent = tangents[0]
@@ -370,9 +363,7 @@ RULES: dict[str, Callable[..., tuple[Any, Any]]] = {
 
 
 def written(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> Tensor | None:
-    """Give the tangent after an operator that writes its first argument and has no functional
-    form.
-    """
+    """Return the tangent after an in-place operator without a functional form, or None."""
     if operator.name == "copy_" and tangents[1] is not None:
         return tangents[1].to(primals[0].dtype).expand(primals[0].shape)
     return None

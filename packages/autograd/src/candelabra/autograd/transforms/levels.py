@@ -1,12 +1,11 @@
-"""The levels of function transformations, and the tensors that belong to them.
+"""Functorch layers of function transforms, and the wrapped tensors that belong to them.
 
-Within ``grad``, ``jvp`` or ``vmap`` each tensor is wrapped into one of a subclass: a
-:class:`Wrapper` on the same memory, of the sizes that the function is to see, which knows its level
-and the tensor it stands for. While there is a level on a thread, the core hands every call of an
-operator to :func:`interpose` before it does anything, and that to the innermost level. The level
-unwraps its tensors, has the call done below (by the next level further out, and at last by the
-core), and adds what it is there for: a place on its own tape, a tangent, a dimension that the
-function does not see. So transformations nest in any order, each knowing only its own.
+Within ``grad``, ``jvp`` or ``vmap``, tensors are wrapped. A :class:`Wrapper` shares the memory of
+the tensor it stands for and has the shape that the function sees. While a thread has a layer, the
+core passes every operator call to :func:`interpose`, which passes it to the innermost layer. The
+layer unwraps its tensors, runs the call one layer further out (finally in the core), and wraps the
+results. Each layer adds its own data: a place on its tape, a tangent or a hidden batch dimension.
+Layers do not know about each other, so transforms nest in any order.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 25
 
 class _State(threading.local):
     def __init__(self) -> None:
-        #: The levels, outermost first; those from `depth` on are hidden while what lies below them
-        #: is computed.
+        #: The layers, outermost first. Layers from `depth` on are hidden while outer layers
+        #: compute.
         self.stack: list[Level] = []
         self.depth = 0
-        #: Called around everything, where set: the profiler.
+        #: Called for every operator call, if set; used by the profiler.
         self.observer: Callable[..., Any] | None = None
 
 
@@ -40,7 +39,7 @@ _state = _State()
 
 
 def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-    """Take a call from the core: see :mod:`candelabra.dispatch_hooks`."""
+    """Handle a call from the core; see :mod:`candelabra.dispatch_hooks`."""
     observer = _state.observer
     if observer is not None:
         return observer(operator, arguments, out, generator, record)
@@ -48,9 +47,7 @@ def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: An
 
 
 def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-    """Hand a call to the innermost level; NotImplemented where there is none, and the core is to do
-    it.
-    """
+    """Pass a call to the innermost layer; without one, return NotImplemented."""
     depth = _state.depth
     if depth == 0:
         return NotImplemented
@@ -58,20 +55,21 @@ def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any,
 
 
 def _refresh() -> None:
-    """Have the core hand over calls on this thread as long as somebody wants them."""
+    """Install the dispatch hook on this thread if a layer or an observer needs it."""
     dispatch_hooks.set_inner(interpose if _state.stack or _state.observer is not None else None)
 
 
 def set_observer(observer: Callable[..., Any] | None) -> None:
-    """Set what sees every call on this thread (the profiler), or None."""
+    """Set the observer of all operator calls on this thread, such as the profiler, or None."""
     _state.observer = observer
     _refresh()
 
 
 @contextlib.contextmanager
 def entered(level: Level) -> Iterator[Any]:
-    """Make `level` the innermost one within the block; after it, its tensors count as what they
-    stand for.
+    """Make `level` the innermost layer within the block.
+
+    After the block, tensors of the layer act as the values they stand for.
     """
     stack, depth = _state.stack, _state.depth
     _state.stack = [*stack[:depth], level]
@@ -88,7 +86,7 @@ def entered(level: Level) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def outside() -> Iterator[None]:
-    """Hide the innermost level within the block."""
+    """Hide the innermost layer within the block."""
     _state.depth -= 1
     try:
         yield
@@ -97,37 +95,38 @@ def outside() -> Iterator[None]:
 
 
 def innermost() -> Level | None:
-    """Give the innermost level of this thread."""
+    """Return the innermost layer of this thread, or None."""
     return _state.stack[_state.depth - 1] if _state.depth else None
 
 
 def any_level(kind: type[Level]) -> bool:
-    """Tell whether a level of this kind is entered."""
+    """Return whether a layer of this type is active."""
     return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
 
 
 class Level:
-    """One transformation that is being applied."""
+    """A functorch layer: one active function transform."""
 
     number = 0
     alive = True
     transformation = "a transformation"
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
-        """Do a call of an operator."""
+        """Run an operator call."""
         raise NotImplementedError
 
     def detached(self, wrapper: Any) -> Tensor:
-        """Give another wrapper of the same tensor, without a place on this level's tape."""
+        """Return another wrapper of the same tensor, not connected to this layer's tape."""
         raise NotImplementedError
 
     def owns(self, value: Any) -> bool:
-        """Tell whether a value is a tensor of this level."""
+        """Return whether a value is a tensor of this layer."""
         return isinstance(value, Wrapper) and value._level is self
 
     def unwrap(self, value: Any) -> Any:
-        """Give what a tensor of this level stands for; other values as they are. Tensors of levels
-        that are over count as their values.
+        """Return the value that a tensor of this layer or of an ended layer stands for.
+
+        Other values are returned unchanged.
         """
         while isinstance(value, Wrapper) and (value._level is self or not value._level.alive):
             value = value._value
@@ -136,7 +135,7 @@ class Level:
         return value
 
     def below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
-        """Do a call on unwrapped arguments, one level further out."""
+        """Run a call on unwrapped arguments, one layer further out."""
         _state.depth -= 1
         try:
             return operator.again(arguments, out, generator)
@@ -145,7 +144,7 @@ class Level:
 
 
 class Wrapper(Tensor):
-    """A tensor of a level: on the memory of the tensor it stands for, which is its ``_value``."""
+    """A tensor of a functorch layer, on the memory of the tensor it stands for (``_value``)."""
 
     _level: Level
     _value: Tensor
@@ -154,7 +153,7 @@ class Wrapper(Tensor):
         return self._level.detached(self)
 
     def _readable(self, what: str) -> Tensor:
-        """Give the tensor that a value is read from."""
+        """Return the tensor to read values from."""
         return self._value
 
     @property
@@ -223,7 +222,7 @@ class Wrapper(Tensor):
 
 
 def innermost_value(tensor: Tensor) -> Tensor:
-    """Give the tensor at the bottom of all wrappers."""
+    """Return the tensor inside all wrappers."""
     while isinstance(tensor, Wrapper):
         tensor = tensor._value
     return tensor
@@ -233,7 +232,7 @@ _keyword_only: dict[str, tuple[str, ...]] = {}
 
 
 def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Part the arguments of a call into positional and keyword-only ones."""
+    """Split the arguments of a call into positional and keyword-only ones."""
     names = _keyword_only.get(operator.schema)
     if names is None:
         names = _keyword_only[operator.schema] = tuple(
@@ -253,24 +252,24 @@ def call_composite(operator: Any, arguments: tuple[Any, ...], generator: Any) ->
 
 
 def changes_arguments(operator: Any) -> bool:
-    """Tell whether an operator changes one of its arguments."""
+    """Return whether an operator changes one of its arguments."""
     return operator.functional is not None or "!)" in operator.schema
 
 
 def changes_first(operator: Any) -> bool:
-    """Tell whether an operator changes its first argument, and returns it."""
+    """Return whether an operator changes and returns its first argument."""
     if operator.tags & CUSTOM:
         return False
     return operator.functional is not None or operator.schema.startswith(f"{operator.name}(Tensor(a!) self")
 
 
 def differentiable(value: Any) -> bool:
-    """Tell whether a value is a tensor that has a derivative."""
+    """Return whether a value is a tensor with a floating-point or complex dtype."""
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def tensors_in(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
-    """Give all tensors among the arguments of a call, those in lists too."""
+    """Yield all tensors among the arguments of a call, including those in lists."""
     for argument in arguments:
         if isinstance(argument, Tensor):
             yield argument
@@ -279,7 +278,7 @@ def tensors_in(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
 
 
 def map_results(result: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply `function` to each result of a call, and keep the type of several."""
+    """Apply `function` to each result of a call, preserving the tuple type."""
     if isinstance(result, tuple):
         made = [function(part) for part in result]
         kind = type(result)

@@ -1,9 +1,9 @@
-"""The level of a reverse-mode transformation: a tape of its own.
+"""The functorch layer of reverse-mode differentiation: a tape of its own.
 
-Tensors of the level have histories of their own; what they stand for has whatever history it has
-further out. A call is done below first (and recorded there, where outer tapes want it), and then
-recorded on this level. What is done below sees the grad mode that was set when the level was
-entered: the level's own walk back, and ``no_grad`` inside of the function, are its own business.
+Tensors of the layer have their own history, independent of the history of the tensors they stand
+for. A call runs one layer further out first, where outer tapes may record it. Then this layer
+records it. Outer layers see the grad mode from when this layer was entered. The layer's own
+backward pass, and ``no_grad`` inside the function, do not affect them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TapedTensor(Wrapper):
 
 
 class TapeLevel(Level):
-    """A tape of its own."""
+    """The functorch layer of reverse-mode differentiation."""
 
     transformation = "grad, vjp or jacrev"
 
@@ -39,13 +39,13 @@ class TapeLevel(Level):
         self.outer_mode = candelabra.is_grad_enabled()
 
     def wrap(self, value: Tensor, base: Any = None) -> TapedTensor:
-        """Make a tensor of this level, that does not require grad yet."""
+        """Return a tensor of this layer that does not require grad yet."""
         made: TapedTensor = _C.make_wrapper(TapedTensor, value, -1, base)
         made._level, made._value = self, value
         return made
 
     def variable(self, value: Tensor) -> TapedTensor:
-        """Make a tensor of this level that is differentiated with respect to."""
+        """Return a tensor of this layer to differentiate with respect to."""
         made = self.wrap(value)
         made.requires_grad = True
         return made
@@ -54,7 +54,7 @@ class TapeLevel(Level):
         return self.wrap(wrapper._value)
 
     def lift(self, value: Any) -> Any:
-        """Make tensors of other levels ones of this level."""
+        """Wrap tensors of other layers into tensors of this layer."""
         if isinstance(value, Tensor):
             return value if self.owns(value) else self.wrap(self.unwrap(value))
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Tensor) for entry in value):
@@ -112,7 +112,7 @@ class TapeLevel(Level):
         return self.below(operator, tuple(map(self.unwrap, arguments)), self.unwrap(out), generator)
 
     def _wrapped(self, operator: Any, arguments: tuple[Any, ...], out: Any, result: Any) -> Any:
-        """Make results ones of this level; an argument that is a result stays itself."""
+        """Wrap results into tensors of this layer; an argument that is returned stays itself."""
         if out is not None:
             return out
         given = {id(self.unwrap(argument)): argument for argument in arguments if isinstance(argument, Tensor)}

@@ -1,4 +1,4 @@
-"""Maps with a known change of volume, as in ``torch.distributions.transforms``."""
+"""Transforms with a known Jacobian determinant, as in ``torch.distributions.transforms``."""
 
 from .base import (
     ComposeTransform,

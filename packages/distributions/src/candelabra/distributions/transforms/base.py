@@ -1,4 +1,4 @@
-"""`Transform`, its inverse, and transforms made of transforms."""
+"""`Transform`, its inverse, and transforms that combine other transforms."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..utils import sum_rightmost
 
 
 class Transform:
-    """A map that can be inverted, with the logarithm of how it changes volumes.
+    """Base class of transforms: maps with a known log absolute Jacobian determinant.
 
-    A subclass defines `_call`, `_inverse` where it has one, `log_abs_det_jacobian`, and says its
-    `domain` and `codomain`. A transform is called as a function; ``transform.inv`` is its inverse.
+    A subclass defines `_call`, `_inverse` if it exists, `log_abs_det_jacobian`, `domain` and
+    `codomain`. Call a transform like a function. ``transform.inv`` is its inverse.
 
     Parameters
     ----------
     cache_size
-        1 remembers the last value and its image, so that its inverse is exact and costs nothing; 0
-        remembers nothing.
+        1 caches the last input and output, so that inverting the output is exact and free; 0
+        disables the cache.
 
     Attributes
     ----------
     domain, codomain : Constraint
-        Where it is defined, and what it reaches.
+        Sets on which it is defined, and which it maps to.
     bijective : bool
-        Whether each value has one inverse image.
+        Whether the map is one-to-one.
     sign : int or Tensor
-        For maps of one number: 1 where it rises, -1 where it falls.
+        For maps of scalars: 1 if it is increasing, -1 if it is decreasing.
     """
 
     bijective: Any = False
@@ -54,16 +54,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions on the right are mapped together, where those of domain and codomain
-        agree.
-        """
+        """Number of event dimensions, if it is the same for domain and codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Any:
-        """The inverse."""
+        """The inverse transform."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -75,7 +73,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transform with another size of its memory."""
+        """Return the transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -86,12 +84,12 @@ class Transform:
         return self is other
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # by `==` of the subclass
+        return not self == other  # uses `__eq__` of the subclass
 
     __hash__ = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The image of `x`."""
+        """Apply the transform to `x`."""
         if self._cache_size == 0:
             return self._call(x)
         before, after = self._cached
@@ -118,18 +116,18 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the factor by which volumes grow at `x`, whose image is `y`."""
+        """Return the log absolute Jacobian determinant at `x`, where `y` is the image of `x`."""
         raise NotImplementedError(f"{type(self).__name__} defines no log_abs_det_jacobian()")
 
     def __repr__(self) -> str:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the image of a tensor of `shape`."""
+        """Return the shape of the output for an input shape."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of what has an image of `shape`."""
+        """Return the shape of the input for an output shape."""
         return shape
 
 
@@ -185,7 +183,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after another.
+    """Composition of transforms, applied in order.
 
     Examples
     --------
@@ -211,7 +209,7 @@ class ComposeTransform(Transform):
         if not self.parts:
             return constraints.real
         domain = self.parts[0].domain
-        # Parts that map more dimensions together need as many of the first.
+        # Later parts with more event dimensions increase those of the first part.
         event_dim = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             event_dim += part.domain.event_dim - part.codomain.event_dim
@@ -298,8 +296,9 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform that treats more dimensions on the right as one event: their changes of volume
-    are added up.
+    """A transform whose rightmost batch dimensions are treated as event dimensions.
+
+    Log determinants are summed over these dimensions.
 
     Examples
     --------
@@ -362,7 +361,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Another shape for the dimensions on the right.
+    """Reshape of the rightmost dimensions.
 
     Examples
     --------

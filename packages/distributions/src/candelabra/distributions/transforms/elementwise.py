@@ -1,4 +1,4 @@
-"""Transforms of one number."""
+"""Elementwise transforms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import Transform
 
 
 class _Plain(Transform):
-    """A transform without parameters: all of a kind are equal."""
+    """A transform without parameters; instances of the same class are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -50,7 +50,7 @@ class ExpTransform(_Plain):
 
 
 class PowerTransform(Transform):
-    """``y = x ^ exponent``, of positive numbers.
+    """``y = x ^ exponent`` for positive numbers.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Plain):
-    """``y = 1 / (1 + exp(-x))``, kept from 0 and 1 by the precision of the dtype."""
+    """``y = 1 / (1 + exp(-x))``, clamped away from 0 and 1 by the precision of the dtype."""
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -155,17 +155,16 @@ class TanhTransform(_Plain):
         return x.tanh()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        # Not clamped: where y is rounded to 1, x is infinite, and who needs it exactly uses the
-        # cache.
+        # Not clamped: if y was rounded to 1, x is infinite. Use the cache for exact inverses.
         return candelabra.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # log(1 - tanh(x)^2), written so that it does not underflow
+        # log(1 - tanh(x)^2) in a form that does not underflow
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
 class AbsTransform(_Plain):
-    """``y = |x|``, whose inverse is taken to be positive."""
+    """``y = |x|``; the inverse returns the nonnegative preimage."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -184,7 +183,7 @@ class AffineTransform(Transform):
     ----------
     loc, scale : Tensor or float
     event_dim : int
-        How many dimensions on the right are one event.
+        Number of event dimensions.
 
     Examples
     --------
@@ -261,8 +260,7 @@ def _same(one: Any, two: Any) -> bool:
 
 
 class CumulativeDistributionTransform(Transform):
-    """``y = F(x)``, the cumulative distribution function of a distribution: its draws become
-    uniform ones.
+    """``y = F(x)`` for the cumulative distribution function F of a distribution.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Transforms of parts of a tensor, each by another transform."""
+"""Transforms that apply different transforms to parts of a tensor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .base import Transform
 
 
 class CatTransform(Transform):
-    """Several transforms, each of a part along a dimension; the parts have `lengths` (1 each by
-    default).
+    """Apply transforms to consecutive parts along a dimension.
+
+    The parts have sizes `lengths`, by default 1 each.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class CatTransform(Transform):
 
     @property
     def length(self) -> int:
-        """How long the parts are together."""
+        """Total length of the parts."""
         return sum(self.lengths)
 
     def with_cache(self, cache_size: int = 1) -> Any:
@@ -71,7 +72,7 @@ class CatTransform(Transform):
         for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             part = t.log_abs_det_jacobian(before, after)
             parts.append(sum_rightmost(part, self.event_dim - t.event_dim) if t.event_dim < self.event_dim else part)
-        # Counted from the right, the dimension is still there unless it is part of the event.
+        # Index from the right. The dimension is summed if it belongs to the event.
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         if dim < 0:
@@ -95,7 +96,7 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Several transforms, each of one slice along a dimension.
+    """Apply one transform to each slice along a dimension.
 
     Examples
     --------

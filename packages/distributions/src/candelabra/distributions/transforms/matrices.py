@@ -14,8 +14,9 @@ from .base import Transform
 
 
 class LowerCholeskyTransform(Transform):
-    """From square matrices to lower triangular ones whose diagonal is positive: the exponential of
-    the diagonal, zeros above it.
+    """Map square matrices to lower triangular matrices with a positive diagonal.
+
+    Takes the exponential of the diagonal, and sets elements above it to zero.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """From square matrices to positive definite ones: ``L L^T`` with L of `LowerCholeskyTransform`.
+    """Map square matrices to positive definite ones, with `LowerCholeskyTransform` and ``L L^T``.
 
     Examples
     --------
@@ -71,13 +72,12 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """From D(D-1)/2 numbers to the Cholesky factor of a correlation matrix: lower triangular, with
-    rows of length 1.
+    """Map D(D-1)/2 numbers to the Cholesky factor of a correlation matrix, with rows of norm 1.
 
-    The numbers become ``r = tanh(x)`` below the diagonal, and element (i, j) of the factor is r_ij
-    times the length that the elements before it in the row have left; the diagonal takes what is
-    left in the end. Source: Lewandowski, Kurowicka and Joe, 2009 (canonical partial correlations),
-    as in the Stan Reference Manual.
+    Element (i, j) below the diagonal is ``r_ij = tanh(x_ij)`` times the remaining norm of row i
+    after its previous elements. The diagonal is the norm that remains at the end. Source:
+    Lewandowski, Kurowicka and Joe, 2009 (canonical partial correlations), as in the Stan Reference
+    Manual.
 
     Examples
     --------
@@ -106,8 +106,8 @@ class CorrCholeskyTransform(Transform):
         return candelabra.atanh(r)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # Of the part below the diagonal: each element is r times the root of what the elements
-        # before it have left.
+        # Below the diagonal, each element is r times the square root of 1 minus the squares before
+        # it.
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), diag=-2)
         slopes = 2 * (math.log(2.0) - x - softplus(-2 * x))
         return 0.5 * left.log().sum(-1) + slopes.sum(-1)

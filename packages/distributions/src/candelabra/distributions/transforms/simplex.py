@@ -1,4 +1,4 @@
-"""Transforms onto rows of numbers that sum up to 1."""
+"""Transforms onto the simplex."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .base import Transform
 
 
 class SoftmaxTransform(Transform):
-    """``y = exp(x)`` divided by its sum: reaches all of the simplex, but many x have the same
-    image.
+    """``y = softmax(x)``, which maps onto the simplex but is not one-to-one.
 
     Examples
     --------
@@ -48,12 +47,11 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """From K numbers to K + 1 that sum up to 1: each breaks a share off what the ones before have
-    left.
+    """Map K numbers to the simplex of K + 1 numbers by stick breaking.
 
-    ``z_k = sigmoid(x_k - log(K + 1 - k))`` for k from 1, ``y_k = z_k * (1 - z_1) ... (1 -
-    z_{k-1})``: zeros become equal parts. Source: Stan Development Team, Stan Reference Manual,
-    "Unit simplex".
+    ``z_k = sigmoid(x_k - log(K + 1 - k))`` for k from 1, and ``y_k = z_k * (1 - z_1) ... (1 -
+    z_{k-1})``. Zeros are mapped to equal parts. Source: Stan Development Team, Stan Reference
+    Manual, "Unit simplex".
 
     Examples
     --------
@@ -90,7 +88,7 @@ class StickBreakingTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - self._offsets(x)
-        # y_k (1 - z_k) on the diagonal of a triangular matrix
+        # The Jacobian is triangular, with y_k (1 - z_k) on the diagonal.
         return (-x + log_sigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:

@@ -1,5 +1,6 @@
-"""Layers and losses as functions: everything the modules compute, with their parameters as
-arguments.
+"""Provide functional forms of the layers and losses.
+
+The modules call these functions and pass their parameters as arguments.
 """
 
 from candelabra.composite.registration import with_checked_tensors
@@ -69,17 +70,17 @@ __all__ = sorted(
     for name in family.__all__
 )  # fmt: skip
 
-# PyTorch has these in the package only.
+# PyTorch exposes these names in the top-level package only.
 from .interpolation import affine_grid_generator as affine_grid_generator
 from .interpolation import grid_sampler as grid_sampler
 from .interpolation import grid_sampler_2d as grid_sampler_2d
 from .interpolation import grid_sampler_3d as grid_sampler_3d
 
-#: Functions that hand their input to an operator as it is: it says itself what is no tensor.
+#: These functions pass their input to an operator unchanged. The operator rejects non-tensors.
 _CHECKED_BY_OPERATORS = frozenset(
     ("dropout", "embedding", "gelu", "linear", "log_softmax", "relu", "sigmoid", "softmax", "tanh")
 )
 for _name in __all__:
     if _name not in _CHECKED_BY_OPERATORS and type(globals()[_name]).__name__ == "function":
         globals()[_name] = _checked = with_checked_tensors(_name, globals()[_name])
-        _checked.__module__ = __name__  # where pickle finds it
+        _checked.__module__ = __name__  # pickle looks the function up in this module

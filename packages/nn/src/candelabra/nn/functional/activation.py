@@ -1,4 +1,4 @@
-"""Activations."""
+"""Implement activation functions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def _read(input: Tensor, inplace: bool) -> Tensor:
-    """What the result is made of: the input, or a copy where the tape may need its numbers after
-    they are overwritten.
-    """
+    """Return the input, or a copy if autograd may need its values after an in-place write."""
     return as_it_was(input) if inplace else input
 
 
@@ -37,7 +35,7 @@ def _given(name: str, out: Tensor | None, result: Tensor) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``max(x, 0)``.
+    """Apply ReLU: ``max(x, 0)``.
 
     Examples
     --------
@@ -50,12 +48,12 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu_(input: Tensor) -> Tensor:
-    """`relu` in place."""
+    """Apply `relu` in place."""
     return input.relu_()
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it is greater than `threshold`, else `value`."""
+    """Return ``x`` where it is greater than `threshold`, else `value`."""
     dtype = input.dtype
     if not dtype.is_floating_point:
         if dtype.is_complex or dtype is candelabra.bool:
@@ -67,7 +65,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` cut off at `min_val` and `max_val`; the gradient at the two is 0.
+    """Clamp ``x`` to [`min_val`, `max_val`]. The gradient at both bounds is 0.
 
     Examples
     --------
@@ -88,30 +86,31 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         return input.clamp_(min_val, max_val)
     if not input.is_floating_point():
         return input.clamp(min_val, max_val)
-    # clamp passes the gradient on at its ends; this does not.
+    # clamp passes the gradient through at its bounds; hardtanh does not.
     return _into(input, _hardtanh(_read(input, inplace), min_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(x, 0), 6)``."""
+    """Apply ReLU6: ``min(max(x, 0), 6)``."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    """Apply hard swish: ``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
     floating_only("hardswish_cpu", input)
     return _into(input, ops.hardswish(_read(input, inplace)), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    """Apply hard sigmoid: ``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
     floating_only("hardsigmoid_cpu", input)
     return _into(input, ops.hardsigmoid(_read(input, inplace)), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and
-    Hochreiter, 2015.
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    Source: Clevert, Unterthiner and Hochreiter, 2015.
 
     Examples
     --------
@@ -124,8 +123,9 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale * elu(x, alpha)`` with constants that keep mean 0 and variance 1. Source: Klambauer
-    et al., 2017.
+    """Apply SELU: ``scale * elu(x, alpha)``.
+
+    The constants preserve mean 0 and variance 1. Source: Klambauer et al., 2017.
     """
     return _into(
         input,
@@ -135,22 +135,24 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
+    """Apply CELU: ``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _into(input, _elu(_read(input, inplace), alpha, 1.0, 1.0 / alpha), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where it is positive, else ``negative_slope * x``."""
+    """Return ``x`` where it is positive, else ``negative_slope * x``."""
     return _into(input, _leaky_relu(_read(input, inplace), negative_slope), inplace)
 
 
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """`leaky_relu` with a slope drawn from [lower, upper] for each element in training, their mean
-    otherwise. Source: Xu et al., 2015.
+    """Apply `leaky_relu` with a random slope per element.
+
+    In training the slopes are drawn from [lower, upper]. Otherwise the slope is the mean of the
+    two. Source: Xu et al., 2015.
     """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
@@ -162,8 +164,9 @@ def rrelu(
 
 
 def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
-    """``x`` times the normal distribution function of x; ``approximate="tanh"`` uses the hyperbolic
-    tangent for it.
+    """Apply GELU: ``x`` times the standard normal CDF of x.
+
+    ``approximate="tanh"`` approximates the CDF with a hyperbolic tangent.
 
     Source: Hendrycks and Gimpel, 2016.
 
@@ -178,44 +181,47 @@ def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * sigmoid(x)``, also called swish. Source: Elfwing, Uchibe and Doya, 2017."""
+    """Apply SiLU, also called swish: ``x * sigmoid(x)``.
+
+    Source: Elfwing, Uchibe and Doya, 2017.
+    """
     source = _read(input, inplace)
     return _into(input, source * source.sigmoid() if source.is_complex() else _silu(source), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * tanh(softplus(x))``. Source: Misra, 2019."""
+    """Apply Mish: ``x * tanh(softplus(x))``. Source: Misra, 2019."""
     return _into(input, _mish(_read(input, inplace)), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
+    """Return ``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
     return _given("softplus", out, _softplus(input, beta, threshold))
 
 
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``log(sigmoid(x))``, without overflow."""
+    """Return ``log(sigmoid(x))``, computed without overflow."""
     return _given("logsigmoid", out, _log_sigmoid(input))
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """``1 / (1 + exp(-x))``."""
+    """Return the sigmoid, ``1 / (1 + exp(-x))``."""
     return input.sigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return input.tanh()
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """``x`` where its absolute value is greater than `lambd`, else 0."""
+    """Return ``x`` where its absolute value is greater than `lambd`, else 0."""
     floating_only("hardshrink_cpu", input)
     return _given("hardshrink", out, ops.hardshrink(input, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """``x`` moved towards 0 by `lambd`, and 0 where that would change its sign.
+    """Shrink ``x`` toward 0 by `lambd`; elements that would change sign become 0.
 
     Examples
     --------
@@ -231,17 +237,19 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """``x - tanh(x)``."""
+    """Return ``x - tanh(x)``."""
     return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
-    """``x / (1 + |x|)``."""
+    """Return ``x / (1 + |x|)``."""
     return input / (input.abs() + 1)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second. Source: Dauphin et al., 2016.
+    """Multiply the first half along `dim` by the sigmoid of the second half.
+
+    Source: Dauphin et al., 2016.
 
     Examples
     --------
@@ -265,8 +273,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """``x`` where it is positive, else ``weight * x``, with one weight for all or one for each
-    channel (dimension 1).
+    """Return ``x`` where it is positive, else ``weight * x``.
+
+    `weight` holds one value, or one value per channel (dimension 1).
 
     Examples
     --------
@@ -298,10 +307,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution: softmax of (logits + Gumbel noise) / tau.
+    """Sample the Gumbel-softmax distribution: softmax of (logits + Gumbel noise) / tau.
 
-    With `hard` the sample is a vector of zeros and a one, with the gradient of the soft one.
-    Source: Jang, Gu and Poole, 2017.
+    With `hard` the sample is one-hot and its gradient is that of the soft sample. Source: Jang, Gu
+    and Poole, 2017.
     """
     noise = -candelabra.empty_like(logits.detach()).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
@@ -317,7 +326,7 @@ def _in_place(function: Any) -> Any:
         return function(input, *args, **kwargs, inplace=True)
 
     changed.__name__ = changed.__qualname__ = function.__name__ + "_"
-    changed.__doc__ = f"`{function.__name__}` in place."
+    changed.__doc__ = f"Apply `{function.__name__}` in place."
     return changed
 
 

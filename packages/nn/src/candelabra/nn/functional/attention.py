@@ -1,4 +1,4 @@
-"""Attention."""
+"""Implement scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from .dropout import dropout
 
 _attention = ops._scaled_dot_product_attention
 
-#: What nn.attention.sdpa_kernel allows in each thread: the matrix of scores, the fused way, and
-#: whether the first is preferred.
+#: Per-thread state of nn.attention.sdpa_kernel: whether MATH is allowed, whether the fused
+#: implementation is allowed, and whether MATH is preferred.
 _ways = threading.local()
 
 
 def allowed() -> tuple[bool, bool, bool]:
-    """What is allowed in this thread: (the whole matrix of scores, the fused way, the first one
-    before the other).
-    """
+    """Return what this thread allows: (MATH, fused, whether MATH is preferred)."""
     return getattr(_ways, "allowed", (True, True, False))
 
 
 def allow(math: bool, fused: bool, math_first: bool = False) -> None:
-    """Set what is allowed in this thread."""
+    """Set the attention implementations that this thread allows."""
     _ways.allowed = (math, fused, math_first)
 
 
@@ -41,37 +39,38 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``softmax(query @ key^T * scale + mask) @ value``.
+    """Return ``softmax(query @ key^T * scale + mask) @ value``.
 
-    Without dropout and without a gradient of the mask it is done block by block, and the matrix of
-    scores is never in memory.
+    Without dropout and without a gradient for the mask, the computation is blocked. The matrix of
+    scores is then never stored in full.
 
     Parameters
     ----------
     query, key, value
         (..., L, E), (..., S, E) and (..., S, V).
     attn_mask
-        Broadcastable to (..., L, S). Booleans: true where a key may be seen; numbers: added to the
-        scores.
+        Broadcastable to (..., L, S). Boolean: true where a query may attend to a key. Floating
+        point: added to the scores.
     dropout_p
-        Probability of dropping a weight.
+        Dropout probability of the attention weights.
     is_causal
-        Position i sees the keys up to i only; not together with a mask.
+        Whether query i attends only to keys 0 to i. Not allowed together with a mask.
     scale
-        ``1 / sqrt(E)`` when not given.
+        Default: ``1 / sqrt(E)``.
     enable_gqa
-        Whether key and value may have fewer heads (dimension -3) than query, each then shared by
-        several.
+        Whether key and value may have fewer heads (dimension -3) than query. Several query heads
+        then share a key head.
 
     Returns
     -------
     Tensor
-        (..., L, V). Zeros for a query that sees no key. Source: Vaswani et al., 2017.
+        (..., L, V). The rows of queries that attend to no key are zero. Source: Vaswani et al.,
+        2017.
 
     Raises
     ------
     RuntimeError
-        When shapes or dtypes do not fit, or there is a mask with `is_causal`.
+        If shapes or dtypes are incompatible, or a mask is given with `is_causal`.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def scaled_dot_product_attention(
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not fused:
         return _with_all_scores(query, key, value, attn_mask, dropout_p, is_causal, factor)
-    # A fused call sees batches and heads as two dimensions.
+    # The fused operator takes the batch and the heads as two dimensions.
     if (
         query.ndim == 4
         and query.shape[:2] == key.shape[:2] == value.shape[:2]
@@ -178,8 +177,9 @@ def _with_all_scores(
     is_causal: bool,
     factor: float,
 ) -> Tensor:
-    """Attention with the whole matrix of scores: where dropout or a gradient of the mask needs
-    it.
+    """Compute attention with the whole matrix of scores.
+
+    Dropout and a gradient for the mask need this matrix.
     """
     half = query.dtype in (candelabra.float16, candelabra.bfloat16)
     dtype = query.dtype
@@ -195,7 +195,7 @@ def _with_all_scores(
         scores = scores + attn_mask
     weights = scores.softmax(-1)
     if attn_mask is not None and scores.numel():
-        # A row that sees nothing becomes zeros, not NaN.
+        # Fully masked rows become zeros instead of NaN.
         empty = (scores.detach() == -math.inf).all(-1, keepdim=True)
         if bool(empty.any()):
             weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)

@@ -1,4 +1,4 @@
-"""Attention in several heads, with the projections around it."""
+"""Implement multi-head attention, including its projections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _linear = ops.linear
 def _check_shapes(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
-    """Whether the inputs have a dimension for the batch."""
+    """Check the shapes and return whether the inputs have a batch dimension."""
     if query.ndim not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
@@ -46,7 +46,10 @@ def _check_shapes(
 
 
 def _as_numbers(mask: Tensor | None, name: str, other: Tensor | None, dtype: candelabra.dtype) -> Tensor | None:
-    """A mask as numbers to add: booleans, true where a key is hidden, become -inf and 0."""
+    """Convert a mask to floating point, so that it can be added to the scores.
+
+    Booleans are true where a key is masked: true becomes -inf and false becomes 0.
+    """
     if mask is None:
         return None
     if mask.dtype != candelabra.bool and not mask.is_floating_point():
@@ -74,7 +77,7 @@ def _projected(
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         if query is key and key is value:
-            # Self-attention: one product for all three.
+            # Self-attention: one matrix product computes all three projections.
             q, k, v = _linear(query, in_proj_weight, in_proj_bias).chunk(3, -1)
             return q, k, v
         weights: tuple[Tensor | None, ...] = in_proj_weight.chunk(3)
@@ -90,7 +93,7 @@ def _projected(
 
 
 def _one_more_key(mask: Tensor | None) -> Tensor | None:
-    """A mask with a further key that is seen."""
+    """Extend a mask by one key that is not masked."""
     return None if mask is None else candelabra.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
 
 
@@ -121,50 +124,51 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads: project query, key and value, attend in each head, and project
-    what the heads give.
+    """Compute multi-head attention.
+
+    Project query, key and value, attend in each head, and project the concatenated heads.
 
     Parameters
     ----------
     query, key, value
-        (L, N, E), (S, N, E), (S, N, E), or without the batch dimension N.
+        (L, N, E), (S, N, E), (S, N, E), or the same without the batch dimension N.
     embed_dim_to_check
         E, which must be a multiple of `num_heads`.
     in_proj_weight, in_proj_bias
-        (3E, E) and (3E): the projections of query, key and value on top of each other.
+        (3E, E) and (3E): the stacked projections of query, key and value.
     bias_k, bias_v
-        (1, 1, E): a further key and value for all.
+        (1, 1, E): an additional key and value for all sequences.
     add_zero_attn
-        Whether there is a further key and value of zeros.
+        Whether to append a key and a value of zeros.
     dropout_p, training
-        Probability of dropping a weight, in training.
+        Dropout probability of the attention weights; used in training only.
     out_proj_weight, out_proj_bias
-        The projection of the result.
+        The output projection.
     key_padding_mask
-        (N, S): true where a key is hidden, or numbers to add to the scores.
+        (N, S). Boolean: true where a key is masked. Floating point: added to the scores.
     need_weights, average_attn_weights
-        Whether the weights are returned, too, and whether as the mean over the heads. Without them
-        memory does not grow with L * S.
+        Whether to return the weights, and whether to average them over the heads. Without them the
+        memory use does not grow with L * S.
     attn_mask
-        (L, S) or (N * num_heads, L, S): true where a key is hidden, or numbers to add to the
-        scores.
+        (L, S) or (N * num_heads, L, S). Boolean: true where a key is masked. Floating point: added
+        to the scores.
     use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight
-        Projections of their own, where key and value have other sizes than E.
+        Separate projections, used if key and value have sizes other than E.
     static_k, static_v
-        (N * num_heads, S, E / num_heads): heads of keys and values that are taken in the place of
-        the projected ones.
+        (N * num_heads, S, E / num_heads): keys and values that replace the projected ones.
     is_causal
-        Says that `attn_mask` is the causal one; it must be given, too.
+        Hint that `attn_mask` is the causal mask. The mask must still be given.
 
     Returns
     -------
     output, weights
-        (L, N, E), and (N, L, S), (N, num_heads, L, S) or None. Source: Vaswani et al., 2017.
+        (L, N, E), and the weights: (N, L, S), (N, num_heads, L, S) or None. Source: Vaswani et al.,
+        2017.
 
     Raises
     ------
     AssertionError, RuntimeError
-        When shapes, dtypes or options do not fit.
+        If shapes, dtypes or options are incompatible.
 
     Examples
     --------
@@ -191,7 +195,7 @@ def multi_head_attention_forward(
             "`generate_square_subsequent_mask` to create this mask."
         )
     if is_causal and padding is None and not need_weights:
-        mask = None  # the fused attention knows the causal mask itself
+        mask = None  # the fused kernel applies the causal mask itself
     else:
         mask = _as_numbers(attn_mask, "attn_mask", None, query.dtype)
         is_causal = is_causal and padding is None

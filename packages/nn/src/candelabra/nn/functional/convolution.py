@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution over one to three dimensions."""
+"""Implement convolution and transposed convolution in one to three dimensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _numbers(value: Any, dims: int, name: str) -> tuple[int, ...]:
 
 
 def _batched(input: Tensor, dims: int, name: str) -> tuple[Tensor, bool]:
-    """The input with a batch dimension, and whether it had one."""
+    """Return the input with a batch dimension, and whether it already had one."""
     if input.ndim == dims + 2:
         return input, True
     if input.ndim == dims + 1:
@@ -47,7 +47,7 @@ def _convolve(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    # What modules pass.
+    # The form in which the modules pass these arguments.
     plain = (
         type(stride) is type(padding) is type(dilation) is tuple
         and len(stride) == len(padding) == len(dilation) == dims
@@ -69,7 +69,8 @@ def _convolve(
             if any(step != 1 for step in stride):
                 raise RuntimeError("padding='same' is not supported for strided convolutions")
             totals = [dilation[i] * (weight.shape[2 + i] - 1) for i in range(dims)]
-            # What is left of an odd total goes behind; the operator itself pads both sides alike.
+            # If the total is odd, the extra element is appended at the end. The operator itself
+            # only pads symmetrically.
             if any(total % 2 for total in totals):
                 from .padding import pad
 
@@ -94,7 +95,7 @@ def conv1d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over one spatial dimension.
+    """Compute the cross-correlation over one spatial dimension.
 
     Shapes: input (N, C_in, L) or (C_in, L), weight (C_out, C_in / groups, K), bias (C_out).
     `padding` may be ``"same"`` or ``"valid"``.
@@ -119,7 +120,7 @@ def conv2d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over two spatial dimensions.
+    """Compute the cross-correlation over two spatial dimensions.
 
     Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_out, C_in / groups, KH, KW), bias
     (C_out), result (N, C_out, H_out, W_out). `padding` may be ``"same"`` or ``"valid"``.
@@ -127,7 +128,7 @@ def conv2d(
     Raises
     ------
     RuntimeError
-        When the shapes do not fit.
+        If the shapes are incompatible.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def conv3d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over three spatial dimensions.
+    """Compute the cross-correlation over three spatial dimensions.
 
     Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_out, C_in / groups, KD, KH, KW),
     bias (C_out). `padding` may be ``"same"`` or ``"valid"``.
@@ -238,8 +239,9 @@ def _cut(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Tensor:
-    """The result of this size, where more positions are added than a stride: all that there is, cut
-    out and filled up with zeros.
+    """Compute a transposed convolution whose output padding is not smaller than the stride.
+
+    Compute the full output without padding, then crop it and pad it with zeros to `size`.
     """
     from .padding import pad
 
@@ -262,7 +264,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """Transposed convolution over one spatial dimension.
+    """Compute the transposed convolution over one spatial dimension.
 
     Shapes: input (N, C_in, L) or (C_in, L), weight (C_in, C_out / groups, K), bias (C_out).
 
@@ -286,7 +288,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """Transposed convolution over two spatial dimensions.
+    """Compute the transposed convolution over two spatial dimensions.
 
     Shapes: input (N, C_in, H, W) or (C_in, H, W), weight (C_in, C_out / groups, KH, KW), bias
     (C_out).
@@ -311,7 +313,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """Transposed convolution over three spatial dimensions.
+    """Compute the transposed convolution over three spatial dimensions.
 
     Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_in, C_out / groups, KD, KH, KW),
     bias (C_out).

@@ -1,4 +1,4 @@
-"""Distances and similarities between vectors."""
+"""Compute distances and similarities of vectors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _vector_norm = ops.linalg_vector_norm
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between `x1` and `x2` along `dim`; norms smaller than `eps` count as
-    eps. The shapes are broadcast.
+    """Return the cosine similarity of `x1` and `x2` along `dim`.
+
+    Norms are clamped to at least `eps`. The shapes are broadcast.
 
     Examples
     --------
@@ -30,7 +31,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of ``x1 - x2 + eps`` along the last dimension. The shapes are broadcast.
+    """Return the p-norm of ``x1 - x2 + eps`` along the last dimension. The shapes are broadcast.
 
     Examples
     --------
@@ -43,14 +44,16 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of all pairs of rows, those of the first row first.
+    """Return the p-norm distances of all pairs of rows.
+
+    The pairs are in row-major order of the upper triangle.
 
     Shapes: input (N, D), result (N * (N - 1) / 2).
 
     Raises
     ------
     RuntimeError
-        When the input is no floating matrix or p is negative.
+        If the input is not a floating-point matrix or p is negative.
 
     Examples
     --------
@@ -64,13 +67,14 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    if not input.shape[1]:  # distances of vectors without elements, for which some norms have no identity
+    if not input.shape[1]:  # with zero-length vectors, some norms have no identity element
         p = 2.0
     if not is_differentiated(input):
         return ops._pdist_forward(input, float(p))
     rows = input.shape[0]
     first, second = candelabra.triu_indices(rows, rows, 1, device=input.device)
-    # All pairs at once, twice as many as are needed, take less time than two copies of the rows.
+    # Computing the full cdist matrix is faster than gathering two copies of the rows, although it
+    # computes each pair twice.
     return ops._cdist_forward(input, input, float(p)).take(first * rows + second)
 
 

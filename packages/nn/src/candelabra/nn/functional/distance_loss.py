@@ -1,4 +1,4 @@
-"""Losses of numbers, of margins and of distances."""
+"""Implement regression, margin and distance losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _same_size(input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(losses: Tensor, weight: Tensor | None, input: Tensor, reduction: str) -> Tensor:
-    """Losses times weights; the mean is the weighted one."""
+    """Weight the losses and reduce them; the mean is weighted."""
     if weight is None:
         return reduced(losses, reduction)
     if weight.shape != input.shape:
@@ -45,7 +45,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``(input - target)^2``.
+    """Compute the squared error ``(input - target)^2``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``|input - target|``.
+    """Compute the absolute error ``|input - target|``.
 
     Examples
     --------
@@ -96,8 +96,10 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 *
-    beta``. Source: Girshick, 2015.
+    """Compute the smooth L1 loss of ``d = input - target``.
+
+    The loss is ``0.5 * d^2 / beta`` where ``|d|`` is less than `beta`, else ``|d| - 0.5 * beta``.
+    Source: Girshick, 2015.
     """
     if target.shape != input.shape:
         _same_size(input, target)
@@ -115,7 +117,9 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 *
+    """Compute the Huber loss of ``d = input - target``.
+
+    The loss is ``0.5 * d^2`` where ``|d|`` is at most `delta`, else ``delta * (|d| - 0.5 *
     delta)``. Source: Huber, 1964.
     """
     if not isinstance(delta, float | int):
@@ -129,7 +133,7 @@ def huber_loss(
     if weight is not None:
         if weight.shape != input.shape:
             raise ValueError("Weights and input must have the same size.")
-        losses = losses * weight  # unlike those of mse_loss and l1_loss, PyTorch's mean is not the weighted one here
+        losses = losses * weight  # as in PyTorch, this mean is not weighted, unlike in mse_loss and l1_loss
     return reduced(losses, reduction)
 
 
@@ -142,7 +146,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."""
+    """Return ``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     away = candelabra.where(target != 1, (margin - input).clamp(min=0), 0.0)
@@ -160,8 +164,9 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, -target * (input1 - input2) + margin)``: target 1 asks for the first to be larger,
-    -1 for the second.
+    """Return ``max(0, -target * (input1 - input2) + margin)``.
+
+    Target 1 ranks the first input higher, target -1 the second.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
@@ -183,8 +188,10 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``1 - cos(input1, input2)`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
-    Shapes: (N, D) and (N), or (D) and ().
+    """Compute the cosine embedding loss.
+
+    The loss is ``1 - cos(input1, input2)`` where the target is 1, and ``max(0, cos - margin)``
+    where it is -1. Shapes: (N, D) and (N), or (D) and ().
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
@@ -218,8 +225,9 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with any distance d; see
-    `triplet_margin_loss`.
+    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` for any distance d.
+
+    See `triplet_margin_loss`.
     """
     reduction_number(reduction)
     if margin <= 0:
@@ -249,9 +257,11 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, |anchor - positive|_p - |anchor - negative|_p + margin)``. Shapes: (N, D) or (D).
+    """Return ``max(0, |anchor - positive|_p - |anchor - negative|_p + margin)``.
 
-    With `swap`, the distance from positive to negative is taken where it is smaller. Source:
+    Shapes: (N, D) or (D).
+
+    With `swap`, the smaller of the distances anchor-negative and positive-negative is used. Source:
     Balntas et al., 2016.
     """
     if size_average is not None or reduce is not None:
@@ -273,7 +283,7 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``log(1 + exp(-target * input))`` with targets 1 and -1, computed without overflow."""
+    """Return ``log(1 + exp(-target * input))``, computed without overflow. Targets are 1 and -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     return reduced(-_log_sigmoid(target * input), reduction)
@@ -288,8 +298,9 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes (the last dimension) of the binary cross entropy of scores `input` and
-    targets 0 and 1.
+    """Average the binary cross entropy of logits over the classes (the last dimension).
+
+    Targets are 0 and 1.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
@@ -310,8 +321,9 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``. Shapes: (N,
-    C) and (N), or (C) and ().
+    """Average ``max(0, margin - x[target] + x[class])^p`` over the other classes.
+
+    Shapes: (N, C) and (N), or (C) and ().
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)

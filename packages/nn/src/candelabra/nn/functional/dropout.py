@@ -1,4 +1,4 @@
-"""Dropout."""
+"""Implement dropout."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ def _check(p: float) -> None:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set elements to zero with probability `p` and multiply the others by 1 / (1 - p); unless
-    `training`, return the input.
+    """Zero elements with probability `p` and scale the others by 1 / (1 - p).
+
+    If not `training`, return the input.
 
     Raises
     ------
     ValueError
-        When p is not a probability.
+        If p is not a probability.
 
     Examples
     --------
@@ -42,7 +43,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _keep(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Ones with probability 1 - p, else zeros."""
+    """Return a random mask: 1 with probability 1 - p, else 0."""
     return input.new_empty(shape).bernoulli_(1 - p)
 
 
@@ -53,7 +54,7 @@ def _channels(input: Tensor) -> tuple[int, ...]:
 
 
 def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, ...)."""
+    """Zero whole channels at random. Shapes: (N, C, ...)."""
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if p == 1.0:
@@ -63,7 +64,7 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> T
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, L) or (C, L)."""
+    """Zero whole channels at random. Shapes: (N, C, L) or (C, L)."""
     _check(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
@@ -77,8 +78,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, H, W); (N, C, L) is taken as it stands, with a
-    warning.
+    """Zero whole channels at random.
+
+    Shapes: (N, C, H, W). An input (N, C, L) is accepted with a warning.
     """
     _check(p)
     if input.ndim not in (3, 4):
@@ -100,7 +102,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Zero whole channels at random. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
     _check(p)
     if input.ndim not in (4, 5):
         warnings.warn(
@@ -116,7 +118,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return input if inplace else result.squeeze(0)
 
 
-#: What an element that is dropped becomes: -scale * alpha of SELU.
+#: The value of a dropped element: -scale * alpha of SELU.
 _ALPHA = -1.7580993408473766
 
 
@@ -132,15 +134,16 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, shape
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean 0 and variance 1, for SELU networks. Source: Klambauer et al.,
-    2017.
+    """Apply dropout that preserves mean 0 and variance 1, for SELU networks.
+
+    Source: Klambauer et al., 2017.
     """
     _check(p)
     return _alpha_dropout(input, p, training, inplace, tuple(input.shape))
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels."""
+    """Apply `alpha_dropout` to whole channels."""
     _check(p)
     if not training or p == 0.0 or input.numel() == 0:
         return input

@@ -1,4 +1,4 @@
-"""Dtypes that a function has no meaning for, said in PyTorch's way before anything is computed."""
+"""Reject unsupported dtypes before any computation, with PyTorch's messages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from candelabra import Tensor
 
 
 def floating_only(name: str, input: Tensor, other: Tensor | None = None) -> None:
-    """Refuse tensors of which the wider one is not real floating point.
+    """Raise unless the promoted dtype is real floating point.
 
     Raises
     ------
     NotImplementedError
-        With the operator's name and the dtype.
+        If it is not. The message contains the operator's name and the dtype.
     """
     dtype = input.dtype if other is None else candelabra.promote_types(input.dtype, other.dtype)
     if not dtype.is_floating_point:
@@ -20,12 +20,12 @@ def floating_only(name: str, input: Tensor, other: Tensor | None = None) -> None
 
 
 def number_of(dtype: candelabra.dtype, value: float) -> float:
-    """Return the number as the dtype holds it.
+    """Return the value of a number after conversion to the dtype.
 
     Raises
     ------
     RuntimeError
-        Where it does not hold it.
+        If the dtype cannot represent it.
     """
     if dtype.is_floating_point or dtype.is_complex:
         return value

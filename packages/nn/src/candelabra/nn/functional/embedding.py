@@ -1,4 +1,4 @@
-"""Looking up rows of a table, one by one or in bags, and classes as vectors of zeros and a one."""
+"""Look up rows of an embedding table, singly or in bags, and encode classes as one-hot vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _vector_norm = ops.linalg_vector_norm
 
 
 def embedding_options(scale_grad_by_freq: bool, sparse: bool) -> None:
-    """Raise for the option of PyTorch's embedding that Candelabra does not have."""
+    """Raise for the option of PyTorch's embedding that Candelabra does not support."""
     if sparse:
         raise NotImplementedError(
             "embedding: sparse=True is not supported, as there are no sparse tensors; use sparse=False"
@@ -20,15 +20,16 @@ def embedding_options(scale_grad_by_freq: bool, sparse: bool) -> None:
 
 
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale rows of `self` with the numbers `indices` down, in place, to have at most the norm
-    `max_norm`.
+    """Scale rows of `self` in place so that their norm is at most `max_norm`.
+
+    Only the rows in `indices` are scaled.
 
     Raises
     ------
     RuntimeError
-        When the table is not a matrix, or the numbers are not whole.
+        If the table is not a matrix or the indices are not integers.
     IndexError
-        When a row is not there.
+        If an index is out of range.
 
     Examples
     --------
@@ -48,13 +49,13 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
             rows = table.index_select(0, numbers)
             norm = _vector_norm(rows, norm_type, 1, True)
             factor = candelabra.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0)
-            # A row that is looked up twice is written twice, with the same numbers.
+            # A row that is looked up twice is written twice with the same values.
             table.index_copy_(0, numbers, rows * factor)
     return self
 
 
 def _row_of_padding(weight: Tensor, padding_idx: int | None) -> int:
-    """The number of the row, counted from the front; -1 for none."""
+    """Return the padding row as a nonnegative index, or -1 for none."""
     if padding_idx is None:
         return -1
     count = weight.shape[0]
@@ -63,7 +64,7 @@ def _row_of_padding(weight: Tensor, padding_idx: int | None) -> int:
 
 
 def _shared_gradient(rows: Tensor, numbers: Tensor, count: int) -> Tensor:
-    """`rows` unchanged, with gradients divided by how often each row was looked up."""
+    """Return `rows` unchanged, with each gradient divided by the lookup count of its row."""
     times = candelabra.zeros(count, dtype=rows.dtype, device=rows.device)
     flat = numbers.reshape(-1).to(candelabra.int64)
     times.index_add_(0, flat, candelabra.ones(flat.shape, dtype=rows.dtype, device=rows.device))
@@ -80,20 +81,20 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` with the numbers `input`.
+    """Return the rows of `weight` at the indices `input`.
 
     Parameters
     ----------
     input
-        Whole numbers of any shape.
+        Integer indices of any shape.
     weight
         (rows, columns).
     padding_idx
-        A row whose gradient stays zero.
+        Index of a row that gets no gradient.
     max_norm, norm_type
-        Rows that are looked up are first scaled down, in place, to have at most this norm.
+        The looked-up rows are first scaled down, in place, to at most this norm.
     scale_grad_by_freq
-        Whether the gradient of a row is divided by how often it was looked up.
+        Whether to divide the gradient of a row by its number of lookups.
 
     Returns
     -------
@@ -135,9 +136,10 @@ def bags(
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums, means or largest values of rows of a table: the results, the bag of each index, the
-    sizes of the bags, and which row each largest value is of; the last two as PyTorch has them
-    where the mode does not need them.
+    """Reduce bags of table rows.
+
+    Return the results, the bag of each index, the bag sizes, and the row of each maximum. If the
+    mode does not need the last two, they have the values that PyTorch returns.
     """
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
@@ -162,38 +164,39 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Sums, means or largest values of bags of rows of `weight`.
+    """Return sums, means or maxima of bags of rows of `weight`.
 
     Parameters
     ----------
     input
-        Numbers of rows: (B, N), a bag a row; or (N), cut into bags by `offsets`.
+        Row indices: (B, N), one bag per row; or (N), split into bags by `offsets`.
     weight
         (rows, columns).
     offsets
-        Where each bag of a one-dimensional input begins.
+        Start of each bag in a one-dimensional input.
     max_norm, norm_type
-        Rows that are looked up are first scaled down, in place, to have at most this norm.
+        The looked-up rows are first scaled down, in place, to at most this norm.
     scale_grad_by_freq
-        Whether the gradient of a row is divided by how often it was looked up; not for ``"max"``.
+        Whether to divide the gradient of a row by its number of lookups; not supported for
+        ``"max"``.
     mode
         ``"sum"``, ``"mean"`` or ``"max"``.
     per_sample_weights
-        A factor for each index, of the shape of `input`; for ``"sum"`` only.
+        Weight of each index, of the shape of `input`; only for ``"sum"``.
     include_last_offset
-        Whether `offsets` has one entry more, the end of the last bag.
+        Whether `offsets` has one more entry, the end of the last bag.
     padding_idx
-        A row that is in no bag, and whose gradient stays zero.
+        Index of a row that is excluded from the bags and gets no gradient.
 
     Returns
     -------
     Tensor
-        (B, columns); an empty bag gives zeros.
+        (B, columns); the rows of empty bags are zero.
 
     Raises
     ------
     ValueError, RuntimeError
-        When shapes, dtypes or options do not fit.
+        If shapes, dtypes or options are incompatible.
 
     Examples
     --------
@@ -261,8 +264,9 @@ def embedding_bag(
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Vectors of zeros with a one at the number of the class; `num_classes` is one more than the
-    largest when not given.
+    """Return the one-hot encoding of class indices.
+
+    `num_classes` defaults to one more than the largest index.
 
     Shapes: input (...), result (..., num_classes); both int64.
 

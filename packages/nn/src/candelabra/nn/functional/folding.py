@@ -1,4 +1,4 @@
-"""Patches to columns and back, and pixels to channels and back."""
+"""Implement im2col and col2im."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def _blocks(size: tuple[int, int], kernel: Any, spread: Any, amounts: Any, step:
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Take the patches that a kernel meets as columns (im2col).
+    """Return sliding windows of an image as columns (im2col).
 
-    Shapes: input (N, C, H, W) or (C, H, W), result (N, C * KH * KW, L) with L patches.
+    Shapes: input (N, C, H, W) or (C, H, W), result (N, C * KH * KW, L) with L windows.
 
     Raises
     ------
     RuntimeError
-        Where there is no patch, or a number is out of range.
+        If there is no window, or an argument is out of range.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Add patches, given as columns, to an image (col2im): the adjoint of :func:`unfold`.
+    """Sum columns into an image (col2im): the adjoint of :func:`unfold`.
 
     Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, H, W) with H and W the
     `output_size`.
@@ -83,7 +83,7 @@ def fold(
     Raises
     ------
     RuntimeError
-        Where the number of columns or of their elements does not fit.
+        If the number of columns or of their elements is inconsistent with the other arguments.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""Products of groups of matrices, and those of scaled matrices, which need dtypes that Candelabra
-does not have.
+"""Multiply groups of matrices.
+
+Products of scaled matrices need float8 dtypes, which Candelabra does not support.
 """
 
 from __future__ import annotations
@@ -18,26 +19,27 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: candelabra.dtype | None = None,
 ) -> Tensor:
-    """Products of groups: of matrices of a batch, or of pieces of a matrix that end at `offs`.
+    """Multiply groups of matrices.
+
+    A group is a matrix of a batch, or a slice of a matrix that ends at an entry of `offs`.
 
     Parameters
     ----------
     mat_a, mat_b
-        (G, M, K) and (G, K, N): one product a group, a result (G, M, N).
-        (M, K) and (G, K, N): rows of mat_a are cut into groups, the result is (M, N).
-        (G, M, K) and (K, N): columns of mat_b are cut, the result is (M, N).
-        (M, K) and (K, N): K is cut in both, the result is (G, M, N).
+        (G, M, K) and (G, K, N): one product per group, result (G, M, N). (M, K) and (G, K, N): the
+        rows of mat_a are split into groups, result (M, N). (G, M, K) and (K, N): the columns of
+        mat_b are split, result (M, N). (M, K) and (K, N): K is split in both, result (G, M, N).
     offs
-        Where each group ends: (G), of dtype int32; for all but the first form.
+        End of each group: (G), dtype int32. Required except in the first form.
     bias
         Not supported, as in PyTorch.
     out_dtype
-        The dtype of the result; must be that of the matrices.
+        Dtype of the result; must be that of the matrices.
 
     Raises
     ------
     RuntimeError
-        When shapes, dtypes or offsets do not fit.
+        If shapes, dtypes or offsets are incompatible.
 
     Examples
     --------
@@ -105,7 +107,7 @@ def _no_scaled_dtypes(name: str) -> NoReturn:
 
 
 def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
-    """PyTorch's product of scaled float8 matrices, whose dtypes Candelabra does not have.
+    """Raise: PyTorch's product of scaled float8 matrices is not supported.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
 
 
 def scaled_grouped_mm(*arguments: Any, **names: Any) -> NoReturn:
-    """PyTorch's `grouped_mm` of scaled float8 matrices; see `scaled_mm`.
+    """Raise: PyTorch's `grouped_mm` of scaled float8 matrices is not supported. See `scaled_mm`.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Other sizes of images and volumes, and samples at any places of them.
+"""Resize signals, images and volumes, and sample them at arbitrary positions.
 
-Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside, or, with
-`align_corners`, points of which the outermost stay where they are. The cubic weights are those of
-Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -0.75; with
-antialiasing a = -0.5 as in other libraries.
+Coordinates are those of PyTorch. By default a pixel is a square whose centre is half a pixel from
+its edges. With `align_corners` pixels are points, and the outermost ones keep their positions. The
+cubic weights are from Keys, "Cubic convolution interpolation for digital image processing", 1981,
+with a = -0.75. Antialiasing uses a = -0.5, like other libraries.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 def _output_size(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    """The new sizes, and the scales that positions are computed with, None where they follow from
-    the sizes.
+    """Return the output sizes and the scales for the coordinates.
+
+    A scale is None if it follows from the sizes.
     """
     dims = input.ndim - 2
     if size is not None and scale_factor is not None:
@@ -50,7 +51,7 @@ def _output_size(
             "format and scale_factor in (s1, s2, ...,sK) format."
         )
     scaled = [n * f for n, f in zip(input.shape[2:], factors, strict=True)]
-    if not all(abs(size) < 2**63 for size in scaled):  # NaN is not
+    if not all(abs(size) < 2**63 for size in scaled):  # false for NaN
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
     sizes = [math.floor(size) for size in scaled]
     return sizes, [None] * dims if recompute else list(factors)
@@ -65,31 +66,30 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Give signals, images or volumes another size.
+    """Resize signals, images or volumes.
 
     Parameters
     ----------
     input
-        Of shape (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+        (N, C, L), (N, C, H, W) or (N, C, D, H, W).
     size
-        The new spatial sizes, or
+        Spatial sizes of the output. Give this or `scale_factor`.
     scale_factor
-        how many times larger they are.
+        Ratio of output size to input size.
     mode
         ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-D), ``"bilinear"``, ``"bicubic"`` (4-D),
         ``"trilinear"`` (5-D), ``"area"``.
     align_corners
-        Whether the outermost pixels stay in place; for the linear and cubic modes.
+        Whether the outermost pixels keep their positions; for the linear and cubic modes.
     recompute_scale_factor
-        Whether positions follow from the sizes instead of the scale factor.
+        Whether to compute the coordinates from the sizes instead of the scale factor.
     antialias
-        Whether the filter is widened where the image gets smaller; ``"bilinear"`` and
-        ``"bicubic"``.
+        Whether to widen the filter when downsampling; for ``"bilinear"`` and ``"bicubic"``.
 
     Raises
     ------
     ValueError, NotImplementedError, RuntimeError
-        As PyTorch: where size and scale factor do not go together, the mode does not go with the
+        As in PyTorch: if size and scale factor are inconsistent, the mode does not support the
         number of dimensions, or a size is not positive.
 
     Examples
@@ -151,13 +151,13 @@ def _type_name(input: Tensor) -> str:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """The older name of :func:`interpolate`."""
+    """Call :func:`interpolate`, which replaces this function."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The older name of :func:`interpolate` with ``mode="nearest"``."""
+    """Call :func:`interpolate` with ``mode="nearest"``."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -165,14 +165,14 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The older name of :func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
+    """Call :func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-# ---- samples at any places
+# ---- sampling at arbitrary positions
 
 
 def _warn_of_corners() -> None:
@@ -184,8 +184,9 @@ def _warn_of_corners() -> None:
 
 
 def _sum_of_axes(theta: Tensor, axes: list[Tensor]) -> Tensor:
-    """The grid as a sum of what each axis brings, of which only the last addition is of all
-    places.
+    """Compute the grid as a sum of one term per axis.
+
+    The terms broadcast, so only the last addition has the full size of the grid.
     """
     dims = len(axes)
     *columns, places = theta.reshape((*theta.shape, *[1] * dims)).unbind(2)
@@ -195,16 +196,17 @@ def _sum_of_axes(theta: Tensor, axes: list[Tensor]) -> Tensor:
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The places, for :func:`grid_sample`, that affine maps take each pixel from.
+    """Return a sampling grid for :func:`grid_sample` from affine maps.
 
     Parameters
     ----------
     theta
-        Of shape (N, 2, 3) for images, (N, 3, 4) for volumes.
+        (N, 2, 3) for images, (N, 3, 4) for volumes.
     size
-        Of the output: (N, C, H, W) or (N, C, D, H, W).
+        Output size: (N, C, H, W) or (N, C, D, H, W).
     align_corners
-        Whether -1 and 1 are the centres of the outermost pixels, or their outer edges.
+        Whether -1 and 1 refer to the centres of the outermost pixels, rather than to their outer
+        edges.
 
     Examples
     --------
@@ -247,7 +249,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         axes.append(line.reshape(shape))
     if theta.dtype in (candelabra.float32, candelabra.float64):
         return _sum_of_axes(theta, axes)
-    # In half precision the products are added before they are rounded.
+    # In half precision, the matrix product accumulates the terms before it rounds.
     axes = [axis.expand(tuple(size[2:])) for axis in axes]
     base = candelabra.stack([*axes, candelabra.ones_like(axes[0])], -1).reshape(1, -1, dims + 1)
     return (base @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
@@ -256,21 +258,21 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Take values of images or volumes at any places.
+    """Sample images or volumes at the positions of a grid.
 
     Parameters
     ----------
     input
-        Of shape (N, C, H, W) or (N, C, D, H, W).
+        (N, C, H, W) or (N, C, D, H, W).
     grid
-        Of shape (N, H_out, W_out, 2) or (N, D_out, H_out, W_out, 3): places, x first, from -1 to 1.
+        (N, H_out, W_out, 2) or (N, D_out, H_out, W_out, 3): coordinates in [-1, 1], x first.
     mode
-        ``"bilinear"`` (of volumes trilinear), ``"nearest"`` or, for images, ``"bicubic"``.
+        ``"bilinear"`` (trilinear for volumes), ``"nearest"`` or, for images only, ``"bicubic"``.
     padding_mode
-        What is outside: ``"zeros"``, the nearest pixel of the ``"border"``, or the image's
-        ``"reflection"``.
+        Values outside the image: ``"zeros"``, the nearest ``"border"`` pixel, or ``"reflection"``.
     align_corners
-        Whether -1 and 1 are the centres of the outermost pixels, or their outer edges.
+        Whether -1 and 1 refer to the centres of the outermost pixels, rather than to their outer
+        edges.
 
     Examples
     --------
@@ -300,7 +302,7 @@ _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "ref
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`grid_sample` with modes as numbers, in the order that they are listed there."""
+    """Call :func:`grid_sample` with its modes as integers, in the order of their listing there."""
     return grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
 
@@ -308,7 +310,7 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
-    """:func:`affine_grid` as PyTorch has it in the package."""
+    """Call :func:`affine_grid` with the signature of PyTorch's top-level package."""
     return affine_grid(theta, size, align_corners)
 
 

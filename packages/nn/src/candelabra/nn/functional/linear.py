@@ -1,18 +1,18 @@
-"""Products with weights."""
+"""Implement linear and bilinear maps."""
 
 from __future__ import annotations
 
 from candelabra import Tensor, ops
 from candelabra.dispatch_hooks import computed
 
-#: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. The
-#: operator itself, with nothing around it.
+#: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. This
+#: is the operator itself, without a Python wrapper.
 linear = ops.linear
 
 
 @computed("widest on accelerators")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input1^T weight[k] input2 + bias[k]`` for each k.
+    """Compute ``input1^T weight[k] input2 + bias[k]`` for each k.
 
     Shapes: inputs (..., I) and (..., J) with equal leading dimensions, weight (K, I, J), bias (K),
     result (..., K).
@@ -20,7 +20,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Raises
     ------
     RuntimeError
-        When the shapes do not fit.
+        If the shapes are incompatible.
 
     Examples
     --------

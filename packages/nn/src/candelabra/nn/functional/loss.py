@@ -1,4 +1,4 @@
-"""Losses of classes and of probabilities."""
+"""Implement classification and likelihood losses."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood: minus the entry of `input` at the class `target`.
+    """Compute the negative log-likelihood: minus the entry of `input` at the class `target`.
 
     Parameters
     ----------
     input
         Log-probabilities, (N, C), (N, C, ...) or (C).
     target
-        Numbers of classes, (N), (N, ...) or ().
+        Class indices, (N), (N, ...) or ().
     weight
-        A weight a class, (C); the mean is weighted.
+        Weight of each class, (C); the mean is weighted.
     ignore_index
-        A class that does not count.
+        Target value that is ignored.
     reduction
         ``"mean"``, ``"sum"`` or ``"none"``.
 
@@ -89,28 +89,28 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The cross entropy between scores and classes, or between scores and probabilities.
+    """Compute the cross entropy between logits and class indices or class probabilities.
 
     Parameters
     ----------
     input
-        Scores before softmax, (N, C), (N, C, ...) or (C).
+        Logits, (N, C), (N, C, ...) or (C).
     target
-        Numbers of classes, (N), (N, ...) or (); or probabilities, of the shape of input and a
-        floating dtype.
+        Class indices, (N), (N, ...) or (); or probabilities of a floating dtype and the shape of
+        `input`.
     weight
-        A weight a class, (C).
+        Weight of each class, (C).
     ignore_index
-        A class that does not count; for classes only.
+        Target value that is ignored; for class indices only.
     reduction
-        ``"mean"`` (over what is not ignored, weighted), ``"sum"`` or ``"none"``.
+        ``"mean"`` (weighted, over the targets that are not ignored), ``"sum"`` or ``"none"``.
     label_smoothing
-        Share of the target that is spread evenly over all classes, from 0 to 1.
+        Fraction of the target that is spread evenly over all classes, from 0 to 1.
 
     Raises
     ------
     RuntimeError, ValueError
-        When the shapes do not fit or an option is out of range.
+        If the shapes are incompatible or an option is out of range.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _soft_cross_entropy(
     label_smoothing: float,
     axis: int,
 ) -> Tensor:
-    """Cross entropy with a target of probabilities."""
+    """Compute the cross entropy with class probabilities as the target."""
     if not target.is_floating_point():
         raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
     if ignore_index >= 0:
@@ -194,15 +194,18 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.
+    """Compute the binary cross entropy of probabilities.
+
+    The loss is ``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms
+    clamped to at least -100.
 
     Raises
     ------
     RuntimeError
-        When `input` is not within [0, 1], or calls are autocast on its device, which is none of the
-        host: probabilities of half precision are too coarse.
+        If `input` is not within [0, 1], or if autocast is active on its device and that device is
+        not the CPU. Half-precision probabilities are too coarse.
     ValueError
-        When the shapes differ.
+        If the shapes differ.
 
     Examples
     --------
@@ -244,8 +247,9 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs
-    what is positive, by class.
+    """Compute the binary cross entropy of ``sigmoid(input)`` without overflow.
+
+    `pos_weight` weights the positive targets, per class.
 
     Examples
     --------
@@ -275,10 +279,11 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """The Kullback-Leibler divergence ``target * (log(target) - input)``, of log-probabilities
-    `input`.
+    """Compute the Kullback-Leibler divergence ``target * (log(target) - input)``.
 
-    With `log_target`, target holds log-probabilities, too. ``reduction="batchmean"`` is the sum
+    `input` holds log-probabilities.
+
+    With `log_target`, `target` also holds log-probabilities. ``reduction="batchmean"`` is the sum
     divided by the size of dimension 0.
 
     Examples
@@ -305,7 +310,7 @@ def kl_div(
 
 
 def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
-    """The Kullback-Leibler divergence without a warning about its mean."""
+    """Compute the Kullback-Leibler divergence without the warning about the mean."""
     for given in (input, target):
         if not (given.dtype.is_floating_point or given.dtype.is_complex):
             raise RuntimeError(
@@ -326,17 +331,19 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of counts `target` under Poisson distributions with the rates
-    ``exp(input)``, or `input`.
+    """Compute the negative log-likelihood of counts under Poisson distributions.
 
-    Without `full` the term of the target alone is left out; with it, it is Stirling's
-    approximation.
+    The rates are ``exp(input)`` with `log_input`, else `input`.
+
+    `full` adds Stirling's approximation of the term that depends on the target alone. By default
+    this term is omitted.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        # In this order half precisions are rounded as PyTorch's are, gradients included.
+        # This order of operations gives PyTorch's rounding in half precision, also for the
+        # gradients.
         stirling = target.log() * target - target + (target * (2 * math.pi)).log() * 0.5
         losses = losses + stirling.masked_fill(target <= 1, 0.0)
     return reduced(losses, reduction)
@@ -346,16 +353,17 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """The negative log-likelihood of `target` under normal distributions with means `input` and
-    variances `var`.
+    """Compute the negative log-likelihood of `target` under normal distributions.
 
-    Shapes: `var` is that of input, or without its last dimension, or with size 1 in one dimension.
-    Variances below `eps` count as eps.
+    The means are `input` and the variances `var`.
+
+    Shapes: `var` has the shape of `input`, or lacks its last dimension, or has size 1 in one
+    dimension. Variances are clamped to at least `eps`.
 
     Raises
     ------
     ValueError
-        When a variance is negative or the shapes do not fit.
+        If a variance is negative or the shapes are incompatible.
 
     Examples
     --------
@@ -376,8 +384,7 @@ def gaussian_nll_loss(
         elif input.ndim != var.ndim or sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1:
             raise ValueError("var is of incorrect size")
     reduction_number(reduction)
-    # The bound changes the value only: the gradient of a variance below it goes on as if there were
-    # none.
+    # The clamp changes the value only: the gradient passes through to variances below the bound.
     bounded = var.clone()
     with no_grad():
         bounded.clamp_(min=eps)

@@ -1,6 +1,4 @@
-"""Losses of label sequences, of sets of labels, and of scores that are a product with a large
-weight.
-"""
+"""Implement losses of label sequences and label sets, and a chunked linear cross entropy."""
 
 from __future__ import annotations
 
@@ -39,37 +37,39 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The connectionist temporal classification loss: minus the log-probability of a label sequence
-    over all its alignments.
+    """Compute the connectionist temporal classification (CTC) loss.
+
+    The loss is minus the log of the probability of a label sequence. This probability is the sum
+    over all alignments.
 
     Parameters
     ----------
     log_probs
-        Logarithms of probabilities, as of `log_softmax`: (T, N, C), or (T, C) for one sample.
-        float32 or float64.
+        Log-probabilities, e.g. from `log_softmax`: (T, N, C), or (T, C) for one sample. float32 or
+        float64.
     targets
-        Labels, without blanks: (N, S), or those of all samples in a row.
+        Labels without blanks: (N, S), or the concatenated labels of all samples.
     input_lengths, target_lengths
-        How much of T and how many labels each sample has: tensors or sequences of N numbers.
+        Input length and number of labels of each sample: tensors or sequences of N integers.
     blank
-        The label that stands for none.
+        Index of the blank label.
     reduction
-        ``"none"``; ``"mean"``, of the losses divided by the target lengths; or ``"sum"``.
+        ``"none"``, ``"sum"``, or ``"mean"`` of the losses divided by the target lengths.
     zero_infinity
-        Whether infinite losses, of targets that are too long for their input, count as zero, as
-        their gradients then do.
+        Whether to replace infinite losses and their gradients by zero. A loss is infinite if the
+        target is too long for its input.
 
     Returns
     -------
     Tensor
-        (N), or () when reduced or for one sample. Source: Graves et al., 2006.
+        (N), or () if reduced or for one sample. Source: Graves et al., 2006.
 
     Raises
     ------
     RuntimeError
-        When shapes, dtypes or lengths do not fit.
+        If shapes, dtypes or lengths are incompatible.
     IndexError
-        When a label is no class.
+        If a label is out of range.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def ctc_loss(
 
 
 def _sums_of_pairs(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of max(0, a + b) over all pairs of members of each row."""
+    """Return the sum of max(0, a + b) over all pairs in each row."""
     if a.requires_grad or b.requires_grad or type(a) is not Tensor:
         return (a.unsqueeze(2) + b.unsqueeze(1)).clamp(min=0).sum((1, 2))
-    # Some rows at a time, whose pairs stay in the second cache.
+    # Process the rows in chunks whose pairs fit in the L2 cache.
     most = max(1, 65536 // (a.shape[1] * b.shape[1]))
     parts = [
         (a[i : i + most].unsqueeze(2) + b[i : i + most].unsqueeze(1)).clamp_(min=0).sum((1, 2))
@@ -120,15 +120,17 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for each label y and each class i
-    that is no label.
+    """Compute the multi-label hinge loss.
 
-    Shapes: input and target (N, C) or (C); a target is a list of classes that ends at the first -1.
+    Sum ``max(0, 1 - (x[y] - x[i]))`` over the labels y and the other classes i, and divide by the
+    number of classes.
+
+    Shapes: input and target (N, C) or (C). A target lists classes and ends at the first -1.
 
     Raises
     ------
     RuntimeError
-        When the shapes do not fit or a label is no class.
+        If the shapes are incompatible or a label is out of range.
 
     Examples
     --------
@@ -154,13 +156,13 @@ def multilabel_margin_loss(
     if target.numel() and (int(target.amin()) < -1 or int(target.amax()) >= classes):
         raise RuntimeError(f"target is out of range: labels must be from 0 to {classes - 1}, or -1 behind the last")
     listed = (labels >= 0).to(candelabra.int64).cumprod(1) == 1
-    # What is not listed is put in a column of its own.
+    # Unused target entries are scattered to an additional column, which is then dropped.
     places = labels.masked_fill(~listed, classes)
     marks = candelabra.zeros((rows.shape[0], classes + 1), dtype=candelabra.bool, device=input.device)
     is_label = marks.scatter(1, places, True).narrow(1, 0, classes)
     if rows.numel() and bool(candelabra.isfinite(rows).all()):
-        # A member at minus infinity takes a pair out: of the labels what is not listed, of the
-        # classes the labels.
+        # -inf removes a pair from the sum. It replaces unused target entries in `of_labels`, and
+        # labels in the class scores.
         of_labels = (1 - rows.gather(1, labels.masked_fill(~listed, 0))).masked_fill(~listed, -math.inf)
         of_labels = of_labels.narrow(1, 0, max(1, int(listed.sum(1).amax())))
         losses = _sums_of_pairs(of_labels, rows.masked_fill(is_label, -math.inf)) / classes
@@ -173,22 +175,23 @@ def multilabel_margin_loss(
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How `linear_cross_entropy` goes over the batch in pieces, so that the scores of all samples
-    are never in memory together.
+    """Configure how `linear_cross_entropy` splits the batch into chunks.
+
+    With chunks, the logits of all samples are never in memory at the same time.
 
     Parameters
     ----------
     allow_retain_graph
-        Taken for PyTorch's sake: the pieces are computed again in the backward pass, which can
+        Accepted for PyTorch compatibility. The backward pass recomputes the chunks, so it can
         always be repeated.
     batch_chunk_size
-        How many samples a piece has; all when not given.
+        Number of samples per chunk. Default: all.
     chunking_method
-        What finds the size: ``"aspect_ratio"`` takes so many samples that their scores are as large
-        as the input, and ``"aspect_ratio:N"`` an N-th of it; ``"auto"`` is ``"aspect_ratio:2"``;
-        None leaves it to `batch_chunk_size`.
+        How to choose the chunk size. ``"aspect_ratio"`` makes the logits of a chunk as large as the
+        input, and ``"aspect_ratio:N"`` an N-th of that. ``"auto"`` is ``"aspect_ratio:2"``. None
+        uses `batch_chunk_size`.
     acc_policy, acc_dtype
-        Taken for PyTorch's sake: sums are those of the operators.
+        Accepted for PyTorch compatibility. The operators choose how to accumulate.
 
     Examples
     --------
@@ -236,34 +239,34 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
-    """`cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
+    """Compute `cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
 
     Parameters
     ----------
     input
         (N, features) or (features).
     linear_weight, linear_bias
-        (C, ..., features) and (C, ...): with dimensions between them, each position has its own
-        scores, and the input a batch.
+        (C, ..., features) and (C, ...). With dimensions in between, each position has its own
+        logits, and the input must have a batch dimension.
     target
-        Classes, (N, ...) or (); or probabilities, of the shape of the scores.
+        Class indices, (N, ...) or (); or probabilities of the shape of the logits.
     weight, reduction, label_smoothing
         As in `cross_entropy`.
     ignore_index
-        A class that does not count, -100 when not given; not for probabilities.
+        Target value that is ignored. Default: -100. Not for probabilities.
     options
-        With them the batch is gone over in pieces, whose scores are made again in the backward
-        pass: for many classes.
+        If given, process the batch in chunks and recompute their logits in the backward pass.
+        Useful for many classes.
 
     Returns
     -------
     Tensor
-        As of `cross_entropy`.
+        As in `cross_entropy`.
 
     Raises
     ------
     RuntimeError, ValueError
-        When the shapes do not fit or an option is out of range.
+        If the shapes are incompatible or an option is out of range.
 
     Examples
     --------
@@ -341,15 +344,13 @@ def _in_pieces(
     ignored: int,
     options: Any,
 ) -> Tensor:
-    """The cross entropy piece by piece of the batch; only the inputs of a piece are kept for the
-    backward pass.
-    """
+    """Compute the cross entropy in chunks, keeping only chunk inputs for the backward pass."""
     run: Any = _at_once
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in (input, linear_weight, linear_bias)):
         try:
             from candelabra.autograd import checkpoint
         except ModuleNotFoundError:
-            run = _at_once  # nothing is recorded without candelabra-autograd, and there is nothing to compute again
+            run = _at_once  # without candelabra-autograd no graph is built, so nothing needs recomputing
         else:
             run = checkpoint.checkpoint
 
@@ -362,7 +363,7 @@ def _in_pieces(
 
     dtype = input.dtype
     if dtype in (candelabra.float16, candelabra.bfloat16):
-        # What is summed over many pieces is summed in float32.
+        # Sums over many chunks accumulate in float32.
         input, linear_weight = input.float(), linear_weight.float()
         linear_bias, weight = (None if x is None else x.float() for x in (linear_bias, weight))
 

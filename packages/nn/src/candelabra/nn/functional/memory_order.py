@@ -1,4 +1,4 @@
-"""The order of elements in memory that results have."""
+"""Choose the memory format of results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from candelabra.composite.memory_formats import channels_last_of
 
 
 def in_format_of(result: Tensor, input: Tensor) -> Tensor:
-    """`result` with its channels last in memory where those of `input` are."""
+    """Return `result` in channels-last memory format if `input` has that format."""
     if input.ndim < 4 or input.is_contiguous():
         return result
     order = channels_last_of(input)

@@ -1,6 +1,7 @@
-"""Functions of the package ``candelabra`` in PyTorch's own spelling there, which is not that of
-``torch.nn.functional``: the reduction a number, the options in another order, in-place variants.
-The computations are those of `candelabra.nn.functional`.
+"""Implement functions of the top-level package that differ from ``torch.nn.functional``.
+
+They follow PyTorch's top-level signatures: integer reductions, another argument order, in-place
+variants. `candelabra.nn.functional` does the computation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _named(reduction: int | str) -> str:
-    """The name of a reduction that is given as a number."""
+    """Return the name of a reduction given as an integer."""
     if isinstance(reduction, str) or not 0 <= reduction <= 2:
         raise ValueError(f"{reduction} is not a valid value for reduction: expected 0 (none), 1 (mean) or 2 (sum)")
     return _REDUCTIONS[reduction]
@@ -41,8 +42,9 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool = False,
 ) -> Tensor:
-    """Normalize each channel; see :func:`candelabra.nn.functional.batch_norm`. `cudnn_enabled` has
-    no meaning here.
+    """Normalize each channel; see :func:`candelabra.nn.functional.batch_norm`.
+
+    `cudnn_enabled` is ignored.
 
     Examples
     --------
@@ -55,12 +57,12 @@ def batch_norm(
 
 
 def _statistics_dtype(input: Tensor, weight: Tensor | None) -> candelabra.dtype:
-    """That of the weight where it is wider than the input, as it may be for half precisions."""
+    """Return the dtype of the weight, which may be wider than a half-precision input."""
     return input.dtype if weight is None else weight.dtype
 
 
 def _given(name: str, results: tuple[Tensor, Tensor, Tensor], out: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The results, written into the three tensors of ``out=`` where there are some."""
+    """Return the results, or copy them to the three tensors of ``out=``."""
     if out is None:
         return results
     if len(out) != 3:
@@ -83,8 +85,9 @@ def native_batch_norm(
     *,
     out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel, and return the means and one over the standard deviations as well,
-    which are empty without `training`.
+    """Normalize each channel, and also return the means and the inverse standard deviations.
+
+    Without `training` the two statistics are empty.
 
     Examples
     --------
@@ -115,7 +118,8 @@ def instance_norm(
     cudnn_enabled: bool = False,
 ) -> Tensor:
     """Normalize each channel of each sample; see :func:`candelabra.nn.functional.instance_norm`.
-    `cudnn_enabled` has no meaning here.
+
+    `cudnn_enabled` is ignored.
 
     Examples
     --------
@@ -135,7 +139,8 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Tensor:
     """Normalize over the last dimensions; see :func:`candelabra.nn.functional.layer_norm`.
-    `cudnn_enable` has no meaning here.
+
+    `cudnn_enable` is ignored.
 
     Examples
     --------
@@ -149,8 +154,9 @@ def layer_norm(
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize over the last dimensions, and return the means and one over the standard deviations
-    as well.
+    """Normalize over the last dimensions.
+
+    Also return the means and the inverse standard deviations.
 
     Examples
     --------
@@ -172,7 +178,8 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     """Normalize groups of channels; see :func:`candelabra.nn.functional.group_norm`.
-    `cudnn_enabled` has no meaning here.
+
+    `cudnn_enabled` is ignored.
 
     Examples
     --------
@@ -186,8 +193,9 @@ def group_norm(
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize groups of channels of (N, C, HxW), and return the means and one over the standard
-    deviations as well.
+    """Normalize groups of channels of (N, C, HxW).
+
+    Also return the means and the inverse standard deviations.
 
     Examples
     --------
@@ -203,8 +211,7 @@ def native_group_norm(
     output, mean, rstd = ops.native_group_norm(samples, weight, bias, group, eps)
     dtype = _statistics_dtype(input, weight if weight is not None else bias)
     if input.requires_grad and candelabra.is_grad_enabled():
-        # Here, other than in native_layer_norm, PyTorch passes gradients of the statistics on as
-        # well.
+        # As in PyTorch, the statistics are differentiable here, unlike in native_layer_norm.
         wide = samples.float() if input.dtype in (candelabra.float16, candelabra.bfloat16) else samples
         groups = wide.reshape(N, group, -1) if wide.numel() else wide.reshape(N, group, 0)
         mean = groups.mean(-1)
@@ -213,8 +220,9 @@ def native_group_norm(
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norms over all dimensions but one, which keep their dimensions; with `dim` -1, the norm
-    of everything.
+    """Return the norms over all dimensions but `dim`; the reduced dimensions have size 1.
+
+    If `dim` is -1, return the norm of the whole tensor.
 
     Examples
     --------
@@ -247,12 +255,14 @@ def _checked(p: float) -> float:
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Set elements to zero in place; see :func:`candelabra.dropout`."""
+    """Zero elements in place; see :func:`candelabra.dropout`."""
     return _dropouts.dropout(input, _checked(p), train, True)
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout that keeps mean and variance; see :func:`candelabra.nn.functional.alpha_dropout`.
+    """Apply dropout that preserves mean and variance.
+
+    See :func:`candelabra.nn.functional.alpha_dropout`.
 
     Examples
     --------
@@ -264,12 +274,15 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout that keeps mean and variance, in place; see :func:`candelabra.alpha_dropout`."""
+    """Apply dropout that preserves mean and variance, in place.
+
+    See :func:`candelabra.alpha_dropout`.
+    """
     return _dropouts.alpha_dropout(input, _checked(p), train, True)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels. Shapes: (N, C, ...).
+    """Zero whole channels at random. Shapes: (N, C, ...).
 
     Examples
     --------
@@ -281,12 +294,12 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels in place; see :func:`candelabra.feature_dropout`."""
+    """Zero whole channels in place; see :func:`candelabra.feature_dropout`."""
     return _dropouts.feature_dropout(input, _checked(p), train, True)
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels that keeps mean and variance.
+    """Apply `alpha_dropout` to whole channels.
 
     Examples
     --------
@@ -298,15 +311,17 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels that keeps mean and variance, in place; see
-    :func:`candelabra.feature_alpha_dropout`.
+    """Apply `alpha_dropout` to whole channels in place.
+
+    See :func:`candelabra.feature_alpha_dropout`.
     """
     return _dropouts.feature_alpha_dropout(input, _checked(p), train, True)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Set elements to zero with probability `p`, and return which were kept as well; a `train` of
-    None counts as true.
+    """Apply dropout and also return the mask of kept elements.
+
+    `p` is the probability of a zero. A `train` of None means true.
 
     Examples
     --------
@@ -326,7 +341,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """The rows of `weight` with the numbers `indices`; a `padding_idx` of -1 is none.
+    """Return the rows of `weight` at `indices`. A `padding_idx` of -1 means none.
 
     Examples
     --------
@@ -350,14 +365,15 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums (mode 0), means (1) or largest values (2) of bags of rows; see
-    :func:`candelabra.nn.functional.embedding_bag`.
+    """Return sums (mode 0), means (1) or maxima (2) of bags of rows.
+
+    See :func:`candelabra.nn.functional.embedding_bag`.
 
     Returns
     -------
     output, offset2bag, bag_size, max_indices
-        The results, the bag of each index, how many indices each bag has (zeros for mode 0), and
-        for mode 2 the row each largest value is of.
+        The results, the bag of each index, the bag sizes (zeros for mode 0), and for mode 2 the row
+        of each maximum.
 
     Examples
     --------
@@ -393,8 +409,9 @@ bilinear = linear.bilinear
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
-    """The binary cross entropy of scores; see
-    :func:`candelabra.nn.functional.binary_cross_entropy_with_logits`.
+    """Compute the binary cross entropy of logits.
+
+    See :func:`candelabra.nn.functional.binary_cross_entropy_with_logits`.
 
     Examples
     --------
@@ -410,7 +427,9 @@ def binary_cross_entropy_with_logits(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
-    """A loss of angles between vectors; see :func:`candelabra.nn.functional.cosine_embedding_loss`.
+    """Compute the cosine embedding loss.
+
+    See :func:`candelabra.nn.functional.cosine_embedding_loss`.
 
     Examples
     --------
@@ -430,8 +449,7 @@ def ctc_loss(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The loss of label sequences over all alignments; see
-    :func:`candelabra.nn.functional.ctc_loss`.
+    """Compute the CTC loss; see :func:`candelabra.nn.functional.ctc_loss`.
 
     Examples
     --------
@@ -446,8 +464,9 @@ def ctc_loss(
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
-    """A loss of distances with targets 1 and -1; see
-    :func:`candelabra.nn.functional.hinge_embedding_loss`.
+    """Compute the hinge embedding loss.
+
+    See :func:`candelabra.nn.functional.hinge_embedding_loss`.
 
     Examples
     --------
@@ -459,8 +478,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities; see
-    :func:`candelabra.nn.functional.kl_div`.
+    """Compute the Kullback-Leibler divergence; see :func:`candelabra.nn.functional.kl_div`.
 
     Examples
     --------
@@ -474,7 +492,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: boo
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
-    """A loss of which of two is larger; see :func:`candelabra.nn.functional.margin_ranking_loss`.
+    """Compute the margin ranking loss; see :func:`candelabra.nn.functional.margin_ranking_loss`.
 
     Examples
     --------
@@ -486,7 +504,7 @@ def margin_ranking_loss(
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """The negative log-likelihood of counts; see :func:`candelabra.nn.functional.poisson_nll_loss`.
+    """Compute the Poisson loss; see :func:`candelabra.nn.functional.poisson_nll_loss`.
 
     Examples
     --------
@@ -507,7 +525,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: int = 1,
 ) -> Tensor:
-    """A loss of two distances; see :func:`candelabra.nn.functional.triplet_margin_loss`.
+    """Compute the triplet loss; see :func:`candelabra.nn.functional.triplet_margin_loss`.
 
     Examples
     --------

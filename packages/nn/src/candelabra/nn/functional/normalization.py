@@ -1,4 +1,4 @@
-"""Normalization."""
+"""Implement normalization functions."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel: over the batch in training, by the running statistics otherwise.
-    Shapes: (N, C, ...).
+    """Apply batch normalization. Shapes: (N, C, ...).
 
-    In training, running statistics that are given move towards those of the batch by the share
-    `momentum`.
+    Each channel is normalized with the statistics of the batch in training, and with the running
+    statistics otherwise.
+
+    In training, the running statistics are updated with weight `momentum` for the batch.
 
     Raises
     ------
     ValueError
-        When there is only one value a channel in training.
+        If there is only one value per channel in training.
 
     Examples
     --------
@@ -50,14 +51,14 @@ def batch_norm(
             [ 1.0000]])
     """
     if input.ndim == 1 and input.shape[0] == 0:
-        return input.clone()  # PyTorch lets an input without samples and channels pass
+        return input.clone()  # PyTorch accepts an input without samples and channels
     if eps < 0.0 and not training:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training:
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
         if input.numel() == 0:
-            # No batch was seen: the running statistics stay as they are.
+            # The batch is empty: the running statistics do not change.
             return _batch_norm(input, weight, bias, None, None, True, momentum, eps)[0]
         shape = input.shape
         if len(shape) < 2:
@@ -81,8 +82,10 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel of each sample by itself, or by running statistics. Shapes: (N, C,
-    ...).
+    """Apply instance normalization. Shapes: (N, C, ...).
+
+    Each channel of each sample is normalized with its own statistics, or with the running
+    statistics.
 
     Examples
     --------
@@ -112,7 +115,7 @@ def instance_norm(
                 f"instance_norm: {name} should contain {input.shape[1]} elements, one for each channel of the input {list(input.shape)}, "
                 f"but its shape is {list(running.shape)}"
             )
-    # Each channel is a group of its own.
+    # Each channel is its own group.
     result = _group_norm(input, weight, bias, input.shape[1], eps)[0]
     if running_mean is not None or running_var is not None:
         with no_grad():
@@ -128,12 +131,12 @@ def instance_norm(
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalize over the last dimensions, those of `normalized_shape`.
+    """Apply layer normalization over the last dimensions, `normalized_shape`.
 
     Raises
     ------
     RuntimeError
-        When the input does not end with `normalized_shape`.
+        If the shape of the input does not end with `normalized_shape`.
 
     Examples
     --------
@@ -148,8 +151,7 @@ def layer_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalize over groups of channels of each sample. Shapes: (N, C, ...), C divisible by
-    `num_groups`.
+    """Apply group normalization. Shapes: (N, C, ...), C divisible by `num_groups`.
 
     Examples
     --------
@@ -169,10 +171,9 @@ def group_norm(
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """Divide by the root of the mean of squares over the last dimensions, those of
-    `normalized_shape`.
+    """Divide by the root mean square over the last dimensions, `normalized_shape`.
 
-    Half precisions are computed in float32.
+    Half-precision inputs are computed in float32.
 
     Examples
     --------
@@ -208,8 +209,9 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``x / (k + alpha * mean of squares over size neighbouring channels) ^ beta``. Shapes: (N, C,
-    ...).
+    """Apply local response normalization. Shapes: (N, C, ...).
+
+    The result is ``x / (k + alpha * mean of squares over size neighbouring channels) ^ beta``.
     """
     if input.ndim < 3:
         raise ValueError(f"local_response_norm: expected a 3D or higher input (got {input.ndim} dimensions)")
@@ -217,14 +219,15 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         return input
     from .padding import pad
 
-    # The channels become the rows of one plane, which a window of size x 1 goes over.
+    # Reshape the channels to the rows of one plane, so that a pooling window of size x 1 slides
+    # over them.
     squares = input.square().reshape(input.shape[0], 1, input.shape[1], -1)
     mean = _avg_pool(pad(squares, (0, 0, size // 2, (size - 1) // 2)), (size, 1), (1, 1), (0, 0), False, True, None)
     return input / (mean.reshape(input.shape) * alpha + k).pow(beta)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """Divide by the p-norm along `dim`, or by `eps` where the norm is smaller.
+    """Divide by the p-norm along `dim`. Norms are clamped to at least `eps`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Padding: more (or, with negative numbers, fewer) positions at the ends of dimensions."""
+"""Pad the ends of dimensions, or crop them where the padding is negative."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from candelabra import Tensor, ops
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Add positions before and after the last dimensions.
+    """Pad the last dimensions.
 
     Parameters
     ----------
     input
         Any shape.
     pad
-        Numbers of positions: before and after the last dimension, before and after the one before
-        it, and so on. Negative ones take away.
+        Padding sizes: before and after the last dimension, before and after the second to last, and
+        so on. Negative sizes crop.
     mode
         ``"constant"``, ``"reflect"`` (mirrored, the edge not repeated), ``"replicate"`` (the edge
-        repeated) or ``"circular"`` (the other end). All but constant pad the last one, two or three
-        dimensions of an input that has one or two more.
+        repeated) or ``"circular"`` (wrapped around). All modes but constant pad the last one, two
+        or three dimensions. The input must have one or two dimensions more.
     value
-        What constant padding puts in; 0 when not given.
+        Fill value of constant padding. Default: 0.
 
     Raises
     ------
     RuntimeError, NotImplementedError
-        When the numbers do not fit the shape, or there is no such mode.
+        If the padding sizes do not match the shape, or the mode is unknown.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         before, after = whole[2 * number : 2 * number + 2]
         _check_edges(input, axis, before, after, mode)
         if mode == "circular" and (before < 0 or after < 0):
-            # What is taken away does not come back at the other end.
+            # Crop first: cropped elements must not wrap around to the other end.
             cut = max(-before, 0)
             input = input.narrow(axis, cut, input.shape[axis] + min(before, 0) + min(after, 0))
             whole[2 * number : 2 * number + 2] = max(before, 0), max(after, 0)
@@ -108,7 +108,7 @@ _pad = pad
 
 
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
-    """:func:`pad` with a constant, as PyTorch has it in the package.
+    """Call :func:`pad` with a constant, with the signature of PyTorch's top-level package.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pooling over one, two and three dimensions; the functions over three are in `spatial`."""
+"""Implement pooling in one, two and three dimensions; `spatial` holds the 3-D functions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _maximum(
         _numbers(dilation, dims, "dilation", function),
         ceil_mode,
     )
-    if not return_indices and not is_differentiated(input):  # nobody will ask where the largest elements are
+    if not return_indices and not is_differentiated(input):  # no backward pass will need the indices of the maxima
         output = _max_pool_values(input, *windows)
         return output if batched else output.squeeze(0)
     output, indices = _max_pool(input, *windows)
@@ -82,8 +82,9 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window. Shapes: (N, C, L) or (C, L). With `return_indices`, also where
-    each was.
+    """Return the maximum of each window. Shapes: (N, C, L) or (C, L).
+
+    With `return_indices`, also return the index of each maximum.
 
     Examples
     --------
@@ -104,8 +105,9 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window. Shapes: (N, C, H, W) or (C, H, W). With `return_indices`, also
-    where each was in its plane.
+    """Return the maximum of each window. Shapes: (N, C, H, W) or (C, H, W).
+
+    With `return_indices`, also return the flat index of each maximum in its plane.
 
     Examples
     --------
@@ -119,12 +121,12 @@ def max_pool2d(
 
 
 def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Any:
-    """`max_pool1d` with ``return_indices=True``."""
+    """Call `max_pool1d` with ``return_indices=True``."""
     return max_pool1d(*args, **{**kwargs, "return_indices": True})
 
 
 def max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
-    """`max_pool2d` with ``return_indices=True``."""
+    """Call `max_pool2d` with ``return_indices=True``."""
     return max_pool2d(*args, **{**kwargs, "return_indices": True})
 
 
@@ -163,7 +165,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window. Shapes: (N, C, L) or (C, L).
+    """Return the mean of each window. Shapes: (N, C, L) or (C, L).
 
     Examples
     --------
@@ -186,7 +188,7 @@ def avg_pool2d(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
+    """Return the mean of each window. Shapes: (N, C, H, W) or (C, H, W).
 
     Examples
     --------
@@ -210,12 +212,15 @@ def _power_mean(dims: int, input: Tensor, norm_type: float, kernel_size: Any, st
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """``(sum x^p)^(1/p)`` of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
+    """Return ``(sum x^p)^(1/p)`` of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
     return _power_mean(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """``(sum x^p)^(1/p)`` of each window, p = `norm_type`. Shapes: (N, C, H, W) or (C, H, W)."""
+    """Return ``(sum x^p)^(1/p)`` of each window, p = `norm_type`.
+
+    Shapes: (N, C, H, W) or (C, H, W).
+    """
     return _power_mean(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -229,8 +234,7 @@ def _target(output_size: Any, input: Tensor, dims: int, function: str) -> tuple[
 
 
 def _check_dimensions(input: Tensor, dims: int, output_size: Any) -> None:
-    # As PyTorch has it: a list of sizes is looked at first, a number goes on to the check of the
-    # input.
+    # As in PyTorch: a list of sizes is checked here; for an integer the operator checks the input.
     count = 0 if dims == 1 or output_size is None or isinstance(output_size, int) else len(output_size)
     if count and input.ndim <= count:
         raise ValueError(f"Input dimension should be at least {count + 1}, but got an input of {input.ndim} dimensions")
@@ -245,15 +249,19 @@ def _adaptive_mean(dims: int, input: Tensor, output_size: Any) -> Tensor:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
+    """Return the means of `output_size` windows that cover the input.
+
+    Shapes: (N, C, L) or (C, L).
+    """
     return _adaptive_mean(1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
-    None keeps a size.
+    """Return the means of windows that cover the input, one per output element.
 
-    Window i covers the positions from ``floor(i * L / n)`` to ``ceil((i + 1) * L / n)``.
+    Shapes: (N, C, H, W) or (C, H, W). None keeps the input size.
+
+    Window i covers the elements from ``floor(i * L / n)`` to ``ceil((i + 1) * L / n)``.
 
     Examples
     --------
@@ -278,13 +286,17 @@ def _adaptive_maximum(dims: int, input: Tensor, output_size: Any, return_indices
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maxima of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
+    """Return the maxima of `output_size` windows that cover the input.
+
+    Shapes: (N, C, L) or (C, L).
+    """
     return _adaptive_maximum(1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
-    None keeps a size.
+    """Return the maxima of windows that cover the input, one per output element.
+
+    Shapes: (N, C, H, W) or (C, H, W). None keeps the input size.
     """
     return _adaptive_maximum(2, input, output_size, return_indices)
 
@@ -292,14 +304,14 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool1d` with the positions of the maxima."""
+    """Call `adaptive_max_pool1d` and also return the indices of the maxima."""
     return adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool2d` with the positions of the maxima."""
+    """Call `adaptive_max_pool2d` and also return the indices of the maxima."""
     return adaptive_max_pool2d(input, output_size, return_indices=True)
 
 

@@ -1,8 +1,8 @@
-"""Recurrent layers and their cells as functions, over padded and over packed sequences.
+"""Implement recurrent layers and cells as functions, for padded and packed sequences.
 
-The products of all inputs with their weights are one matrix product a layer; only what depends on
-the step before is done step by step. Gates lie in the weights in PyTorch's order: input, forget,
-cell, output (LSTM); reset, update, new (GRU).
+One matrix product per layer computes the input gates of all time steps. Only the recurrent part
+runs step by step. The weights hold the gates in PyTorch's order: input, forget, cell, output
+(LSTM); reset, update, new (GRU).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .dropout import dropout as _dropout
 _linear = ops.linear
 _has_stacks = ops.recurrent_stack.has_kernel
 
-#: A step: the input's share of the gates, the states before, and the weights of the recurrence;
-#: gives the states after. The first state is the output.
+#: A time step maps the input part of the gates, the previous states and the recurrent weights to
+#: the new states. The first state is the output.
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, "_Weights"], State]
 
 
 class _Weights:
-    """The parameters of one direction of one layer."""
+    """Hold the parameters of one direction of one layer."""
 
     __slots__ = ("b_hh", "b_ih", "w_hh", "w_hr", "w_ih")
 
@@ -39,8 +39,10 @@ class _Weights:
         self.w_hr: Tensor | None = params[-1] if projected else None
 
     def input_bias(self, name: str) -> Tensor | None:
-        """The bias of the inputs' share; it takes in that of the states' share where the same gates
-        get it: not of a GRU's new state.
+        """Return the bias of the input part of the gates.
+
+        The recurrent bias is added to it where both apply to the same sums. In a GRU the new gate
+        scales the recurrent bias, so the two stay separate.
         """
         if name != "gru" and self.b_ih is not None and self.b_hh is not None:
             self.b_ih, self.b_hh = self.b_ih + self.b_hh, None
@@ -74,7 +76,7 @@ def _gru_step(gates: Tensor, states: State, weights: _Weights) -> State:
     return (n + z * (h - n),)
 
 
-#: For each kind: the step, and how many gates the weights hold.
+#: For each kind of network: the step function, and the number of gates in the weights.
 _KINDS: dict[str, tuple[Step, int]] = {
     "rnn_tanh": (_plain_step(lambda x: x.tanh()), 1),
     "rnn_relu": (_plain_step(lambda x: x.relu()), 1),
@@ -109,7 +111,7 @@ def _cell(
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network: ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
+    """Compute one step of an Elman network: ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
 
     Shapes: input (N, I), hx (N, H), w_ih (H, I), w_hh (H, H), biases (H), result (N, H).
 
@@ -126,7 +128,7 @@ def rnn_tanh_cell(
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network with ReLU; see :func:`candelabra.rnn_tanh_cell`.
+    """Compute one step of an Elman network with ReLU; see :func:`candelabra.rnn_tanh_cell`.
 
     Examples
     --------
@@ -141,7 +143,7 @@ def rnn_relu_cell(
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of a gated recurrent unit (Cho et al. 2014).
+    """Compute one step of a gated recurrent unit (Cho et al. 2014).
 
     Shapes: input (N, I), hx (N, H), w_ih (3H, I), w_hh (3H, H), biases (3H), result (N, H).
 
@@ -162,8 +164,9 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate
-    of Gers et al. 2000).
+    """Compute one step of a long short-term memory.
+
+    Sources: Hochreiter and Schmidhuber 1997; Gers et al. 2000 for the forget gate.
 
     Shapes: input (N, I), hx a pair of (N, H), w_ih (4H, I), w_hh (4H, H), biases (4H), results two
     of (N, H).
@@ -187,7 +190,10 @@ def lstm_cell(
 def _run_fused(
     name: str, input: Tensor, states: State, weights: _Weights, backwards: bool, batch_sizes: list[int]
 ) -> tuple[Tensor, State]:
-    """One direction over an input (T, N, I), or (sum of batch sizes, I): all steps in one call."""
+    """Run one direction in one operator call.
+
+    The input is (T, N, I), or (sum of batch sizes, I).
+    """
     w_hh, bias_ih = weights.w_hh, weights.input_bias(name)
     h0, c0 = states[0], states[1] if name == "lstm" else None
     rest = batch_sizes, backwards, name
@@ -196,8 +202,8 @@ def _run_fused(
     else:
         gates = _linear(input, weights.w_ih, bias_ih)
         if gates.dtype != h0.dtype:
-            # Products are computed in the fast dtype, and the new state of a GRU, a mean with the
-            # old one, in that of the state.
+            # Matrix products use the autocast dtype. The new GRU state is an average with the old
+            # one, so a GRU uses the dtype of the state.
             if name == "gru":
                 gates = gates.to(h0.dtype)
             else:
@@ -217,7 +223,7 @@ def _run_whole(
     bidirectional: bool,
     batch_sizes: list[int],
 ) -> tuple[Tensor, State]:
-    """All layers that the states and parameters are of, in one call."""
+    """Run all layers that the states and parameters describe in one operator call."""
     each, count = 4 if has_biases else 2, states[0].shape[0]
     weights = candelabra.cat([
         param.flatten() for first in range(0, each, 2) for at in range(count) for param in params[at * each + first : at * each + first + 2]
@@ -232,7 +238,7 @@ def _run_whole(
 
 
 def _check_sizes(name: str, w_ih: Tensor, w_hh: Tensor, width: int, states: State, gate_count: int) -> None:
-    """Check the weights of a direction of a layer against the width of its input and the states."""
+    """Check the weights of one direction of a layer against the input width and the states."""
     if w_ih.shape[1] != width:
         raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {w_ih.shape[1]}, got {width}")
     hidden = w_hh.shape[0] // gate_count
@@ -241,7 +247,7 @@ def _check_sizes(name: str, w_ih: Tensor, w_hh: Tensor, width: int, states: Stat
 
 
 def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool) -> tuple[Tensor, State]:
-    """One direction over gates (T, N, G), step by step."""
+    """Run one direction over gates (T, N, G), step by step."""
     times = gates.unbind(0)
     outputs = []
     for at in reversed(times) if backwards else times:
@@ -255,8 +261,9 @@ def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, bac
 def _run_packed(
     gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool, batch_sizes: list[int]
 ) -> tuple[Tensor, State]:
-    """One direction over gates (sum of batch sizes, G), step by step: the longest sequences come
-    first, so what ends is at the end.
+    """Run one direction over packed gates (sum of batch sizes, G), step by step.
+
+    The longest sequences come first, so the sequences that end are the last rows of a batch.
     """
     times = gates.split(batch_sizes, 0)
     if backwards:
@@ -298,7 +305,7 @@ def _layers(
     bidirectional: bool,
     batch_sizes: list[int] | None,
 ) -> tuple[Tensor, State]:
-    """All layers; `initial` and the final states are (layers * directions, N, H)."""
+    """Run all layers. `initial` and the final states are (layers * directions, N, H)."""
     step, gate_count = _KINDS[name]
     directions = 2 if bidirectional else 1
     projected = name == "lstm" and initial[0].shape[2] != initial[1].shape[2]
@@ -364,8 +371,9 @@ def _stacks(
     bidirectional: bool,
     batch_sizes: list[int],
 ) -> tuple[Tensor, State]:
-    """All layers, for a device that takes many at once: as many a call as there are without a
-    dropout between them.
+    """Run all layers on a backend that takes several layers per call.
+
+    Dropout between layers splits the stack into one call per layer.
     """
     directions, each = 2 if bidirectional else 1, 4 if has_biases else 2
     for at in range(num_layers * directions):
@@ -391,11 +399,11 @@ _PACKED = ("data", "batch_sizes", "hx", "params", "has_biases", "num_layers", "d
 
 
 def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> tuple[Tensor, State]:
-    """Sort the arguments of either form and run the layers."""
+    """Parse the arguments of the padded or the packed form and run the layers."""
     packed = "batch_sizes" in names or "data" in names
     if not packed and len(arguments) > 2:
-        # The third argument of the packed form is the hidden state, of the other the list of
-        # parameters.
+        # The third argument is the hidden state in the packed form, and the list of parameters in
+        # the padded form.
         packed = isinstance(arguments[1], Tensor) and (isinstance(arguments[2], Tensor) or name == "lstm")
     order = _PACKED if packed else _PADDED
     given = dict(zip(order, arguments, strict=False))
@@ -443,29 +451,31 @@ def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> 
 
 
 def rnn_tanh(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
-    """Layers of an Elman network with tanh.
+    """Run the layers of an Elman network with tanh.
 
-    Called as ``rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
-    batch_first)``, or over packed sequences as ``rnn_tanh(data, batch_sizes, hx, params,
-    has_biases, num_layers, dropout, train, bidirectional)``.
+    Call it as ``rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+    batch_first)``, or for packed sequences as ``rnn_tanh(data, batch_sizes, hx, params, has_biases,
+    num_layers, dropout, train, bidirectional)``.
 
     Parameters
     ----------
     input, data
-        (T, N, I), or (N, T, I) with `batch_first`; packed, the rows of all sequences, time by time.
+        (T, N, I), or (N, T, I) with `batch_first`. Packed: the rows of all sequences, ordered by
+        time step.
     batch_sizes
-        How many sequences reach each time.
+        Number of sequences at each time step.
     hx
         (layers * directions, N, H).
     params
         For each layer and direction ``w_ih, w_hh`` and, with `has_biases`, ``b_ih, b_hh``.
     dropout, train
-        Probability of dropping inputs of the second layer and those after it, in training.
+        Dropout probability of the inputs of all layers but the first; used in training only.
 
     Returns
     -------
     output, h_n
-        What the last layer gives at each time, and the last state of each layer and direction.
+        The outputs of the last layer for all time steps, and the final state of each layer and
+        direction.
 
     Examples
     --------
@@ -480,7 +490,7 @@ def rnn_tanh(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
 
 
 def rnn_relu(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
-    """Layers of an Elman network with ReLU; called as :func:`candelabra.rnn_tanh` is.
+    """Run the layers of an Elman network with ReLU; called like :func:`candelabra.rnn_tanh`.
 
     Examples
     --------
@@ -495,7 +505,9 @@ def rnn_relu(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
 
 
 def gru(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
-    """Layers of gated recurrent units (Cho et al. 2014); called as :func:`candelabra.rnn_tanh` is.
+    """Run layers of gated recurrent units (Cho et al. 2014).
+
+    Called like :func:`candelabra.rnn_tanh`.
 
     Examples
     --------
@@ -510,16 +522,17 @@ def gru(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
 
 
 def lstm(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Layers of long short-term memories; called as :func:`candelabra.rnn_tanh` is, with `hx` a
-    pair of states.
+    """Run layers of long short-term memories.
 
-    Where the two states differ in size, `params` has after those of each layer and direction the
-    matrix that the output is projected with (Sak et al. 2014).
+    Called like :func:`candelabra.rnn_tanh`, with a pair of states as `hx`.
+
+    If the two states differ in size, `params` also contains a projection matrix after the
+    parameters of each layer and direction (Sak et al. 2014).
 
     Returns
     -------
     output, h_n, c_n
-        What the last layer gives at each time, and the last states.
+        The outputs of the last layer for all time steps, and the final states.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What becomes of the losses of single elements: `reduction` of all losses."""
+"""Reduce elementwise losses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from candelabra import Tensor
 
 
 def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """The reduction that the older arguments `size_average` and `reduce` mean."""
+    """Translate the legacy arguments `size_average` and `reduce` to a reduction."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
@@ -21,7 +21,7 @@ def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = 
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """Losses of elements as `reduction` says: all of them, their mean or their sum."""
+    """Reduce losses: return them unchanged, or return their mean or sum."""
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":

@@ -1,4 +1,4 @@
-"""Reductions over segments of a dimension."""
+"""Reduce segments of a dimension."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Reduce segments of a dimension that may be of different lengths.
+    """Reduce segments of a dimension; the segments may differ in length.
 
     Parameters
     ----------
     data
-        Floating point, (..., N, ...), with N the size of dimension `axis`.
+        Floating point, (..., N, ...), where N is the size of dimension `axis`.
     reduce
         ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
     lengths, offsets
-        How long each segment is, or where each begins and the last ends: (..., S) or (..., S + 1),
-        with the sizes of data in front of `axis`. One of the two is needed.
+        Length of each segment, (..., S); or the start of each segment and the end of the last,
+        (..., S + 1). The leading sizes are those of `data` before `axis`. One of the two is
+        required.
     indices
         Not supported, as in PyTorch.
     unsafe
-        Whether the lengths are not checked.
+        Whether to skip the check of the lengths.
     initial
-        What each segment begins with; by default what changes nothing, and for an empty mean NaN.
+        Initial value of each segment. Default: the identity element of the reduction, and NaN for
+        an empty mean.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def segment_reduce(
     Raises
     ------
     RuntimeError
-        When shapes, dtypes or lengths do not fit.
+        If shapes, dtypes or lengths are incompatible.
 
     Examples
     --------
@@ -95,8 +97,8 @@ def segment_reduce(
         positions = positions.diff(dim=-1)
         count = positions.shape[-1]
     start = ends - positions
-    # The segment of each element: behind how many ends it lies. What is behind the last or before
-    # the first is in none.
+    # The segment of an element is the number of segment ends at or before it. Elements before the
+    # first segment or after the last one belong to none.
     at = candelabra.arange(size, device=data.device).expand(*data.shape[: axis + 1]).contiguous()
     segment = candelabra.searchsorted(ends, at, right=True) if count else candelabra.zeros_like(at)
     outside = segment >= count
@@ -108,7 +110,7 @@ def segment_reduce(
     wide = data.float() if data.dtype in (candelabra.float16, candelabra.bfloat16) else data
     neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     begin = neutral if initial is None else float(initial)
-    # One segment more takes what is in none.
+    # One additional segment collects the elements that belong to none.
     base = candelabra.full(
         (*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device
     )

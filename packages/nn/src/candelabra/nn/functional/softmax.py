@@ -1,4 +1,4 @@
-"""Softmax and its relatives."""
+"""Implement softmax and related functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 @fast_path(_softmax)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along `dim`, computed without overflow; with `dtype`, in that dtype.
+    """Return ``exp(x) / sum(exp(x))`` along `dim`, computed without overflow.
+
+    `dtype` is the dtype of the computation and the result.
 
     Examples
     --------
@@ -38,8 +40,9 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @fast_path(_log_softmax)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of the softmax along `dim`, computed without overflow; with `dtype`, in that
-    dtype.
+    """Return the logarithm of the softmax along `dim`, computed without overflow.
+
+    `dtype` is the dtype of the computation and the result.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The softmax of -x along `dim`."""
+    """Return the softmax of -x along `dim`."""
     if dim is None:
         dim = _implicit_dim("softmin", input.ndim, _stacklevel)
     return _softmax(-input, dim, dtype)

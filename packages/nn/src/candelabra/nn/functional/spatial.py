@@ -1,6 +1,4 @@
-"""Convolution and pooling over three spatial dimensions; a convolution is made of those over two,
-the depth walked over slice by slice.
-"""
+"""Implement pooling in three dimensions."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from .pooling import _maximum, _mean
 
 
 def _slices(input: Tensor) -> Tensor:
-    """(N, C, D, H, W) as (N * D, C, H, W)."""
+    """Merge the depth into the batch: (N, C, D, H, W) to (N * D, C, H, W)."""
     return input.transpose(1, 2).flatten(0, 1)
 
 
@@ -31,8 +29,9 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The largest values of windows, and their positions in the volume. Shapes: (N, C, D, H, W) or
-    (C, D, H, W).
+    """Return the maximum of each window and its flat index in the volume.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -54,16 +53,16 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest values of windows over three dimensions. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """Return the maximum of each window. Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Parameters
     ----------
     kernel_size, stride, padding, dilation
-        One number or three; the stride is the kernel's size by default.
+        One number or three. The stride defaults to the kernel size.
     ceil_mode
-        Whether windows may lie partly outside at the end.
+        Whether windows at the end may extend past the input.
     return_indices
-        Whether positions in the volume are returned, too.
+        Whether to also return the flat indices in the volume.
 
     Examples
     --------
@@ -86,18 +85,18 @@ def avg_pool3d(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The means of windows over three dimensions. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """Return the mean of each window. Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Parameters
     ----------
     kernel_size, stride, padding
-        One number or three; the stride is the kernel's size by default.
+        One number or three. The stride defaults to the kernel size.
     ceil_mode
-        Whether windows may lie partly outside at the end.
+        Whether windows at the end may extend past the input.
     count_include_pad
-        Whether the padding counts in what is divided by.
+        Whether the divisor counts the padding.
     divisor_override
-        What is divided by instead.
+        Divisor that replaces the number of elements.
 
     Examples
     --------
@@ -111,8 +110,9 @@ def avg_pool3d(
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """The norms of windows over three dimensions: ``(sum x^p)^(1/p)``. Shapes: (N, C, D, H, W) or
-    (C, D, H, W).
+    """Return ``(sum x^p)^(1/p)`` of each window.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
     """
     kernel = _numbers(kernel_size, 3, "kernel_size")
     means = avg_pool3d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
@@ -138,8 +138,9 @@ def _sizes(output_size: Any, input: Tensor, function: str) -> tuple[int, ...]:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
-    H, W); None keeps a size.
+    """Return the means of windows that cover the input, one per output element.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W). None keeps the input size.
 
     Examples
     --------
@@ -159,9 +160,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The largest values of as many windows as the output has positions, and their positions in the
-    volume.
-    """
+    """Return the maxima of windows that cover the input, and their flat indices in the volume."""
     if input.ndim < 4:
         raise ValueError(f"Input dimension should be at least 4, but got an input of {input.ndim} dimensions")
     input, batched = _batched(input, 3, "adaptive_max_pool3d")
@@ -171,8 +170,9 @@ def adaptive_max_pool3d_with_indices(
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of as many windows as the output has positions. Shapes: (N, C, D, H, W) or
-    (C, D, H, W).
+    """Return the maxima of windows that cover the input, one per output element.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------

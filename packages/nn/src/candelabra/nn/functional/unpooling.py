@@ -1,4 +1,4 @@
-"""Back to where maxima came from, and pooling over windows of random places."""
+"""Implement max unpooling and fractional max pooling."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _unpooled(
             raise RuntimeError(
                 f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"
             )
-    # One zero for all places: they are written once, and not copied from others.
+    # Expand a single zero, so that the result is written once instead of copied.
     zeros = input.new_zeros(()).expand((*outer, length))
     made = zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
     return in_format_of(made, input) if dims == 2 else made
@@ -68,21 +68,23 @@ def _unpooled(
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Put maxima where they came from, zeros elsewhere. Shapes: (N, C, L) or (C, L).
+    """Write maxima back to their indices and fill the rest with zeros.
+
+    Shapes: (N, C, L) or (C, L).
 
     Parameters
     ----------
     input, indices
-        What :func:`max_pool1d` returned with ``return_indices=True``.
+        Results of :func:`max_pool1d` with ``return_indices=True``.
     kernel_size, stride, padding
-        What it was called with.
+        Arguments of that call.
     output_size
-        The size of its input, where that does not follow from the others.
+        Size of the input of that call, if the other arguments leave it ambiguous.
 
     Raises
     ------
     RuntimeError
-        Where an index lies outside of the output, or shapes do not fit.
+        If an index is outside of the output, or shapes are incompatible.
 
     Examples
     --------
@@ -97,15 +99,19 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The same over two dimensions; see :func:`max_unpool1d`. Shapes: (N, C, H, W) or (C, H, W)."""
+    """Invert max pooling over two dimensions; see :func:`max_unpool1d`.
+
+    Shapes: (N, C, H, W) or (C, H, W).
+    """
     return _unpooled(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The same over three dimensions; see :func:`max_unpool1d`. Shapes: (N, C, D, H, W) or (C, D,
-    H, W).
+    """Invert max pooling over three dimensions; see :func:`max_unpool1d`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
     """
     return _unpooled(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -114,8 +120,10 @@ def max_unpool3d(
 
 
 def _starts(sample: Tensor, size: int, output: int, kernel: int) -> Tensor:
-    """Where windows begin: the pseudo-random sequences of Graham, "Fractional max-pooling", 2014.
-    `sample` is in [0, 1).
+    """Return the start of each window.
+
+    The starts are the pseudorandom sequences of Graham, "Fractional max-pooling", 2014. `sample` is
+    in [0, 1).
     """
     index = candelabra.arange(output, dtype=sample.dtype, device=sample.device)
     if output == 1:
@@ -125,7 +133,7 @@ def _starts(sample: Tensor, size: int, output: int, kernel: int) -> Tensor:
     places = ((index + shift) * alpha).trunc() - (shift * alpha).trunc()
     last = index == output - 1
     starts = candelabra.where(last, float(size - kernel), places).to(candelabra.int64)
-    return starts.clamp(0, size - kernel)  # samples that are not in [0, 1) may be anything
+    return starts.clamp(0, size - kernel)  # samples outside of [0, 1) could give any start
 
 
 def _fractional(
@@ -146,7 +154,7 @@ def _fractional(
     else:
         size = _numbers(output_size, dims, "output_size")
     for i in range(dims):
-        # PyTorch asks for one position more in three dimensions.
+        # PyTorch requires one more element in three dimensions.
         if size[i] + kernel[i] - 1 > spatial[i] - (dims == 3):
             raise RuntimeError(
                 f"{name}(): pool size {kernel[i]} is too large for an input of size {spatial[i]} and an output of size {size[i]}"
@@ -168,8 +176,8 @@ def _fractional(
     samples = samples[:batch, :channels].to(candelabra.float64 if x.dtype is candelabra.float64 else candelabra.float32)
     first: Any = None
     for i in range(dims):
-        # PyTorch's samples count from the innermost dimension where there are two, and from the
-        # outermost of three.
+        # As in PyTorch, samples are ordered from the innermost dimension in 2-D, and from the
+        # outermost in 3-D.
         begin = _starts(samples[..., 1 - i if dims == 2 else i], spatial[i], size[i], kernel[i])
         first = (
             begin
@@ -181,7 +189,8 @@ def _fractional(
     seen = values.detach()
     best: Any = None
     at: Any = None
-    # Element by element of all windows at once. NaN is above all, and the last one stays.
+    # Each iteration compares one element of all windows. NaN wins every comparison, and the last
+    # NaN is kept.
     for steps in itertools.product(*map(range, kernel)):
         step = 0
         for i in range(dims):
@@ -206,8 +215,9 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The maxima of windows at random places (Graham, 2014), and their positions. Shapes: (N, C, H,
-    W) or (C, H, W).
+    """Return the maxima of randomly placed windows (Graham, 2014), and their indices.
+
+    Shapes: (N, C, H, W) or (C, H, W).
     """
     return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
@@ -220,7 +230,10 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The same over three dimensions. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Return the maxima of randomly placed windows and their indices.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """
     return _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -232,19 +245,20 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The maxima of windows at random places, about evenly spread. Shapes: (N, C, H, W) or (C, H,
-    W).
+    """Return the maxima of randomly placed windows that are about evenly spaced.
+
+    Shapes: (N, C, H, W) or (C, H, W).
 
     Parameters
     ----------
     kernel_size
-        Of the windows: one number or two.
+        Window size: one number or two.
     output_size
-        How many windows there are, or
+        Number of windows. Give this or `output_ratio`.
     output_ratio
-        the same as a part of the input's size, between 0 and 1.
+        Number of windows as a fraction of the input size, between 0 and 1.
     return_indices
-        Whether positions are returned, too.
+        Whether to also return the indices.
 
     Notes
     -----
@@ -269,8 +283,9 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The same over three dimensions; see :func:`fractional_max_pool2d`. Shapes: (N, C, D, H, W) or
-    (C, D, H, W).
+    """Return the maxima of randomly placed windows; see :func:`fractional_max_pool2d`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
     """
     made = _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return made if return_indices else made[0]

@@ -1,4 +1,4 @@
-"""All layers, by family."""
+"""Provide all layers, grouped by family."""
 
 from . import (
     activation,
@@ -23,7 +23,7 @@ from . import (
     upsampling,
 )
 
-# Names that are only there so that PyTorch's module paths work.
+# These modules exist only so that PyTorch's module paths work.
 from . import batchnorm as batchnorm
 from . import channelshuffle as channelshuffle
 from . import container as container

@@ -1,4 +1,4 @@
-"""Activations."""
+"""Provide activation layers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .module import Module
 
 
 def _inplace(module: Any, text: str = "") -> str:
-    """`text`, and after it that the module works in place, if it does."""
+    """Append the repr of ``inplace`` to `text` if the module works in place."""
     return ", ".join(part for part in (text, "inplace=True" if module.inplace else "") if part)
 
 
 class Threshold(Module):
-    """``x`` where it is greater than `threshold`, else `value`."""
+    """Return ``x`` where it is greater than `threshold`, else `value`."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Threshold(Module):
 
 
 class ReLU(Module):
-    """``max(x, 0)``.
+    """Apply ReLU: ``max(x, 0)``.
 
     Examples
     --------
@@ -57,8 +57,10 @@ class ReLU(Module):
 
 
 class RReLU(Module):
-    """`LeakyReLU` with a slope drawn anew from [lower, upper] for every element in training, their
-    mean in evaluation.
+    """Apply `LeakyReLU` with a random slope per element.
+
+    In training the slopes are drawn from [lower, upper]. In evaluation the slope is the mean of the
+    two.
 
     Source: Xu et al., 2015.
     """
@@ -77,7 +79,7 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """``x`` cut off at `min_val` and `max_val`.
+    """Clamp ``x`` to [`min_val`, `max_val`].
 
     Examples
     --------
@@ -103,7 +105,7 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """``min(max(x, 0), 6)``."""
+    """Apply ReLU6: ``min(max(x, 0), 6)``."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -113,7 +115,7 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``.
+    """Apply the sigmoid: ``1 / (1 + exp(-x))``.
 
     Examples
     --------
@@ -128,7 +130,7 @@ class Sigmoid(Module):
 
 
 class Hardsigmoid(Module):
-    """``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    """Apply hard sigmoid: ``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -139,14 +141,17 @@ class Hardsigmoid(Module):
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """Apply the hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
         return input.tanh()
 
 
 class SiLU(Module):
-    """``x * sigmoid(x)``, also called swish. Source: Elfwing, Uchibe and Doya, 2017."""
+    """Apply SiLU, also called swish: ``x * sigmoid(x)``.
+
+    Source: Elfwing, Uchibe and Doya, 2017.
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -160,7 +165,7 @@ class SiLU(Module):
 
 
 class Mish(Module):
-    """``x * tanh(softplus(x))``. Source: Misra, 2019."""
+    """Apply Mish: ``x * tanh(softplus(x))``. Source: Misra, 2019."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -174,7 +179,7 @@ class Mish(Module):
 
 
 class Hardswish(Module):
-    """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    """Apply hard swish: ``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -185,8 +190,9 @@ class Hardswish(Module):
 
 
 class ELU(Module):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and
-    Hochreiter, 2015.
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    Source: Clevert, Unterthiner and Hochreiter, 2015.
     """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -202,7 +208,7 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
+    """Apply CELU: ``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -217,8 +223,9 @@ class CELU(Module):
 
 
 class SELU(Module):
-    """`ELU` with a scale that keeps mean 0 and variance 1 from layer to layer. Source: Klambauer et
-    al., 2017.
+    """Apply a scaled `ELU` that preserves mean 0 and variance 1 from layer to layer.
+
+    Source: Klambauer et al., 2017.
     """
 
     def __init__(self, inplace: bool = False) -> None:
@@ -233,7 +240,10 @@ class SELU(Module):
 
 
 class GLU(Module):
-    """The first half along `dim` times the sigmoid of the second. Source: Dauphin et al., 2016."""
+    """Multiply the first half along `dim` by the sigmoid of the second half.
+
+    Source: Dauphin et al., 2016.
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -247,8 +257,9 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """``x`` times the normal distribution function of x; with ``approximate="tanh"`` the formula
-    with the hyperbolic tangent.
+    """Apply GELU: ``x`` times the standard normal CDF of x.
+
+    ``approximate="tanh"`` approximates the CDF with a hyperbolic tangent.
 
     Source: Hendrycks and Gimpel, 2016.
 
@@ -272,7 +283,7 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """``x`` where its absolute value is greater than `lambd`, else 0."""
+    """Return ``x`` where its absolute value is greater than `lambd`, else 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -286,7 +297,7 @@ class Hardshrink(Module):
 
 
 class LeakyReLU(Module):
-    """``x`` where it is positive, else ``negative_slope * x``."""
+    """Return ``x`` where it is positive, else ``negative_slope * x``."""
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -301,14 +312,14 @@ class LeakyReLU(Module):
 
 
 class LogSigmoid(Module):
-    """``log(sigmoid(x))``."""
+    """Return ``log(sigmoid(x))``."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
+    """Return ``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -323,7 +334,7 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """``x`` moved towards 0 by `lambd`, and 0 where that would change its sign."""
+    """Shrink ``x`` toward 0 by `lambd`; elements that would change sign become 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -337,8 +348,10 @@ class Softshrink(Module):
 
 
 class PReLU(Module):
-    """`LeakyReLU` with a trained slope: one for all channels or, with `num_parameters` the number
-    of channels, one for each.
+    """Apply `LeakyReLU` with a trained slope.
+
+    There is one slope for all channels, or one per channel if `num_parameters` is the number of
+    channels.
 
     Source: He et al., 2015.
 
@@ -371,21 +384,21 @@ class PReLU(Module):
 
 
 class Softsign(Module):
-    """``x / (1 + |x|)``."""
+    """Return ``x / (1 + |x|)``."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """Return ``x - tanh(x)``."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class Softmin(Module):
-    """The softmax of -x along `dim`."""
+    """Apply the softmax to -x along `dim`."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -399,7 +412,7 @@ class Softmin(Module):
 
 
 class Softmax(Module):
-    """``exp(x) / sum(exp(x))`` along `dim`: positive numbers that sum to 1.
+    """Return ``exp(x) / sum(exp(x))`` along `dim`: positive numbers that sum to 1.
 
     Examples
     --------
@@ -421,7 +434,7 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """The logarithm of the softmax along `dim`."""
+    """Return the logarithm of the softmax along `dim`."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -435,7 +448,7 @@ class LogSoftmax(Module):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels, for each position. Shapes: (N, C, H, W) or (C, H, W)."""
+    """Apply the softmax over the channels at each pixel. Shapes: (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (3, 4):

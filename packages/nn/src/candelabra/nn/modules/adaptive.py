@@ -1,4 +1,4 @@
-"""A softmax over very many classes of which few are frequent."""
+"""Provide an efficient softmax for many classes with unequal frequencies."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log-softmax over classes sorted by frequency: a head of frequent classes, and clusters of
-    rare ones with smaller layers.
+    """Compute the log-softmax over classes that are sorted by frequency.
+
+    The head scores the frequent classes. Clusters of rare classes have smaller layers.
 
     Parameters
     ----------
     in_features, n_classes
-        Size of the input, number of classes.
+        Size of the input, and number of classes.
     cutoffs
-        Where the clusters begin: the first number is how many classes the head has.
+        First class of each cluster. The first cutoff is the number of classes in the head.
     div_value
-        The projection of cluster i has ``in_features / div_value^(i + 1)`` features.
+        Cluster i has a projection with ``in_features / div_value^(i + 1)`` features.
     head_bias
         Whether the head has a bias.
 
     Notes
     -----
-    Shapes: input (N, in_features) or (in_features), target (N) or (); the result is a named tuple
-    of ``output``, the log-probabilities of the targets, and ``loss``, minus their mean. Source:
-    Grave et al., Efficient softmax approximation for GPUs, 2017.
+    Shapes: input (N, in_features) or (in_features), target (N) or (). The result is a named tuple:
+    ``output``, the log-probabilities of the targets, and ``loss``, minus their mean. Source: Grave
+    et al., Efficient softmax approximation for GPUs, 2017.
 
     Examples
     --------
@@ -87,7 +88,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialize all weights."""
         self.head.reset_parameters()
         for projection in self.tail:
             for layer in projection:
@@ -110,7 +111,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{int(target.min())}, {int(target.max())}] were "
                 "found. "
             )
-        # In the head each class of the shortlist has its score, and each cluster has one.
+        # The head has one score for each shortlist class and one for each cluster.
         in_head = target
         parts, places = [], []
         for number, (begin, end) in enumerate(itertools.pairwise(self.cutoffs)):
@@ -129,7 +130,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities of all classes, (N, n_classes), of an input (N, in_features)."""
+        """Return the log-probabilities (N, n_classes) of all classes.
+
+        The input is (N, in_features).
+        """
         return self._all_log_probs(input, self.head(input))
 
     def _all_log_probs(self, input: Tensor, scores: Tensor) -> Tensor:
@@ -140,8 +144,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return candelabra.cat(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class (N) of each row of an input (N, in_features): clusters are only
-        computed where the head chooses one.
+        """Return the most probable class (N) of each row of an input (N, in_features).
+
+        The clusters are evaluated only for rows where the head selects one.
         """
         scores = self.head(input)
         best = scores.argmax(1)

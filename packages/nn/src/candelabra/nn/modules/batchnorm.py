@@ -1,4 +1,4 @@
-"""Batch normalization under the module name it has in PyTorch; see `normalization`."""
+"""Provide batch normalization under PyTorch's module name; see `normalization`."""
 
 from .lazy_layers import LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d
 from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm, _BatchNorm

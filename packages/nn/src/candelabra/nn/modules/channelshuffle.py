@@ -1,4 +1,4 @@
-"""The shuffling of channels under the module name it has in PyTorch; see `pixelshuffle`."""
+"""Provide channel shuffling under PyTorch's module name; see `pixelshuffle`."""
 
 from .pixelshuffle import ChannelShuffle
 

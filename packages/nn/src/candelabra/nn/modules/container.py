@@ -1,4 +1,4 @@
-"""Containers under the module name they have in PyTorch; see `containers`."""
+"""Provide the containers under PyTorch's module name; see `containers`."""
 
 from .containers import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 

@@ -1,4 +1,4 @@
-"""Containers of modules and of parameters."""
+"""Provide containers of modules and of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .module import Module, indent, typename
 
 
 def _position(index: Any, length: int) -> int:
-    """An index from either end as one from the front."""
+    """Convert an index, possibly negative, to a nonnegative one."""
     position = operator.index(index)
     if not -length <= position < length:
         raise IndexError(f"index {position} is out of range")
@@ -23,7 +23,7 @@ def _position(index: Any, length: int) -> int:
 
 
 class Container(Module):
-    """Modules by name: the oldest container, of which `ModuleDict` is the better one."""
+    """Hold modules by name. This is the oldest container; prefer `ModuleDict`."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Container(Module):
 
 
 class Sequential(Module):
-    """Modules called one after another, each with the result of the one before.
+    """Call modules in sequence; each takes the result of the one before.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ class Sequential(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before position `index`."""
+        """Insert a module before position `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         count = len(self)
@@ -145,13 +145,13 @@ class Sequential(Module):
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Add several modules at the end."""
+        """Append several modules."""
         for module in list(sequential):
             self.append(module)
         return self
 
     def pop(self, key: int | slice) -> Module:
-        """Remove and return the module at a position."""
+        """Remove and return the module at position `key`."""
         module = self[key]
         del self[key]
         return module
@@ -163,7 +163,7 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules; what is done with them is up to `forward` of the module it is in.
+    """Hold modules in a list. The containing module's `forward` decides how to call them.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class ModuleList(Module):
 
     def __repr__(self) -> str:
         lines: list[str] = []
-        run: list[Any] = []  # first, last, text of the run of equal modules at the end
+        run: list[Any] = []  # first index, last index and repr of the current run of equal modules
 
         def flush() -> None:
             if run:
@@ -233,7 +233,7 @@ class ModuleList(Module):
         return f"{self._get_name()}()" if not lines else f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
     def insert(self, index: int, module: Module) -> None:
-        """Add a module before position `index`."""
+        """Insert a module before position `index`."""
         modules = list(self)
         modules.insert(index, module)
         if not isinstance(module, Module):
@@ -241,18 +241,18 @@ class ModuleList(Module):
         self._renumber(modules)
 
     def append(self, module: Module | None) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key: int | slice) -> Module:
-        """Remove and return the module at a position."""
+        """Remove and return the module at position `key`."""
         module = self[key]
         del self[key]
         return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add several modules at the end."""
+        """Append several modules."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
@@ -261,7 +261,7 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules by name, in the order they were put in.
+    """Hold modules by name, in insertion order.
 
     Examples
     --------
@@ -295,29 +295,29 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Remove and return the module of this name."""
+        """Remove and return the module with the name `key`."""
         module = self[key]
         del self[key]
         return module
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The names with their modules."""
+        """Return the pairs of name and module."""
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Put in the modules of a mapping, or of pairs of name and module."""
+        """Add modules from a mapping, or from pairs of name and module."""
         for key, module in _pairs("ModuleDict", modules):
             self[key] = module
 
@@ -341,8 +341,9 @@ def _pairs(owner: str, entries: Any) -> list[tuple[str, Any]]:
 
 
 class MissingParameter(KeyError, AttributeError):
-    """There is nothing of this name in a `ParameterDict`: in PyTorch an AttributeError, in a
-    mapping a KeyError.
+    """Signal a missing name in a `ParameterDict`.
+
+    PyTorch raises AttributeError, and a mapping must raise KeyError. This class is both.
     """
 
     def __str__(self) -> str:
@@ -363,7 +364,7 @@ def _describe(value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors become parameters) and of whatever else is put in.
+    """Hold parameters and other values in a list. Tensors become parameters.
 
     Examples
     --------
@@ -403,14 +404,14 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Append a value."""
         number = len(self)
         self._size += 1
         self[number] = value
         return self
 
     def pop(self, idx: int = -1) -> Any:
-        """Remove and return the value at a position."""
+        """Remove and return the value at position `idx`."""
         values = list(self)
         value = values.pop(idx)
         for number in range(len(self)):
@@ -420,7 +421,7 @@ class ParameterList(Module):
         return value
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add several values at the end."""
+        """Append several values."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -445,8 +446,7 @@ def _repr_of_parameters(owner: Module, entries: list[tuple[str, Any]]) -> str:
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters (tensors become parameters) and of whatever else is put in, by
-    name.
+    """Hold parameters and other values by name. Tensors become parameters.
 
     Examples
     --------
@@ -508,21 +508,21 @@ class ParameterDict(Module):
         return self
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same parameters."""
+        """Return a new dictionary with the same parameters."""
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of `key`; where there is none, `default`, after putting it in."""
+        """Return the value of `key`. If there is none, set it to `default` first."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """Return the value of `key`, or `default` if there is none."""
         return self[key] if key in self._keys else default
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all values."""
         for key in list(self._keys):
             del self[key]
 
@@ -533,31 +533,31 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the last entry."""
+        """Remove and return the last name and its value."""
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new dictionary with these keys, all with the value `default`."""
+        """Return a new dictionary with these keys, all with the value `default`."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """The names with their values."""
+        """Return the pairs of name and value."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterator[Any]:
-        """The values."""
+        """Return the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Put in the values of a mapping, or of pairs of name and value."""
+        """Add values from a mapping, or from pairs of name and value."""
         pairs = _pairs("ParameterDict", parameters)
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
-            # PyTorch sorts the names of a plain dict, and so the order of the parameters.
+            # PyTorch sorts the names of a plain dict, which determines the order of the parameters.
             pairs = sorted(pairs, key=lambda pair: pair[0])
         for key, value in pairs:
             self[key] = value

@@ -1,4 +1,4 @@
-"""Convolutions under the module name they have in PyTorch; see `convolution`."""
+"""Provide the convolutions under PyTorch's module name; see `convolution`."""
 
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .lazy_layers import (

@@ -1,4 +1,4 @@
-"""Convolutions over one, two and three dimensions, and transposed ones."""
+"""Provide convolutions and transposed convolutions in one, two and three dimensions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .module import Module
 
 
 def to_tuple(value: Any, count: int) -> tuple[Any, ...]:
-    """An int as that many of it; a sequence as a tuple."""
+    """Repeat an int `count` times, or convert a sequence to a tuple."""
     return tuple(value) if not isinstance(value, int) else (value,) * count
 
 
 class _Convolution(Module):
-    """What convolutions of all dimensions share."""
+    """Share the constructor and checks of all convolutions."""
 
     weight: Parameter
     bias: Parameter | None
@@ -68,7 +68,7 @@ class _Convolution(Module):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
-        # For functional.pad: last dimension first, before and after.
+        # Argument of functional.pad: last dimension first, before and after.
         self._reversed_padding_repeated_twice: list[int] = []
         for axis in reversed(range(dims)):
             if padding == "same":
@@ -87,8 +87,8 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
-        # kaiming_uniform_ with a = sqrt(5) is uniform in +-1 / sqrt(fan_in), as the bias is.
+        """Reinitialize the weight and the bias."""
+        # With a = sqrt(5), kaiming_uniform_ is uniform in +-1 / sqrt(fan_in), like the bias.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -114,7 +114,7 @@ class _Convolution(Module):
 
 
 class _Conv(_Convolution):
-    """Cross-correlation over `_dims` dimensions."""
+    """Compute the cross-correlation over `_dims` dimensions."""
 
     _dims: int
     _function: Callable[..., Tensor]
@@ -138,7 +138,10 @@ class _Conv(_Convolution):
         )  # fmt: skip
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Convolve with another weight and bias: what a subclass that computes them calls."""
+        """Convolve with the given weight and bias.
+
+        Subclasses that compute their weights call this method.
+        """
         padding = self.padding
         if self.padding_mode != "zeros":
             input, padding = (
@@ -152,8 +155,9 @@ class _Conv(_Convolution):
 
 
 class _Transposed(_Convolution):
-    """Transposed convolution over `_dims` dimensions, with the output size as an argument of the
-    call.
+    """Compute the transposed convolution over `_dims` dimensions.
+
+    The call takes the output size as an optional argument.
     """
 
     _dims: int
@@ -184,9 +188,7 @@ class _Transposed(_Convolution):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride
-        - 1.
-        """
+        """Return the output padding for `output_size`, which is ambiguous if stride > 1."""
         if output_size is None:
             return self.output_padding
         dims = len(self.kernel_size)
@@ -221,10 +223,10 @@ class _Transposed(_Convolution):
 
 
 class Conv1d(_Conv):
-    r"""Cross-correlation over one spatial dimension.
+    r"""Compute the cross-correlation over one spatial dimension.
 
-    The weight is of shape (out_channels, in_channels / groups, kernel_size); it and the bias start uniform in
-    :math:`\pm 1 / \sqrt{fan\_in}`.
+    The weight has shape (out_channels, in_channels / groups, kernel_size). Weight and bias are
+    initialized uniformly in :math:`\pm 1 / \sqrt{fan\_in}`.
 
     Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
     ``L_out = (L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``.
@@ -242,28 +244,30 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    r"""Cross-correlation over two spatial dimensions.
+    r"""Compute the cross-correlation over two spatial dimensions.
 
     Parameters
     ----------
     in_channels, out_channels
-        Both divisible by `groups`.
+        Number of channels; both must be divisible by `groups`.
     kernel_size, stride, dilation
         One number or two (height, width).
     padding
-        Number of positions added on both sides of each dimension; ``"valid"`` adds none, ``"same"`` as many as keep the size.
+        Elements added on both sides of each dimension. ``"valid"`` adds none, and ``"same"``
+        preserves the size.
     groups
-        Output channels of one group see the input channels of that group only.
+        Number of groups. The output channels of a group depend only on its input channels.
     bias
-        Whether a bias is added.
+        Whether to add a bias.
     padding_mode
-        What is added: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
 
     Notes
     -----
-    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
-    ``H_out = (H + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, W_out the same. The weight is of shape
-    (out_channels, in_channels / groups, kernel height, kernel width); it and the bias start uniform in :math:`\pm 1 / \sqrt{fan\_in}`.
+    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with ``H_out = (H
+    + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, and W_out likewise. The
+    weight has shape (out_channels, in_channels / groups, kernel height, kernel width). Weight and
+    bias are initialized uniformly in :math:`\pm 1 / \sqrt{fan\_in}`.
 
     Examples
     --------
@@ -278,9 +282,10 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    r"""Cross-correlation over three spatial dimensions; see `Conv2d`.
+    r"""Compute the cross-correlation over three spatial dimensions; see `Conv2d`.
 
-    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), the weight (out_channels, in_channels / groups, depth, height, width).
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (out_channels, in_channels / groups,
+    depth, height, width).
 
     Examples
     --------
@@ -295,10 +300,11 @@ class Conv3d(_Conv):
 
 
 class ConvTranspose1d(_Transposed):
-    """Transposed convolution over one spatial dimension: the gradient of `Conv1d` with respect to
-    its input.
+    """Compute the transposed convolution over one spatial dimension.
 
-    The weight is of shape (in_channels, out_channels / groups, kernel_size).
+    This is the gradient of `Conv1d` with respect to its input.
+
+    The weight has shape (in_channels, out_channels / groups, kernel_size).
 
     Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
     ``L_out = (L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``.
@@ -316,15 +322,16 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """Transposed convolution over two spatial dimensions: the gradient of `Conv2d` with respect to
-    its input.
+    """Compute the transposed convolution over two spatial dimensions.
 
-    The weight is of shape (in_channels, out_channels / groups, kernel height, kernel width).
-    ``forward(input, output_size)`` chooses among the sizes that the stride leaves open.
+    This is the gradient of `Conv2d` with respect to its input.
 
-    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
-    ``H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``,
-    W_out the same.
+    The weight has shape (in_channels, out_channels / groups, kernel height, kernel width). A stride
+    greater than 1 leaves the output size ambiguous: ``forward(input, output_size)`` selects it.
+
+    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with ``H_out = (H
+    - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``, and W_out
+    likewise.
 
     Examples
     --------
@@ -339,8 +346,9 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """Transposed convolution over three spatial dimensions: the gradient of `Conv3d` with respect
-    to its input; see `ConvTranspose2d`.
+    """Compute the transposed convolution over three spatial dimensions.
+
+    This is the gradient of `Conv3d` with respect to its input. See `ConvTranspose2d`.
 
     Examples
     --------

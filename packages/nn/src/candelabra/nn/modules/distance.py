@@ -1,4 +1,4 @@
-"""Distances and similarities between vectors."""
+"""Provide distances and similarities of vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .module import Module
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`: from -1 to 1.
+    """Return the cosine similarity of vectors along `dim`, from -1 to 1.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of ``x1 - x2 + eps`` along the last dimension."""
+    """Return the p-norm of ``x1 - x2 + eps`` along the last dimension."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dropout: parts of the input become zero at random, in training only."""
+"""Provide dropout layers, which zero parts of the input at random in training."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Each element becomes zero with probability `p`; the others are multiplied by 1 / (1 - p). In
-    evaluation nothing happens.
+    """Zero elements with probability `p` and scale the others by 1 / (1 - p).
+
+    In evaluation mode the input is returned.
 
     Source: Srivastava et al., 2014.
 
@@ -39,15 +40,16 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Dropout of whole channels. Shapes: (N, C, L) or (C, L)."""
+    """Zero whole channels at random. Shapes: (N, C, L) or (C, L)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels. Shapes: (N, C, H, W) or (N, C, L). Source: Tompson et al.,
-    2015.
+    """Zero whole channels at random. Shapes: (N, C, H, W) or (N, C, L).
+
+    Source: Tompson et al., 2015.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -55,15 +57,16 @@ class Dropout2d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Dropout of whole channels. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Zero whole channels at random. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean 0 and variance 1: for networks of `SELU`. Source: Klambauer et al.,
-    2017.
+    """Apply dropout that preserves mean 0 and variance 1, for `SELU` networks.
+
+    Source: Klambauer et al., 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -71,7 +74,7 @@ class AlphaDropout(_Dropout):
 
 
 class FeatureAlphaDropout(_Dropout):
-    """`AlphaDropout` of whole channels."""
+    """Apply `AlphaDropout` to whole channels."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,4 +1,4 @@
-"""Rows of a table, chosen by numbers."""
+"""Provide embedding layers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .module import Module
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` trained vectors, looked up by whole numbers.
+    """Look up trained vectors by integer index.
 
     Parameters
     ----------
     num_embeddings, embedding_dim
-        Rows and columns of the table, which starts standard normal.
+        Rows and columns of the table, which is initialized from the standard normal distribution.
     padding_idx
-        A row that starts as zeros and gets no gradient.
+        Index of a row that is initialized to zeros and gets no gradient.
     max_norm, norm_type
-        Rows that are looked up are first scaled down, in place, to have at most this norm.
+        The looked-up rows are first scaled down, in place, to at most this norm.
 
     Notes
     -----
@@ -77,7 +77,7 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the table anew."""
+        """Reinitialize the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -109,7 +109,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Self:
-        """Make a layer of a table that is there; with `freeze`, one that is not trained.
+        """Create a layer from an existing table. With `freeze` the table is not trained.
 
         Examples
         --------
@@ -134,27 +134,28 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of bags of vectors that are looked up in a table, without making the
-    vectors first.
+    """Reduce bags of embedding vectors to sums, means or maxima.
+
+    The layer does not materialize the individual vectors.
 
     Parameters
     ----------
     num_embeddings, embedding_dim
-        Rows and columns of the table, which starts standard normal.
+        Rows and columns of the table, which is initialized from the standard normal distribution.
     max_norm, norm_type
-        Rows that are looked up are first scaled down, in place, to have at most this norm.
+        The looked-up rows are first scaled down, in place, to at most this norm.
     scale_grad_by_freq
-        Whether gradients are divided by how often the row is in the batch.
+        Whether to divide the gradient of a row by its frequency in the batch.
     mode
         ``"sum"``, ``"mean"`` or ``"max"``.
     include_last_offset
-        Whether the offsets end with the number of all entries.
+        Whether the last offset is the total number of indices.
     padding_idx
-        A row that counts for nothing and gets no gradient.
+        Index of a row that is excluded from the bags and gets no gradient.
 
     Notes
     -----
-    Shapes: input (B, N), or (N) with offsets (B) that say where each bag begins; output (B,
+    Shapes: input (B, N), or (N) with offsets (B), the starts of the bags; output (B,
     embedding_dim).
 
     Examples
@@ -209,7 +210,7 @@ class EmbeddingBag(Module):
         self.include_last_offset = include_last_offset
 
     def reset_parameters(self) -> None:
-        """Draw the table anew."""
+        """Reinitialize the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -247,7 +248,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> Self:
-        """Make a layer of a table that is there; with `freeze`, one that is not trained."""
+        """Create a layer from an existing table. With `freeze` the table is not trained."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

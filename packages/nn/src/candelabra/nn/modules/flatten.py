@@ -1,4 +1,4 @@
-"""Several dimensions as one, and one as several."""
+"""Provide layers that merge and split dimensions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .module import Module
 
 
 class Flatten(Module):
-    """Join the dimensions from `start_dim` to `end_dim` into one.
+    """Merge the dimensions from `start_dim` to `end_dim` into one.
 
     Examples
     --------

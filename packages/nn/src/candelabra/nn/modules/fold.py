@@ -1,4 +1,4 @@
-"""Sliding windows as columns, and columns summed into an image."""
+"""Provide im2col and col2im as layers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .module import Module
 
 
 class Fold(Module):
-    """Sums of columns (N, C * kernel, L) at the places of their windows in an image (N, C, H, W) of
-    `output_size`; see `functional.fold`.
+    """Sum columns (N, C * kernel, L) into an image (N, C, H, W) of `output_size`.
+
+    See `functional.fold`.
 
     Examples
     --------
@@ -43,7 +44,9 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The windows of an image (N, C, H, W) as columns (N, C * kernel, L); see `functional.unfold`.
+    """Return the sliding windows of an image (N, C, H, W) as columns (N, C * kernel, L).
+
+    See `functional.unfold`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Instance normalization under the module name it has in PyTorch; see `normalization`."""
+"""Provide instance normalization under PyTorch's module name; see `normalization`."""
 
 from .lazy_layers import LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d
 from .normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm

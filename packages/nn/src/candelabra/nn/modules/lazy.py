@@ -1,4 +1,4 @@
-"""Modules whose parameters get their shapes with the first input."""
+"""Provide the mixin for modules that infer the shapes of their parameters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from .module import Module
 
 
 class LazyModuleMixin(Module):
-    """Base of modules that find the shapes of their parameters with the first input.
+    """Infer the shapes of the parameters from the first input.
 
-    A subclass stands before the module it becomes, ``class LazyLinear(LazyModuleMixin, Linear)``,
-    registers `UninitializedParameter` and `UninitializedBuffer` objects in `__init__`, and gives
-    them shapes in ``initialize_parameters(*args, **kwargs)``, which is called with the arguments of
-    the first call. After that the object is of the class `cls_to_become`, when there is one.
+    A subclass lists the mixin before the module it becomes, as in ``class
+    LazyLinear(LazyModuleMixin, Linear)``. Its `__init__` registers `UninitializedParameter` and
+    `UninitializedBuffer` objects. The first call passes its arguments to
+    ``initialize_parameters(*args, **kwargs)``, which materializes them. The object then changes its
+    class to `cls_to_become`, unless that is None.
 
-    State dicts go both ways: one of an initialized module gives a lazy one its shapes.
+    A lazy module can load the state dict of an initialized one, which sets its shapes.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class LazyModuleMixin(Module):
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        # What has no shape is kept itself, so that it can be told when it is loaded.
+        # Save uninitialized tensors themselves, so that loading can recognize them.
         kept = {name: buffer for name, buffer in self._buffers.items() if name not in self._non_persistent_buffers_set}
         for name, tensor in itertools.chain(self._parameters.items(), kept.items()):
             if tensor is not None:
@@ -57,11 +58,11 @@ class LazyModuleMixin(Module):
                     own.materialize(given.shape)  # type: ignore[attr-defined]
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters shapes that fit these arguments of the first call, and fill them."""
+        """Materialize and initialize the parameters for the arguments of the first call."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether there is a parameter or buffer without a shape."""
+        """Return whether any parameter or buffer is uninitialized."""
         return any(is_lazy(tensor) for tensor in itertools.chain(self._parameters.values(), self._buffers.values()))
 
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:

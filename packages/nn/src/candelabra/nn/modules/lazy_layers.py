@@ -1,5 +1,6 @@
-"""Lazy linear layers, convolutions and normalizations: the number of input channels is that of the
-first input.
+"""Provide lazy linear, convolution and normalization layers.
+
+They infer the number of input channels from the first input.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """`Linear` whose `in_features` is the last size of the first input.
+    """Infer `in_features` of a `Linear` from the last dimension of the first input.
 
     Examples
     --------
@@ -32,7 +33,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     bias: UninitializedParameter | None  # type: ignore[assignment]
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        # Made without parameters, which are put in below.
+        # Do not allocate parameters here; uninitialized ones follow.
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -40,12 +41,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, once they have shapes."""
+        """Reinitialize the weight and the bias, once they have shapes."""
         if self.in_features != 0 and not self.has_uninitialized_params():
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
-        """Take `in_features` from the input."""
+        """Set `in_features` from the input."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
@@ -57,7 +58,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyConvolution(LazyModuleMixin):
-    """What lazy convolutions share: they stand before the convolution they become."""
+    """Share the lazy initialization of convolutions. List it before the convolution class."""
 
     weight: UninitializedParameter
     bias: UninitializedParameter | None
@@ -68,20 +69,18 @@ class _LazyConvolution(LazyModuleMixin):
     kernel_size: tuple[int, ...]
 
     def _forget_shapes(self, bias: bool, device: Any, dtype: Any) -> None:
-        """Put parameters without shapes in the place of those that were made for no input
-        channels.
-        """
+        """Replace the parameters, created for zero input channels, by uninitialized ones."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, once they have shapes."""
+        """Reinitialize the weight and the bias, once they have shapes."""
         if self.in_channels != 0 and not self.has_uninitialized_params():
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """Take `in_channels` from the input."""
+        """Set `in_channels` from the input."""
         if self.has_uninitialized_params():
             self.in_channels = self._channels_of(input)
             if self.in_channels % self.groups != 0:
@@ -157,7 +156,7 @@ class _LazyTransposed(_LazyConvolution):
 
 
 class _LazyNorm(LazyModuleMixin):
-    """What lazy batch and instance normalizations share."""
+    """Share the lazy initialization of batch and instance normalization."""
 
     num_features: int
 
@@ -185,12 +184,12 @@ class _LazyNorm(LazyModuleMixin):
             self.num_batches_tracked = candelabra.tensor(0, dtype=candelabra.int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Set everything anew, once it has shapes."""
+        """Reinitialize the parameters and statistics, once they have shapes."""
         if self.num_features != 0 and not self.has_uninitialized_params():
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
-        """Take `num_features` from the input."""
+        """Set `num_features` from the input."""
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
             for name in ("weight", "bias", "running_mean", "running_var"):
@@ -203,73 +202,73 @@ class _LazyNorm(LazyModuleMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
-    """`Conv1d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `Conv1d` from the first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):  # type: ignore[misc]
-    """`Conv2d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `Conv2d` from the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):  # type: ignore[misc]
-    """`Conv3d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `Conv3d` from the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):  # type: ignore[misc]
-    """`ConvTranspose1d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `ConvTranspose1d` from the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):  # type: ignore[misc]
-    """`ConvTranspose2d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `ConvTranspose2d` from the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):  # type: ignore[misc]
-    """`ConvTranspose3d` whose `in_channels` is that of the first input."""
+    """Infer `in_channels` of a `ConvTranspose3d` from the first input."""
 
     cls_to_become = ConvTranspose3d
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):  # type: ignore[misc]
-    """`BatchNorm1d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of a `BatchNorm1d` from the first input."""
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):  # type: ignore[misc]
-    """`BatchNorm2d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of a `BatchNorm2d` from the first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):  # type: ignore[misc]
-    """`BatchNorm3d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of a `BatchNorm3d` from the first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):  # type: ignore[misc]
-    """`InstanceNorm1d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of an `InstanceNorm1d` from the first input."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):  # type: ignore[misc]
-    """`InstanceNorm2d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of an `InstanceNorm2d` from the first input."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):  # type: ignore[misc]
-    """`InstanceNorm3d` whose `num_features` is that of the first input."""
+    """Infer `num_features` of an `InstanceNorm3d` from the first input."""
 
     cls_to_become = InstanceNorm3d
 

@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""Provide linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .module import Module
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments and ignores them.
+    """Return the input. The constructor accepts and ignores any arguments.
 
     Examples
     --------
@@ -33,9 +33,10 @@ class Identity(Module):
 
 
 class Linear(Module):
-    r"""``input @ weight.T + bias`` over the last dimension.
+    r"""Compute ``input @ weight.T + bias`` over the last dimension.
 
-    The weight is of shape (out_features, in_features); it and the bias start uniform in :math:`\pm 1 / \sqrt{in\_features}`.
+    The weight has shape (out_features, in_features). Weight and bias are initialized uniformly in
+    :math:`\pm 1 / \sqrt{in\_features}`.
 
     Shapes: input (..., in_features), output (..., out_features).
 
@@ -63,7 +64,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Reinitialize the weight and the bias."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -80,10 +81,10 @@ _linear = F.linear
 
 
 class Bilinear(Module):
-    r"""``input1^T weight[k] input2 + bias[k]`` for each output feature k.
+    r"""Compute ``input1^T weight[k] input2 + bias[k]`` for each output feature k.
 
-    The weight is of shape (out_features, in1_features, in2_features); it and the bias start uniform in
-    :math:`\pm 1 / \sqrt{in1\_features}`.
+    The weight has shape (out_features, in1_features, in2_features). Weight and bias are initialized
+    uniformly in :math:`\pm 1 / \sqrt{in1\_features}`.
 
     Shapes: inputs (..., in1_features) and (..., in2_features), output (..., out_features).
 
@@ -122,7 +123,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Reinitialize the weight and the bias."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

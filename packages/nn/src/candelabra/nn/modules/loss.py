@@ -1,4 +1,4 @@
-"""Losses as modules."""
+"""Provide losses as modules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from .module import Module
 
 
 class _Loss(Module):
-    """A loss with a reduction: ``"mean"``, ``"sum"`` or ``"none"``. `size_average` and `reduce` are
-    the older way to say it.
+    """Store the reduction of a loss: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    `size_average` and `reduce` are the legacy arguments for it.
     """
 
     reduction: str
@@ -44,14 +45,14 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """``|input - target|``."""
+    """Compute the absolute error ``|input - target|``."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """``(input - target)^2``.
+    """Compute the squared error ``(input - target)^2``.
 
     Examples
     --------
@@ -66,8 +67,9 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """``0.5 * d^2 / beta`` where the difference d is smaller than `beta`, else ``|d| - 0.5 *
-    beta``.
+    """Compute the smooth L1 loss of ``d = input - target``.
+
+    The loss is ``0.5 * d^2 / beta`` where ``|d|`` is less than `beta`, else ``|d| - 0.5 * beta``.
     """
 
     def __init__(
@@ -81,7 +83,9 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 *
+    """Compute the Huber loss of ``d = input - target``.
+
+    The loss is ``0.5 * d^2`` where ``|d|`` is at most `delta`, else ``delta * (|d| - 0.5 *
     delta)``.
     """
 
@@ -96,8 +100,9 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the entry of `input` (log-probabilities) at the class `target`; see
-    `functional.nll_loss`.
+    """Compute the negative log-likelihood: minus the log-probability `input` at the class `target`.
+
+    See `functional.nll_loss`.
     """
 
     def __init__(
@@ -116,19 +121,20 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The cross entropy between scores (N, C, ...) and classes (N, ...), or probabilities (N, C,
-    ...).
+    """Compute the cross entropy between logits and class indices or class probabilities.
+
+    Shapes: logits (N, C, ...), class indices (N, ...), probabilities (N, C, ...).
 
     Parameters
     ----------
     weight
-        A weight a class, (C).
+        Weight of each class, (C).
     ignore_index
-        A class that does not count.
+        Target value that is ignored.
     reduction
         ``"mean"``, ``"sum"`` or ``"none"``.
     label_smoothing
-        Share of the target that is spread evenly over all classes.
+        Fraction of the target that is spread evenly over all classes.
 
     Examples
     --------
@@ -165,8 +171,9 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy of probabilities `input` and targets between 0 and 1, with logarithms of at
-    least -100.
+    """Compute the binary cross entropy of probabilities.
+
+    Targets are between 0 and 1. The logarithms are clamped to at least -100.
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -174,8 +181,9 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs what is
-    positive, by class.
+    """Compute `BCELoss` of ``sigmoid(input)`` without overflow.
+
+    `pos_weight` weights the positive targets, per class.
 
     Examples
     --------
@@ -207,8 +215,9 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of log-probabilities `input` from probabilities `target`; see
-    `functional.kl_div`.
+    """Compute the Kullback-Leibler divergence of log-probabilities `input` from `target`.
+
+    `target` holds probabilities. See `functional.kl_div`.
     """
 
     def __init__(
@@ -226,7 +235,7 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts; see `functional.poisson_nll_loss`."""
+    """Compute the Poisson negative log-likelihood; see `functional.poisson_nll_loss`."""
 
     def __init__(
         self,
@@ -249,9 +258,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under normal distributions; see
-    `functional.gaussian_nll_loss`.
-    """
+    """Compute the Gaussian negative log-likelihood; see `functional.gaussian_nll_loss`."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -263,7 +270,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."""
+    """Return ``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1."""
 
     def __init__(
         self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -276,7 +283,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """``max(0, -target * (input1 - input2) + margin)``."""
+    """Return ``max(0, -target * (input1 - input2) + margin)``."""
 
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -289,7 +296,7 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1."""
+    """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1."""
 
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -302,21 +309,21 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * input))``."""
+    """Return ``log(1 + exp(-target * input))``."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of the binary cross entropy of scores."""
+    """Average the binary cross entropy of logits over the classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``."""
+    """Average ``max(0, margin - x[target] + x[class])^p`` over the other classes."""
 
     def __init__(
         self,
@@ -342,8 +349,9 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """``max(0, |anchor - positive| - |anchor - negative| + margin)``; see
-    `functional.triplet_margin_loss`.
+    """Return ``max(0, |anchor - positive| - |anchor - negative| + margin)``.
+
+    See `functional.triplet_margin_loss`.
     """
 
     def __init__(
@@ -371,7 +379,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with any distance."""
+    """Compute `TripletMarginLoss` with any distance function."""
 
     def __init__(
         self,
@@ -403,10 +411,13 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The hinge loss of several classes a sample: ``max(0, 1 - (x[target] - x[class]))`` over
-    targets and all other classes.
+    """Compute the multi-label hinge loss.
 
-    `target` lists the classes of each sample, ended by -1; see `functional.multilabel_margin_loss`.
+    Sum ``max(0, 1 - (x[target] - x[class]))`` over the targets and all other classes, and divide by
+    the number of classes.
+
+    `target` lists the classes of each sample, terminated by -1. See
+    `functional.multilabel_margin_loss`.
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -414,21 +425,24 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: minus the logarithm of the probability of a labelling,
-    over all its alignments.
+    """Compute the connectionist temporal classification (CTC) loss.
+
+    The loss is minus the log of the probability of a label sequence. This probability is the sum
+    over all alignments.
 
     Parameters
     ----------
     blank
-        The class that stands for no label.
+        Index of the blank label.
     reduction
-        ``"mean"`` divides by the lengths of the targets first, ``"sum"`` or ``"none"``.
+        ``"mean"`` (of the losses divided by the target lengths), ``"sum"`` or ``"none"``.
     zero_infinity
-        Whether infinite losses, of targets that are longer than the input, become zero.
+        Whether to replace infinite losses by zero. A loss is infinite if the target is too long for
+        its input.
 
     Notes
     -----
-    Shapes: log_probs (T, N, C) or (T, C), targets (N, S) or all in a row, lengths (N). Source:
+    Shapes: log_probs (T, N, C) or (T, C), targets (N, S) or concatenated, lengths (N). Source:
     Graves et al., 2006.
 
     Examples
@@ -452,7 +466,7 @@ class CTCLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The older name of `NLLLoss`."""
+    """Compute `NLLLoss`, which replaces this class."""
 
     def __init__(
         self,
@@ -471,21 +485,22 @@ class NLLLoss2d(NLLLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of what it gives, which need not be kept whole; see
-    `functional.linear_cross_entropy`.
+    """Compute the cross entropy of a linear layer's output, optionally in chunks.
+
+    With chunks the logits are never stored in full. See `functional.linear_cross_entropy`.
 
     Parameters
     ----------
     in_features, num_classes
-        Sizes of the layer, `linear`.
+        Size of the input and number of classes of the layer `linear`.
     out_features
-        Further dimensions of the scores, after that of the classes.
+        Further dimensions of the logits, after the class dimension.
     bias, device, dtype
-        Those of the layer.
+        Options of the layer.
     reduction, weight, ignore_index, label_smoothing
         See `CrossEntropyLoss`.
     options
-        How the scores are cut in pieces.
+        How to split the batch into chunks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Module`, what every layer and every model is."""
+"""Implement `Module`, the base class of layers and models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .base.tree import Tree
 
 
 def typename(value: Any) -> str:
-    """The name of the type of `value` with its module, for messages."""
+    """Return the qualified name of the type of `value`, for messages."""
     if isinstance(value, Tensor):
         return "candelabra.Tensor"
     kind = type(value)
@@ -35,18 +35,19 @@ def typename(value: Any) -> str:
 
 
 def _missing_attribute(module: Module, name: str) -> Any:
-    """Raise AttributeError: `Module.__getattr__`, for classes that ask their base after they looked
-    themselves.
+    """Raise AttributeError.
+
+    Used as `Module.__getattr__`, for subclasses whose own `__getattr__` falls back to it.
     """
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
 
 class Module(Tree, StateDict, Conversion):
-    """Base of all layers and models.
+    """Serve as the base class of all layers and models.
 
-    A subclass sets its parts in `__init__`, after ``super().__init__()``, and computes in
-    `forward`. Parameters, buffers and modules that are assigned to attributes are registered: they
-    are found by `parameters`, `state_dict`, `to` and the rest.
+    A subclass calls ``super().__init__()`` in its `__init__`, then assigns its parts, and computes
+    in `forward`. Assigned parameters, buffers and modules are registered, so that `parameters`,
+    `state_dict`, `to` and others find them.
 
     Examples
     --------
@@ -72,14 +73,14 @@ class Module(Tree, StateDict, Conversion):
     training: bool
     forward: Callable[..., Any]
 
-    #: Set in a subclass of a module and another class, `Module.__init__` passes its arguments on to
-    #: the next class in the order.
+    #: Set in a class that also derives from a class other than Module: `Module.__init__` then
+    #: passes its arguments to the next class in the MRO.
     call_super_init: bool = False
 
-    #: Here for programs that set it; modules know their own version.
+    #: Accepted for compatibility; modules store their own version.
     dump_patches: bool = False
 
-    #: Set on an instance, or here for all, when a call has to look for hooks.
+    #: Set on an instance, or here for all modules, if calls must check for hooks.
     _hooked: bool = False
 
     #: Set on the copies that `candelabra.nn.parallel.replicate` makes.
@@ -108,7 +109,7 @@ class Module(Tree, StateDict, Conversion):
     # ---- calling
 
     def forward(self, *args: Any) -> Any:  # type: ignore[no-redef]
-        """Compute the module; every subclass defines this."""
+        """Compute the output. Every subclass defines this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +121,7 @@ class Module(Tree, StateDict, Conversion):
         if not hooks.any_global():
             Module._hooked = False
             if not hooks.has_hooks(self):
-                # All were removed: the next call is a direct one again.
+                # All hooks were removed: later calls skip the check again.
                 self.__dict__.pop("_hooked", None)
                 return self.forward(*args, **kwargs)
         return hooks.call_with_hooks(self, args, kwargs)
@@ -140,11 +141,12 @@ class Module(Tree, StateDict, Conversion):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before `forward`; what it returns, unless None, replaces
-        args.
+        """Call ``hook(module, args)`` before `forward`.
 
-        With `with_kwargs` it is ``hook(module, args, kwargs)`` and returns None or ``(args,
-        kwargs)``.
+        If the hook returns a value other than None, it replaces args.
+
+        With `with_kwargs` the call is ``hook(module, args, kwargs)``, which returns None or
+        ``(args, kwargs)``.
         """
         flags = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
         return self._add_hook(self._forward_pre_hooks, hook, prepend, *flags)
@@ -152,11 +154,12 @@ class Module(Tree, StateDict, Conversion):
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; what it returns, unless None,
-        replaces output.
+        """Call ``hook(module, args, output)`` after `forward`.
 
-        With `with_kwargs` it is ``hook(module, args, kwargs, output)``; with `always_call` it is
-        called after an exception, too.
+        If the hook returns a value other than None, it replaces output.
+
+        With `with_kwargs` the call is ``hook(module, args, kwargs, output)``. With `always_call`
+        the hook also runs after an exception.
 
         Examples
         --------
@@ -176,31 +179,32 @@ class Module(Tree, StateDict, Conversion):
         return self._add_hook(self._forward_hooks, hook, prepend, *flags)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the gradients of this module are computed; what
-        it returns replaces grad_output.
+        """Call ``hook(module, grad_output)`` before the gradients of this module are computed.
+
+        If the hook returns a value other than None, it replaces grad_output.
         """
         hooks.require_autograd("register_full_backward_pre_hook")
         return self._add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs
-        are there.
+        """Call ``hook(module, grad_input, grad_output)`` after the input gradients are computed.
 
-        Both are tuples, with None where there is no gradient; what the hook returns, unless None,
-        replaces grad_input.
+        Both are tuples, with None for missing gradients. If the hook returns a value other than
+        None, it replaces grad_input.
 
         Raises
         ------
         RuntimeError
-            When candelabra.autograd is not installed.
+            If candelabra.autograd is not installed.
         """
         hooks.require_autograd("register_full_backward_hook")
         self._set_kind_of_backward_hooks(True)
         return self._add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Do the same as `register_full_backward_hook`, which is the better name; a module has
-        hooks of one name only.
+        """Register a hook like `register_full_backward_hook`, which is preferred.
+
+        A module cannot have hooks of both kinds.
         """
         hooks.require_autograd("register_backward_hook")
         self._set_kind_of_backward_hooks(False)
@@ -213,7 +217,7 @@ class Module(Tree, StateDict, Conversion):
             )
         self.__dict__["_is_full_backward_hook"] = full
 
-    # ---- registering
+    # ---- registration
 
     def _check_name(self, kind: str, name: Any, table: str) -> None:
         if table not in self.__dict__:
@@ -232,16 +236,16 @@ class Module(Tree, StateDict, Conversion):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter under a name; None reserves the name.
+        """Register a parameter. None reserves the name.
 
         Raises
         ------
         KeyError
-            When the name is taken or not a good one.
+            If the name is taken or invalid.
         TypeError
-            When it is not a `Parameter`.
+            If it is not a `Parameter`.
         ValueError
-            When it was computed from other tensors, and so is not a leaf.
+            If it was computed from other tensors, and is therefore not a leaf.
         """
         self._check_name("parameter", name, "_parameters")
         if param is not None:
@@ -260,8 +264,9 @@ class Module(Tree, StateDict, Conversion):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a buffer under a name: a tensor that is moved and (when `persistent`) saved with the
-        module, but not trained.
+        """Register a buffer: a tensor that moves with the module but is not trained.
+
+        If `persistent`, it is part of the state dict.
 
         Examples
         --------
@@ -287,7 +292,7 @@ class Module(Tree, StateDict, Conversion):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule under a name; None reserves the name."""
+        """Register a submodule. None reserves the name."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
@@ -297,7 +302,7 @@ class Module(Tree, StateDict, Conversion):
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Do the same as `add_module`."""
+        """Register a submodule like `add_module`."""
         self.add_module(name, module)
 
     # ---- attributes
@@ -308,9 +313,9 @@ class Module(Tree, StateDict, Conversion):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        # What is registered is in the instance dictionary, and a class with __getattr__ has all its
-        # attributes looked up the slow way: modules have one from when a class is there that may
-        # call that of its base.
+        # Registered members are in the instance dictionary, so Module needs no __getattr__.
+        # Defining one would slow down every attribute lookup of its subclasses. It is added only
+        # when a subclass defines one, which may call that of its base.
         if hasattr(cls, "__getattr__") and "__getattr__" not in Module.__dict__:
             Module.__getattr__ = _missing_attribute  # type: ignore[method-assign]
 
@@ -391,8 +396,9 @@ class Module(Tree, StateDict, Conversion):
             self.__dict__.setdefault(name, OrderedDict())
 
     def _replicate_for_data_parallel(self) -> Self:
-        """A copy that shares everything with this module, for another device; its parameters are
-        set by `nn.parallel.replicate`.
+        """Return a copy that shares everything with this module, for another device.
+
+        `nn.parallel.replicate` then sets its parameters.
         """
         replica = type(self).__new__(type(self))
         replica.__dict__.update(self.__dict__)
@@ -404,8 +410,9 @@ class Module(Tree, StateDict, Conversion):
     # ---- modes
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (dropout drops, batch norm uses the batch) for this module and all
-        below it.
+        """Set training mode for this module and its submodules.
+
+        The mode affects layers such as dropout and batch normalization.
 
         Examples
         --------
@@ -431,7 +438,7 @@ class Module(Tree, StateDict, Conversion):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Reset the gradients of all parameters to None or to zero."""
         if self._is_replica:
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a "
@@ -453,7 +460,7 @@ class Module(Tree, StateDict, Conversion):
                 grad.zero_()
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call ``fn(module)`` for all modules below this one, then for this one.
+        """Call ``fn(module)`` for all submodules, then for this module.
 
         Examples
         --------
@@ -474,9 +481,7 @@ class Module(Tree, StateDict, Conversion):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what stands between the parentheses when the module is printed; a subclass may
-        define it.
-        """
+        """Return the text between the parentheses of the repr. Subclasses may override it."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Attention in several heads."""
+"""Provide multi-head attention."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from .module import Module
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` under the name that PyTorch's output projection has."""
+    """Rename `Linear` for the output projection, as PyTorch does."""
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads: query, key and value are projected, each head attends, and what
-    they give is projected.
+    """Compute multi-head attention.
+
+    Project query, key and value, attend in each head, and project the concatenated heads.
 
     Parameters
     ----------
     embed_dim
-        Size of query and result, a multiple of `num_heads`.
+        Size of query and output, a multiple of `num_heads`.
     num_heads
-        How many heads; each has ``embed_dim / num_heads`` features.
+        Number of heads. Each has ``embed_dim / num_heads`` features.
     dropout
-        Probability of dropping a weight, in training.
+        Dropout probability of the attention weights; used in training only.
     bias
         Whether the projections have biases.
     add_bias_kv, add_zero_attn
-        Whether there is a further key and value, trained or zero.
+        Whether to append an additional key and value, trained or zero.
     kdim, vdim
-        Sizes of key and value, those of the query when not given. Other sizes give each projection
-        a parameter of its own.
+        Sizes of key and value. Default: the size of the query. With other sizes, each projection
+        has its own parameter.
     batch_first
         Whether inputs and output are (N, L, E) rather than (L, N, E).
 
     Notes
     -----
-    Shapes: query (L, N, E) or (L, E), key and value (S, N, ...); the result is the output (L, N, E)
-    and the weights (N, L, S), None without `need_weights` — then the fused attention is used, whose
-    memory does not grow with L * S. Masks are true where a key is hidden, or numbers to add to the
-    scores. Source: Vaswani et al., 2017.
+    Shapes: query (L, N, E) or (L, E), key and value (S, N, ...). The results are the output (L, N,
+    E) and the weights (N, L, S). Without `need_weights` the weights are None, and the fused
+    attention is used, whose memory use does not grow with L * S. A mask is boolean, true where a
+    key is masked, or floating point, added to the scores. Source: Vaswani et al., 2017.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         turn = self.batch_first and query.ndim == 3
         if turn:
-            # Tensors that are the same stay the same: self-attention is one product.
+            # Keep identical tensors identical: self-attention uses one matrix product.
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
             query, key, value = turned[id(query)], turned[id(key)], turned[id(value)]
         separate: dict[str, Any] = {}
@@ -158,13 +159,13 @@ class MultiheadAttention(Module):
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
     ) -> tuple[Tensor | None, int | None]:
-        """Join the two masks of a query (N, L, E) into one that fits (N, heads, L, L).
+        """Merge the two masks of a query (N, L, E) into one that broadcasts to (N, heads, L, L).
 
         Returns
         -------
         mask, kind
-            The padding mask alone as it is (kind 1), or with the other one (kind 2), or None
-            (None).
+            None (None) without masks, the padding mask alone (kind 1), or the attention mask, plus
+            the padding mask if given (kind 2).
         """
         if attn_mask is None:
             return (None, None) if key_padding_mask is None else (key_padding_mask, 1)

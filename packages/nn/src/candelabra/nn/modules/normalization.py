@@ -1,6 +1,4 @@
-"""Normalization over a batch, over the last dimensions, over groups of channels, and over each
-sample.
-"""
+"""Provide batch, layer, group, instance and local response normalization."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ from .module import Module
 
 
 class _RunningNorm(Module):
-    """Scale, shift and running statistics of one number a channel: what batch and instance
-    normalization share.
+    """Share scale, shift and running statistics per channel.
+
+    Batch and instance normalization derive from this class.
     """
 
     _version = 2
@@ -60,14 +59,14 @@ class _RunningNorm(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget what was seen: mean 0, variance 1, no batches."""
+        """Reset the running statistics: mean 0, variance 1, no batches."""
         if self.track_running_stats:
             self.running_mean.zero_()  # type: ignore[union-attr]
             self.running_var.fill_(1)  # type: ignore[union-attr]
             self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
-        """Set the running statistics, the scale (to 1) and the shift (to 0) anew."""
+        """Reset the running statistics, the scale (to 1) and the shift (to 0)."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -95,7 +94,7 @@ class _RunningNorm(Module):
     ) -> None:
         version = local_metadata.get("version")
         if (version is None or version < 2) and self.track_running_stats:
-            # Version 1 did not count the batches.
+            # Version 1 did not store num_batches_tracked.
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 state_dict[key] = self.num_batches_tracked
@@ -110,7 +109,7 @@ class _BatchNorm(_RunningNorm):
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the plain mean over all batches
+            if self.momentum is None:  # the cumulative average over all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
@@ -127,7 +126,7 @@ class _BatchNorm(_RunningNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalization of (N, C) or (N, C, L) inputs; see `BatchNorm2d`.
+    """Apply batch normalization to (N, C) or (N, C, L) inputs; see `BatchNorm2d`.
 
     Examples
     --------
@@ -143,10 +142,12 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    r"""Batch normalization of (N, C, H, W) inputs: each channel gets mean 0 and variance 1, then is scaled and shifted.
+    r"""Apply batch normalization to (N, C, H, W) inputs.
 
-    :math:`y = (x - E[x]) / \sqrt{Var[x] + eps} \cdot weight + bias` with the statistics of the batch in training, of all batches seen
-    (the running ones) in evaluation. Source: Ioffe and Szegedy, 2015.
+    Each channel is normalized to mean 0 and variance 1, then scaled and shifted.
+
+    :math:`y = (x - E[x]) / \sqrt{Var[x] + eps} \cdot weight + bias`. Training uses the statistics
+    of the batch, evaluation the running statistics. Source: Ioffe and Szegedy, 2015.
 
     Parameters
     ----------
@@ -155,13 +156,14 @@ class BatchNorm2d(_BatchNorm):
     eps
         Added to the variance.
     momentum
-        Share of a new batch in the running statistics; None for the plain mean over all batches.
+        Weight of a new batch in the running statistics. None selects the cumulative average over
+        all batches.
     affine
-        Whether there are a scale and a shift.
+        Whether to apply a scale and a shift.
     track_running_stats
-        Whether there are running statistics; without them the batch is always used.
+        Whether to keep running statistics. Without them the batch statistics are always used.
     bias
-        Whether the shift is there.
+        Whether to apply the shift.
 
     Examples
     --------
@@ -178,7 +180,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalization of (N, C, D, H, W) inputs; see `BatchNorm2d`."""
+    """Apply batch normalization to (N, C, D, H, W) inputs; see `BatchNorm2d`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim != 5:
@@ -186,11 +188,12 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization of inputs of two or more dimensions, with statistics over the batches of
-    all processes.
+    """Apply batch normalization with statistics over the batches of all processes.
 
-    There is one process in Candelabra, so the statistics are those of the batch at hand, as
-    PyTorch's are outside of a process group.
+    Inputs have two or more dimensions.
+
+    Candelabra runs one process, so the statistics are those of the local batch, as in PyTorch
+    without a process group.
 
     Examples
     --------
@@ -226,8 +229,9 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return `module` with every batch normalization in it replaced by one of this class, which
-        has the same tensors.
+        """Return `module` with each batch normalization replaced by a `SyncBatchNorm`.
+
+        The new layers share the tensors of the old ones.
         """
         result = module
         if isinstance(module, _BatchNorm):
@@ -293,13 +297,13 @@ class _InstanceNorm(_RunningNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalization of each channel of each sample by itself. Shapes: (N, C, L) or (C, L)."""
+    """Normalize each channel of each sample. Shapes: (N, C, L) or (C, L)."""
 
     _dims = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalization of each channel of each sample by itself. Shapes: (N, C, H, W) or (C, H, W).
+    """Normalize each channel of each sample. Shapes: (N, C, H, W) or (C, H, W).
 
     Source: Ulyanov, Vedaldi and Lempitsky, 2016.
 
@@ -315,16 +319,15 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalization of each channel of each sample by itself. Shapes: (N, C, D, H, W) or (C, D, H,
-    W).
-    """
+    """Normalize each channel of each sample. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
 
     _dims = 3
 
 
 class LayerNorm(Module):
-    """Normalization over the last dimensions, those of `normalized_shape`, then a scale and a shift
-    for each position in them.
+    """Normalize over the last dimensions, `normalized_shape`, then scale and shift.
+
+    Scale and shift have the shape `normalized_shape`.
 
     Source: Ba, Kiros and Hinton, 2016.
 
@@ -377,9 +380,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    r"""Division by the root of the mean of squares over the last dimensions: :math:`x / \sqrt{mean(x^2) + eps} \cdot weight`.
+    r"""Divide by the root mean square over the last dimensions and scale.
 
-    `eps` is the machine epsilon of the dtype when not given. Source: Zhang and Sennrich, 2019.
+    :math:`x / \sqrt{mean(x^2) + eps} \cdot weight`.
+
+    `eps` defaults to the machine epsilon of the dtype. Source: Zhang and Sennrich, 2019.
 
     Examples
     --------
@@ -424,8 +429,7 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalization over groups of channels of each sample, then a scale and a shift for each
-    channel.
+    """Normalize groups of channels of each sample, then scale and shift each channel.
 
     Shapes: (N, C, ...), with C divisible by `num_groups`. Source: Wu and He, 2018.
 
@@ -481,8 +485,9 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Division by a power of the mean square over `size` neighbouring channels. Shapes: (N, C,
-    ...).
+    """Divide by a power of the mean square over `size` neighbouring channels.
+
+    Shapes: (N, C, ...).
 
     Source: Krizhevsky, Sutskever and Hinton, 2012.
     """
@@ -502,12 +507,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` of (N, C, H, W) inputs, with the windows at the edge divided by `size` as
-    well.
+    """Apply `LocalResponseNorm` to (N, C, H, W) inputs, also dividing edge windows by `size`.
 
-    An older spelling; the window reaches ``(size - 1) // 2`` channels to both sides. (PyTorch's
-    forgets to take the first channel out of its running sum, so that later windows hold it as
-    well.)
+    This is an older form. The window extends ``(size - 1) // 2`` channels to both sides. PyTorch's
+    running sum never drops the first channel, so its later windows include it; Candelabra's do not.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
@@ -520,8 +523,7 @@ class CrossMapLRN2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
-        # The window of size s has (s - 1) // 2 + 1 channels at both sides of the middle in all, the
-        # middle counted twice.
+        # The window has 2 * reach + 1 channels, but the sum is divided by size.
         reach = (self.size - 1) // 2
         squares = F.pad(input.square().unsqueeze(1), (0, 0, 0, 0, reach, reach))
         sums = F.avg_pool3d(squares, (2 * reach + 1, 1, 1), stride=1).squeeze(1) * ((2 * reach + 1) / self.size)

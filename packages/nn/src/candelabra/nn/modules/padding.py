@@ -1,4 +1,4 @@
-"""Padding: more positions around the last one, two or three dimensions."""
+"""Provide layers that pad the last one, two or three dimensions."""
 
 from __future__ import annotations
 
@@ -41,12 +41,16 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Pad the last dimension with one value: (before, after) positions, or one number for both."""
+    """Pad the last dimension with a constant.
+
+    `padding` is (before, after), or one number for both.
+    """
 
 
 class ConstantPad2d(_ConstantPad):
-    """Pad the last two dimensions with one value: (left, right, top, bottom) positions, or one
-    number for all.
+    """Pad the last two dimensions with a constant.
+
+    `padding` is (left, right, top, bottom), or one number for all.
 
     Examples
     --------
@@ -79,7 +83,7 @@ class ZeroPad2d(_ZeroPad):
 
 
 class ReflectionPad1d(_Pad):
-    """Pad the last dimension with its mirror image, the edge not repeated.
+    """Pad the last dimension by reflection; the edge is not repeated.
 
     Examples
     --------
@@ -93,20 +97,20 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """Pad the last two dimensions with their mirror image, the edge not repeated."""
+    """Pad the last two dimensions by reflection; the edges are not repeated."""
 
     _dims = 2
     _mode = "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """Pad the last dimension with its edge."""
+    """Pad the last dimension by repeating its edge."""
 
     _mode = "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """Pad the last two dimensions with their edges."""
+    """Pad the last two dimensions by repeating their edges."""
 
     _dims = 2
     _mode = "replicate"
@@ -122,18 +126,19 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """Pad the last dimension with its other end."""
+    """Pad the last dimension by wrapping around."""
 
 
 class CircularPad2d(_CircularPad):
-    """Pad the last two dimensions with their other ends."""
+    """Pad the last two dimensions by wrapping around."""
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """Pad the last three dimensions with one value: six numbers of positions, the last dimension
-    first, or one for all.
+    """Pad the last three dimensions with a constant.
+
+    `padding` has six numbers, last dimension first, or is one number for all.
     """
 
     _dims = 3
@@ -146,21 +151,21 @@ class ZeroPad3d(_ZeroPad):
 
 
 class ReflectionPad3d(_Pad):
-    """Pad the last three dimensions with their mirror image, the edge not repeated."""
+    """Pad the last three dimensions by reflection; the edges are not repeated."""
 
     _dims = 3
     _mode = "reflect"
 
 
 class ReplicationPad3d(_Pad):
-    """Pad the last three dimensions with their edges."""
+    """Pad the last three dimensions by repeating their edges."""
 
     _dims = 3
     _mode = "replicate"
 
 
 class CircularPad3d(_CircularPad):
-    """Pad the last three dimensions with their other ends."""
+    """Pad the last three dimensions by wrapping around."""
 
     _dims = 3
 

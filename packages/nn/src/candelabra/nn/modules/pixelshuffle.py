@@ -1,4 +1,4 @@
-"""Rearrangement of channels: into space and back, and among groups."""
+"""Provide layers that rearrange channels: pixel shuffle, its inverse, and channel shuffle."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from .module import Module
 
 
 class PixelShuffle(Module):
-    """Channels become space: (..., C * r^2, H, W) becomes (..., C, H * r, W * r), r =
-    `upscale_factor`. Source: Shi et al., 2016.
+    """Rearrange (..., C * r^2, H, W) to (..., C, H * r, W * r), with r = `upscale_factor`.
+
+    Source: Shi et al., 2016.
 
     Examples
     --------
@@ -33,7 +34,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Space becomes channels: the inverse of `PixelShuffle`."""
+    """Invert `PixelShuffle`."""
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -47,8 +48,10 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of all groups in turn: one of the first group, one of the second, and so on.
-    Source: Zhang et al., 2017.
+    """Interleave the channels of the groups.
+
+    The result has the first channel of each group, then the second of each, and so on. Source:
+    Zhang et al., 2017.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pooling over one, two and three dimensions."""
+"""Provide pooling layers in one, two and three dimensions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The maximum of each window. Shapes: (N, C, L) or (C, L).
+    """Return the maximum of each window. Shapes: (N, C, L) or (C, L).
 
     Examples
     --------
@@ -58,11 +58,12 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The maximum of each window, and with `return_indices` where it was. Shapes: (N, C, H, W) or
-    (C, H, W).
+    """Return the maximum of each window. Shapes: (N, C, H, W) or (C, H, W).
 
-    Padding counts as minus infinity and is at most half the kernel; `stride` is the kernel size
-    when not given; with `ceil_mode` a window may reach beyond the end.
+    With `return_indices`, also return the index of each maximum.
+
+    Padding counts as minus infinity and is at most half the kernel size. `stride` defaults to the
+    kernel size. With `ceil_mode` a window may extend past the end.
 
     Examples
     --------
@@ -76,7 +77,9 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The maximum of each window; see `MaxPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """Return the maximum of each window; see `MaxPool2d`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -90,7 +93,7 @@ class MaxPool3d(_MaxPool):
 
 
 class AvgPool1d(Module):
-    """The mean of each window. Shapes: (N, C, L) or (C, L).
+    """Return the mean of each window. Shapes: (N, C, L) or (C, L).
 
     Examples
     --------
@@ -153,10 +156,10 @@ class _AvgPool(Module):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
+    """Return the mean of each window. Shapes: (N, C, H, W) or (C, H, W).
 
-    Padding counts as zeros, which `count_include_pad` counts or not; `divisor_override` replaces
-    the number of elements.
+    Padding counts as zeros. `count_include_pad` includes it in the divisor, and `divisor_override`
+    replaces the divisor.
 
     Examples
     --------
@@ -170,7 +173,9 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window; see `AvgPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """Return the mean of each window; see `AvgPool2d`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
 
     Examples
     --------
@@ -201,13 +206,13 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
+    """Return the p-norm of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window, p = `norm_type`. Shapes: (N, C, H, W) or (C, H, W).
+    """Return the p-norm of each window, p = `norm_type`. Shapes: (N, C, H, W) or (C, H, W).
 
     Examples
     --------
@@ -221,7 +226,10 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """The p-norm of each window, p = `norm_type`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Return the p-norm of each window, p = `norm_type`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -241,14 +249,18 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The means of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
+    """Return the means of `output_size` windows that cover the input.
+
+    Shapes: (N, C, L) or (C, L).
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The means of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
-    None keeps a size.
+    """Return the means of windows that cover the input, one per output element.
+
+    Shapes: (N, C, H, W) or (C, H, W). None keeps the input size.
 
     Examples
     --------
@@ -262,8 +274,9 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
-    H, W); None keeps a size.
+    """Return the means of windows that cover the input, one per output element.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W). None keeps the input size.
     """
 
     _function = staticmethod(F.adaptive_avg_pool3d)
@@ -285,22 +298,27 @@ class _AdaptiveMaxPool(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The maxima of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
+    """Return the maxima of `output_size` windows that cover the input.
+
+    Shapes: (N, C, L) or (C, L).
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W);
-    None keeps a size.
+    """Return the maxima of windows that cover the input, one per output element.
+
+    Shapes: (N, C, H, W) or (C, H, W). None keeps the input size.
     """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The maxima of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D,
-    H, W); None keeps a size.
+    """Return the maxima of windows that cover the input, one per output element.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W). None keeps the input size.
     """
 
     _function = staticmethod(F.adaptive_max_pool3d)
@@ -347,8 +365,9 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The maximum of windows at random places, as many as `output_size` says or `output_ratio`
-    times the input's size.
+    """Return the maxima of randomly placed windows.
+
+    The number of windows is `output_size`, or `output_ratio` times the input size.
 
     Shapes: (N, C, H, W) or (C, H, W). Source: Graham, Fractional Max-Pooling, 2014.
 
@@ -365,8 +384,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The maximum of windows at random places; see `FractionalMaxPool2d`. Shapes: (N, C, D, H, W)
-    or (C, D, H, W).
+    """Return the maxima of randomly placed windows; see `FractionalMaxPool2d`.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W).
     """
 
     _dims = 3
@@ -395,9 +415,9 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Put maxima back to the places that `MaxPool1d` found them at, between zeros.
+    """Write the maxima of `MaxPool1d` back to their indices and fill the rest with zeros.
 
-    `output_size` chooses among the sizes that are pooled to the same one.
+    `output_size` selects among the input sizes that pool to the same output size.
 
     Examples
     --------
@@ -413,18 +433,14 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Put maxima back to the places that `MaxPool2d` found them at, between zeros; see
-    `MaxUnpool1d`.
-    """
+    """Write the maxima of `MaxPool2d` back to their indices; see `MaxUnpool1d`."""
 
     _dims = 2
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Put maxima back to the places that `MaxPool3d` found them at, between zeros; see
-    `MaxUnpool1d`.
-    """
+    """Write the maxima of `MaxPool3d` back to their indices; see `MaxUnpool1d`."""
 
     _dims = 3
     _function = staticmethod(F.max_unpool3d)

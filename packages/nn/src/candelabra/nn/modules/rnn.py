@@ -1,4 +1,4 @@
-"""Recurrent layers and cells."""
+"""Provide recurrent layers and cells."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FUNCTIONS = {"RNN_TANH": R.rnn_tanh, "RNN_RELU": R.rnn_relu, "GRU": R.gru, "LST
 
 
 class RNNBase(Module):
-    """What recurrent layers share: parameters by layer and direction, checks, and sequences that
-    are padded or packed.
+    """Share parameters, checks and the handling of padded and packed sequences.
 
-    The parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``, with
-    `proj_size` ``weight_hr_l0``; then those of the other direction, with the suffix ``_reverse``;
-    then those of the next layer. All start uniform in ``+-1 / sqrt(hidden_size)``.
+    The parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``, and with
+    `proj_size` also ``weight_hr_l0``. Those of the reverse direction follow with the suffix
+    ``_reverse``, then those of the next layer. All are initialized uniformly in ``+-1 /
+    sqrt(hidden_size)``.
     """
 
     def __init__(
@@ -99,21 +99,22 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """All parameters in the order in which the functions take them, as they are now."""
+        """Return the current parameters in the order in which the functions take them."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The parameters, in one list for each layer and direction."""
+        """Return the parameters, in one list per layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: here for programs that call it. Parameters are not copied together on any
-        backend.
+        """Do nothing.
+
+        PyTorch programs call this method, but no backend needs contiguous weights.
         """
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -121,7 +122,7 @@ class RNNBase(Module):
     # ---- checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raise when dtype, dimensions or width of the input do not fit."""
+        """Raise if dtype, dimensions or width of the input are invalid."""
         weight = getattr(self, self._flat_weights_names[0])
         if input.dtype != weight.dtype:
             raise ValueError(
@@ -146,32 +147,32 @@ class RNNBase(Module):
         return self.num_layers * (1 + self.bidirectional), batch, width
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Return the shape that the hidden state must have for this input."""
+        """Return the required shape of the hidden state for this input."""
         return self._state_shape(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """Raise when the state has another shape."""
+        """Raise if the state does not have the expected shape."""
         if tuple(hx.shape) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise when input or states do not fit."""
+        """Raise if the input or the states are invalid."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the states in another order of the batch; None leaves them as they are."""
+        """Permute the batch dimension of the states. None leaves them unchanged."""
         return hx if permutation is None else permute_states(hx, permutation)
 
-    # ---- the states, as one tensor or a pair
+    # ---- the states: one tensor, or a pair for LSTM
 
     def _zero_states(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
 
     def _with_batch(self, hx: Any, batched: bool) -> Any:
-        """The states with the dimension of the batch, checked to have as many as the input."""
+        """Return the states with a batch dimension, after checking that it matches the input."""
         if hx.ndim != (3 if batched else 2):
             raise RuntimeError(
                 f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx should also be {3 if batched else 2}-D but got {hx.ndim}-D tensor"
@@ -220,31 +221,31 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Layers of an Elman network: ``h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh)``.
+    """Run an Elman network: ``h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh)``.
 
     Parameters
     ----------
     input_size, hidden_size
-        Sizes of the input and of the state at one time.
+        Sizes of the input and of the state at one time step.
     num_layers
-        How many layers; each takes what the one before gave.
+        Number of stacked layers.
     nonlinearity
         ``"tanh"`` or ``"relu"``.
     bias
-        Whether there are biases.
+        Whether the layers have biases.
     batch_first
-        Whether input and output are (N, T, ...) rather than (T, N, ...); states are not.
+        Whether input and output are (N, T, ...) rather than (T, N, ...). This does not apply to the
+        states.
     dropout
-        Probability of dropping in training what goes into the second layer and those after it.
+        Dropout probability of the inputs of all layers but the first; used in training only.
     bidirectional
-        Whether there is a second network that goes backward in time; the output has both, one after
-        the other.
+        Whether to add a second network that runs backward in time. The output concatenates both.
 
     Notes
     -----
-    Shapes: input (T, N, input_size) or (T, input_size) or a `PackedSequence`; hx (layers *
-    directions, N, hidden_size), zeros when not given; results: output (T, N, directions *
-    hidden_size) and the last states. Source: Elman, 1990.
+    Shapes: input (T, N, input_size), (T, input_size) or a `PackedSequence`; hx (layers *
+    directions, N, hidden_size), by default zeros. The results are the output (T, N, directions *
+    hidden_size) and the final states. Source: Elman, 1990.
 
     Examples
     --------
@@ -269,12 +270,12 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units.
+    """Run layers of gated recurrent units.
 
-    With reset gate r, update gate z and new state n: ``r = sigmoid(W_ir x + b_ir + W_hr h +
-    b_hr)``, z the same with its weights, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, ``h' =
-    (1 - z) * n + z * h``. The weights hold r, z and n on top of each other. Parameters and shapes
-    are those of `RNN` without `nonlinearity`. Source: Cho et al., 2014.
+    With reset gate r, update gate z and new gate n: ``r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)``,
+    z likewise with its own weights, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, and ``h' =
+    (1 - z) * n + z * h``. The weights stack r, z and n. Parameters and shapes are those of `RNN`
+    without `nonlinearity`. Source: Cho et al., 2014.
 
     Examples
     --------
@@ -292,15 +293,15 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memories.
+    """Run layers of long short-term memories.
 
-    With input gate i, forget gate f, cell gate g and output gate o, each a sigmoid (g: tanh) of ``W
-    x + b + W h + b``: ``c' = f * c + i * g``, ``h' = o * tanh(c')``. The weights hold i, f, g and o
-    on top of each other.
+    The input gate i, forget gate f and output gate o are sigmoids of ``W x + b + W h + b``. The
+    cell gate g is a tanh of it. Then ``c' = f * c + i * g`` and ``h' = o * tanh(c')``. The weights
+    stack i, f, g and o.
 
-    Parameters and shapes are those of `RNN` without `nonlinearity`; `proj_size`, when positive, is
-    the size that h is projected to (the parameter ``weight_hr_l0``). The states are a pair (h, c),
-    as an argument and as a result. Sources: Hochreiter and Schmidhuber, 1997; Sak et al., 2014.
+    Parameters and shapes are those of `RNN` without `nonlinearity`. A positive `proj_size` is the
+    size to which h is projected (by the parameter ``weight_hr_l0``). The states, both as argument
+    and as result, are a pair (h, c). Sources: Hochreiter and Schmidhuber, 1997; Sak et al., 2014.
 
     Examples
     --------
@@ -315,18 +316,18 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Return the shape that the cell state must have for this input."""
+        """Return the required shape of the cell state for this input."""
         return self._state_shape(input, batch_sizes, self.hidden_size)
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise when input or states do not fit."""
+        """Raise if the input or the states are invalid."""
         self.check_input(input, batch_sizes)
         shapes = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         for number, shape in enumerate(shapes):
             self.check_hidden_size(hidden[number], shape, f"Expected hidden[{number}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the states in another order of the batch; None leaves them as they are."""
+        """Permute the batch dimension of the states. None leaves them unchanged."""
         return hx if permutation is None else tuple(permute_states(state, permutation) for state in hx)
 
     def _zero_states(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -355,8 +356,10 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``
-    of `num_chunks` gates, and checks.
+    """Share the parameters and checks of the cells.
+
+    The parameters ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh`` hold `num_chunks`
+    gates.
     """
 
     bias_ih: Parameter | None
@@ -379,7 +382,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -395,7 +398,7 @@ class RNNCellBase(Module):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {state.ndim}D instead")
 
     def _step(self, function: Any, input: Tensor, hx: Any) -> Any:
-        """One step of a cell with one state."""
+        """Compute one step of a cell with one state."""
         self._check(input, hx)
         batched = input.ndim == 2
         if not batched:
@@ -416,8 +419,9 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an Elman network; see `RNN`. Shapes: input (N, input_size) or (input_size), hx
-    and result (N, hidden_size).
+    """Compute one step of an Elman network; see `RNN`.
+
+    Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
 
     Examples
     --------
@@ -446,8 +450,9 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of a long short-term memory; see `LSTM`. The states are a pair (h, c), as an
-    argument and as a result.
+    """Compute one step of a long short-term memory; see `LSTM`.
+
+    The states, both as argument and as result, are a pair (h, c).
 
     Examples
     --------
@@ -478,8 +483,9 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit; see `GRU`. Shapes: input (N, input_size) or (input_size),
-    hx and result (N, hidden_size).
+    """Compute one step of a gated recurrent unit; see `GRU`.
+
+    Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
 
     Examples
     --------

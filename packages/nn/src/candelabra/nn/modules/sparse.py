@@ -1,4 +1,4 @@
-"""Embeddings under the module name they have in PyTorch; see `embedding`."""
+"""Provide the embeddings under PyTorch's module name; see `embedding`."""
 
 from .embedding import Embedding, EmbeddingBag
 

@@ -1,6 +1,4 @@
-"""Transformers: layers of attention and small networks, with residual connections and
-normalization.
-"""
+"""Provide transformer layers: attention and feedforward blocks with residual connections."""
 
 from __future__ import annotations
 
@@ -30,7 +28,10 @@ def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None) -> bool:
-    """Whether the mask is the causal one: as the caller says or, when he does not, as it looks."""
+    """Return whether the mask is causal.
+
+    The answer is `is_causal` if given. Otherwise the mask is compared with the causal mask.
+    """
     if is_causal is not None or mask is None:
         return is_causal is True
     size = mask.shape[-2] if size is None else size
@@ -56,14 +57,12 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
 
 
 def _is_plain(module: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether calling it is calling the function that its class stands for, and nothing else."""
+    """Return whether calling `module` is equivalent to calling the function of its class."""
     return type(module) in kinds and not module._hooked and "forward" not in module.__dict__
 
 
 def _linear_and_activation(linear: Module, activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """``activation(linear(x))``, as one product where there is one for it and nothing is
-    recorded.
-    """
+    """Return ``activation(linear(x))``, fused if an operator exists and no graph is recorded."""
     relu = activation is F.relu or _is_plain(activation, (ReLU,))
     gelu = activation is F.gelu or (_is_plain(activation, (GELU,)) and activation.approximate == "none")  # type: ignore[attr-defined]
     if not (relu or gelu) or x.ndim < 2 or not _is_plain(linear, (Linear,)) or linear.bias is None:
@@ -81,9 +80,7 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 class _TransformerLayer(Module):
-    """What layers of encoder and decoder share: self-attention, the small network, and the
-    normalizations before or after them.
-    """
+    """Share the self-attention, feedforward and normalization layers of encoder and decoder."""
 
     activation: Callable[[Tensor], Tensor]
 
@@ -101,7 +98,7 @@ class _TransformerLayer(Module):
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
         self.norm_first = norm_first
-        # One for each attention, and one for the small network.
+        # One for each attention block, and one for the feedforward block.
         for kind, make in (
             ("norm", lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, **options)),
             ("dropout", lambda: Dropout(dropout)),
@@ -117,7 +114,7 @@ class _TransformerLayer(Module):
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
-        """Self-attention."""
+        """Apply the self-attention block."""
         attended = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
@@ -128,16 +125,18 @@ class _TransformerLayer(Module):
 
 
 class TransformerEncoderLayer(_TransformerLayer):
-    """Self-attention and a small network, each with a residual connection and a normalization.
+    """Apply self-attention and a feedforward network.
+
+    Each has a residual connection and a normalization.
 
     Parameters
     ----------
     d_model, nhead
-        Size of the input; number of heads.
+        Size of the input, and number of heads.
     dim_feedforward
-        Width of the small network.
+        Width of the feedforward network.
     dropout
-        Probability of dropping, in training.
+        Dropout probability; used in training only.
     activation
         ``"relu"``, ``"gelu"`` or a function.
     layer_norm_eps
@@ -145,9 +144,9 @@ class TransformerEncoderLayer(_TransformerLayer):
     batch_first
         Whether inputs are (N, S, E) rather than (S, N, E).
     norm_first
-        Whether normalization comes before attention and network rather than after.
+        Whether to normalize before attention and feedforward network, rather than after.
     bias
-        Whether linear layers and normalizations have biases.
+        Whether linear and normalization layers have biases.
 
     Notes
     -----
@@ -201,8 +200,9 @@ class TransformerEncoderLayer(_TransformerLayer):
 
 
 class TransformerDecoderLayer(_TransformerLayer):
-    """Self-attention, attention to what the encoder gave, and a small network; parameters are those
-    of `TransformerEncoderLayer`.
+    """Apply self-attention, attention to the encoder output, and a feedforward network.
+
+    The parameters are those of `TransformerEncoderLayer`.
 
     Examples
     --------
@@ -266,11 +266,11 @@ class TransformerDecoderLayer(_TransformerLayer):
 
 
 class TransformerEncoder(Module):
-    """Copies of a `TransformerEncoderLayer`, one after another, and a normalization at the end.
+    """Stack copies of a `TransformerEncoderLayer`, with an optional final normalization.
 
-    `enable_nested_tensor` and `mask_check` are accepted as in PyTorch, where they choose a faster
-    way of inference over padded batches, in which the results at padded positions are zeros. Here
-    these are computed like all others.
+    `enable_nested_tensor` and `mask_check` are accepted but have no effect. In PyTorch they enable
+    faster inference over padded batches, which returns zeros at padded positions. Candelabra
+    computes these positions like all others.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a `TransformerDecoderLayer`, one after another, and a normalization at the end."""
+    """Stack copies of a `TransformerDecoderLayer`, with an optional final normalization."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -346,7 +346,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder.
+    """Combine an encoder and a decoder.
 
     Parameters
     ----------
@@ -354,14 +354,14 @@ class Transformer(Module):
     bias
         See `TransformerEncoderLayer`.
     num_encoder_layers, num_decoder_layers
-        How many layers they have.
+        Number of encoder and decoder layers.
     custom_encoder, custom_decoder
-        Modules to take in their places.
+        Modules that replace the encoder and the decoder.
 
     Notes
     -----
-    Shapes: src (S, N, E), tgt (T, N, E), or with `batch_first` (N, S, E) and (N, T, E), or without
-    the batch; the result is as tgt.
+    Shapes: src (S, N, E), tgt (T, N, E); with `batch_first` (N, S, E) and (N, T, E). The batch
+    dimension is optional. The result has the shape of tgt.
 
     Examples
     --------

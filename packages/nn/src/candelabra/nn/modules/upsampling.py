@@ -1,4 +1,4 @@
-"""Images made larger or smaller."""
+"""Provide layers that resize images and signals."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from .module import Module
 
 
 class Upsample(Module):
-    """Resize the spatial dimensions of (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size` or by
-    `scale_factor`.
+    """Resize the spatial dimensions to `size` or by `scale_factor`.
+
+    Inputs are (N, C, L), (N, C, H, W) or (N, C, D, H, W).
 
     Parameters
     ----------
     size, scale_factor
-        One of them, as a number or one for each dimension.
+        One of the two, as one number or one per dimension.
     mode
         ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"`` or ``"trilinear"``.
     align_corners
-        Whether the corners of input and output are the same points.
+        Whether the corner pixels of input and output are aligned.
     recompute_scale_factor
-        Whether the scale is computed anew from the rounded sizes.
+        Whether to recompute the scale from the rounded sizes.
 
     Examples
     --------
@@ -68,14 +69,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` of two dimensions by the nearest neighbour."""
+    """Resize two dimensions by nearest-neighbour interpolation."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` of two dimensions by bilinear interpolation, with corners aligned."""
+    """Resize two dimensions by bilinear interpolation with aligned corners."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,4 +1,4 @@
-"""One module on several devices at once."""
+"""Run one module on several devices."""
 
 from .data_parallel import DataParallel, data_parallel
 from .parallel_apply import parallel_apply

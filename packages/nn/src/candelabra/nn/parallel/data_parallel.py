@@ -1,4 +1,4 @@
-"""A module whose batches are spread over several devices."""
+"""Split the batch of a module over several devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scatter_gather import gather, scatter_kwargs
 
 
 def _cuda_devices() -> list[candelabra.device]:
-    """All CUDA devices there are; none where no backend for them is installed."""
+    """Return all CUDA devices; the list is empty without a CUDA backend."""
     if not backends.is_available("cuda"):
         return []
     return [candelabra.device(f"cuda:{number}") for number in range(backends.device_count("cuda"))]
@@ -32,22 +32,21 @@ def _check_place(module: Module, device: Any) -> None:
 
 
 class DataParallel(Module):
-    """Cuts the batch along `dim`, calls copies of `module` on all devices at the same time, and
-    joins the results.
+    """Split the batch along `dim`, run copies of `module` in parallel, and gather the results.
 
-    The state dict has the names of `module` with ``module.`` before them. Without any device the
-    module is simply called.
+    The state dict has the names of `module` with the prefix ``module.``. If there are no devices,
+    `module` is called directly.
 
     Parameters
     ----------
     module
-        The module, on the first of the devices.
+        The module, with all its tensors on the first device.
     device_ids
-        Devices, or numbers of CUDA devices; all CUDA devices there are when not given.
+        Devices or CUDA device indices. Default: all CUDA devices.
     output_device
-        Where the results are joined: the first device when not given.
+        Device of the gathered result. Default: the first device.
     dim
-        The dimension that is cut.
+        The batch dimension.
 
     Examples
     --------
@@ -78,7 +77,7 @@ class DataParallel(Module):
         _check_place(self.module, self.src_device_obj)
         pieces, named = self.scatter(inputs, kwargs, self.device_ids)
         if not pieces:
-            # Nothing to cut: called once.
+            # There is nothing to split: call the module once.
             pieces, named = ((),), ({},)
         if len(self.device_ids) == 1:
             return self.module(*pieces[0], **named[0])
@@ -86,19 +85,19 @@ class DataParallel(Module):
         return self.gather(self.parallel_apply(replicas, pieces, named), self.output_device)
 
     def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Module]:
-        """Return copies of the module on the devices."""
+        """Return one copy of the module per device."""
         return replicate(module, device_ids, not candelabra.is_grad_enabled())
 
     def scatter(self, inputs: tuple[Any, ...], kwargs: dict[str, Any], device_ids: Sequence[Any]) -> Any:
-        """Cut the arguments."""
+        """Split the arguments over the devices."""
         return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
 
     def parallel_apply(self, replicas: Sequence[Module], inputs: Sequence[Any], kwargs: Any) -> list[Any]:
-        """Call the copies."""
+        """Call the copies in parallel."""
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
-        """Join the results."""
+        """Gather the results on one device."""
         return gather(outputs, output_device, self.dim)
 
 
@@ -110,7 +109,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call `module` once as `DataParallel` does."""
+    """Call `module` once, split over devices as in `DataParallel`."""
     if not isinstance(inputs, tuple):
         inputs = () if inputs is None else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))

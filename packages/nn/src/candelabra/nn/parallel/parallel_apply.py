@@ -1,4 +1,4 @@
-"""Several modules called at once, each in a thread of its own."""
+"""Call several modules in parallel, each in its own thread."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ def parallel_apply(
     kwargs_tup: Sequence[dict[str, Any]] | None = None,
     devices: Any = None,
 ) -> list[Any]:
-    """Call each module with its own arguments, all at the same time.
+    """Call each module with its own arguments, in parallel.
 
     Parameters
     ----------
     modules, inputs, kwargs_tup
-        As many of each; an input that is no tuple is the one argument.
+        Sequences of equal length. An input that is not a tuple or list is passed as the only
+        argument.
     devices
-        As many devices as modules; tensors say where they are, so it is only checked.
+        Checked for its length only; the tensors determine where each module runs.
 
     Returns
     -------
     list
-        The results in order. The first exception goes to the caller.
+        The results in order. If calls fail, the first exception is raised.
 
     Examples
     --------
@@ -55,13 +56,13 @@ def parallel_apply(
     def call(module: Module, arguments: Any, named: dict[str, Any]) -> Any:
         if isinstance(arguments, Tensor) or not isinstance(arguments, list | tuple):
             arguments = (arguments,)
-        # Whether the tape records is a matter of each thread.
+        # The grad mode is thread-local.
         with candelabra.enable_grad() if recording else candelabra.no_grad():
             return module(*arguments, **named)
 
     if len(modules) == 1:
         return [call(modules[0], inputs[0], kwargs_tup[0])]
-    from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most layers together
+    from concurrent.futures import ThreadPoolExecutor  # imported here because the import is slow
 
     with ThreadPoolExecutor(max(len(modules), 1)) as pool:
         return list(pool.map(call, modules, inputs, kwargs_tup))

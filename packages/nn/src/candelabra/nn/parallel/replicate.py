@@ -1,4 +1,4 @@
-"""Copies of a module on several devices, through which gradients flow back to the one."""
+"""Copy a module to several devices, with gradients that flow back to the original."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..modules.module import Module
 
 
 def as_device(device: Any) -> candelabra.device:
-    """A number as the CUDA device of this number; devices and their names as they are."""
+    """Convert a CUDA device index or a device name to a device."""
     if isinstance(device, int):
         return candelabra.device(f"cuda:{device}")
     return candelabra.device(device) if isinstance(device, str) else device
 
 
 def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
-    """The tensor on the device; where it is there already, a view of it: changes of buffers in the
-    first copy stay.
+    """Copy the tensor to the device, or return a view if it is already there.
+
+    The view keeps in-place updates of buffers in the first copy.
     """
     with no_grad() if detach else candelabra.enable_grad():
         return tensor.view_as(tensor) if tensor.device == device else tensor.to(device)
@@ -29,17 +30,17 @@ def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
     """Return copies of a module, one for each device.
 
-    The parameters of a copy are tensors that were computed from those of `network`, not parameters:
-    gradients go to `network`.
+    The parameters of a copy are computed from those of `network`. They are plain tensors, and their
+    gradients flow to `network`.
 
     Parameters
     ----------
     network
-        The module, all of it on ``devices[0]``.
+        The module, with all its tensors on ``devices[0]``.
     devices
-        Devices, or numbers of CUDA devices.
+        Devices or CUDA device indices.
     detach
-        Whether no gradients flow.
+        Whether to detach the copies, so that no gradients flow.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
         tensors: dict[int, Tensor] = {}
 
         def moved(tensor: Tensor, stop: bool, device: Any = device, tensors: dict[int, Tensor] = tensors) -> Tensor:
-            # Tensors that are shared in the module are shared in the copy.
+            # A tensor that the module shares between names is also shared in the copy.
             if id(tensor) not in tensors:
                 tensors[id(tensor)] = _copy(tensor, device, stop)
             return tensors[id(tensor)]

@@ -1,4 +1,4 @@
-"""Arguments cut in pieces for several devices, and results joined."""
+"""Split arguments over several devices and gather the results."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def _is_namedtuple(value: Any) -> bool:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Cut all tensors in `inputs` along `dim` into pieces, one for each device; what is no tensor
-    goes to all.
+    """Split all tensors in `inputs` along `dim` into one chunk per device.
+
+    Other values are passed to all devices.
 
     Returns
     -------
     list
-        The same structure for each device; fewer when there are not enough rows.
+        One structure like `inputs` per device; fewer if there are not enough rows.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 def scatter_kwargs(
     inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, target_gpus: Sequence[Any], dim: int = 0
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Cut positional arguments and those by name; as many of both."""
+    """Split positional and keyword arguments, and pad both to the same length."""
     positional = list(scatter(inputs, target_gpus, dim)) if inputs else []
     named = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     positional += [()] * (len(named) - len(positional))
@@ -59,8 +60,9 @@ def scatter_kwargs(
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """Join results of the same structure: tensors along `dim`, on one device; single numbers become
-    vectors.
+    """Concatenate the tensors of results of equal structure, along `dim`, on one device.
+
+    Scalars become vectors.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""Gradient clipping, parametrizations, pruning, packed sequences, and other things to do with
-modules and their parameters.
+"""Provide utilities for modules and parameters.
+
+They include gradient clipping, parametrizations, pruning and packed sequences.
 """
 
 from . import parametrizations, parametrize, prune, rnn, stateless

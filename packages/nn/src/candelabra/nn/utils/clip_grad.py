@@ -1,4 +1,4 @@
-"""Bounds on gradients."""
+"""Clip gradients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all `tensors` as if they were one vector.
+    """Return the norm of all `tensors`, viewed as one vector.
 
     Raises
     ------
     RuntimeError
-        When `error_if_nonfinite` and the norm is NaN or infinite.
+        If `error_if_nonfinite` is set and the norm is NaN or infinite.
 
     Examples
     --------
@@ -54,9 +54,9 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale the gradients, whose norm is `total_norm`, down to the norm `max_norm`, in place."""
+    """Scale the gradients, whose norm is `total_norm`, in place to at most `max_norm`."""
     with no_grad():
-        # 1e-6 as in PyTorch: a norm of 0 divides nothing.
+        # As in PyTorch, 1e-6 avoids a division by a zero norm.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         moved: dict[Any, Tensor] = {}
         for parameter in _tensors(parameters):
@@ -75,26 +75,27 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of `parameters`, in place, so that their norm as one vector is at most
-    `max_norm`.
+    """Scale the gradients of `parameters` in place to a total norm of at most `max_norm`.
+
+    The norm is that of all gradients, viewed as one vector.
 
     Parameters
     ----------
     parameters
-        Tensors; those without a gradient are passed over.
+        Tensors; those without a gradient are ignored.
     max_norm
-        The bound.
+        The maximum norm.
     norm_type
-        The order of the norm; may be infinite.
+        Order of the norm; may be infinite.
     error_if_nonfinite
-        Whether a norm that is NaN or infinite is an error.
+        Whether to raise an error if the norm is NaN or infinite.
     foreach
-        Accepted as in PyTorch; there is one implementation.
+        Accepted for PyTorch compatibility; has no effect.
 
     Returns
     -------
     Tensor
-        The norm before.
+        The norm before clipping.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Do the same as `clip_grad_norm_`, which is the newer name."""
+    """Call `clip_grad_norm_`, which replaces this function."""
     warnings.warn(
         "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -131,7 +132,7 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Cut the gradients of `parameters`, in place, to [-clip_value, clip_value]."""
+    """Clamp the gradients of `parameters` in place to [-clip_value, clip_value]."""
     bound = float(clip_value)
     with no_grad():
         for parameter in _tensors(parameters):

@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Convert parameters to one vector and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _one_device(parameters: list[Tensor]) -> None:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Join parameters into one vector, which is part of the tape.
+    """Concatenate parameters into one vector. Gradients flow back to the parameters.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     Raises
     ------
     TypeError
-        When `vec` is no tensor or the parameters are on several devices.
+        If `vec` is not a tensor or the parameters are on several devices.
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected candelabra.Tensor, but got: {type(vec).__name__}")

@@ -1,4 +1,4 @@
-"""A normalization that is done with learning, put into the weights of the layer before it."""
+"""Fold a trained normalization into the weights of the preceding layer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a convolution that computes ``bn(conv(x))``, both in evaluation mode.
+    """Return a convolution that computes ``bn(conv(x))`` in evaluation mode.
 
     Parameters
     ----------
     transpose
-        Whether the convolution is a transposed one.
+        Whether the convolution is transposed.
 
     Examples
     --------
@@ -53,9 +53,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a convolution followed by a batch normalization, as
-    `fuse_conv_bn_eval` puts them in.
-    """
+    """Return the weight and bias that `fuse_conv_bn_eval` uses."""
     bias = candelabra.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (bn_rv + bn_eps).rsqrt()
     if bn_w is not None:
@@ -70,7 +68,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a linear layer that computes ``bn(linear(x))``, both in evaluation mode.
+    """Return a linear layer that computes ``bn(linear(x))`` in evaluation mode.
 
     Examples
     --------
@@ -99,9 +97,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a linear layer followed by a batch normalization, as
-    `fuse_linear_bn_eval` puts them in.
-    """
+    """Return the weight and bias that `fuse_linear_bn_eval` uses."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

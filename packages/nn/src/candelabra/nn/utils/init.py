@@ -1,4 +1,4 @@
-"""Modules made without filling their parameters."""
+"""Create modules without initializing their parameters."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make a module whose parameters hold anything: for those that are filled afterwards anyway.
+    """Create a module with uninitialized parameters.
+
+    Use it if the parameters are overwritten afterwards.
 
     Parameters
     ----------
     module_cls
-        A module with a `device` argument, which fills its parameters by the functions of `nn.init`.
+        Module class with a `device` argument that initializes its parameters with `nn.init`.
     *args, **kwargs
-        What it is made with.
+        Arguments of the constructor.
 
     Raises
     ------
     RuntimeError
-        When the class is no module or takes no device.
+        If the class is not a module or has no `device` argument.
 
     Examples
     --------

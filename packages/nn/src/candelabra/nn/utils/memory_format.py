@@ -1,4 +1,4 @@
-"""Weights of convolutions in another order of memory."""
+"""Convert the memory format of convolution weights."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def _convert(module: Module, memory_format: Any, dims: int) -> Module:
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Put the weights of all two-dimensional convolutions of a module in this memory format;
-    numbers and shapes stay.
+    """Convert the weights of all 2-D convolutions of a module to a memory format.
+
+    Values and shapes do not change.
 
     Examples
     --------
@@ -31,8 +32,9 @@ def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> M
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Put the weights of all three-dimensional convolutions of a module in this memory format;
-    numbers and shapes stay.
+    """Convert the weights of all 3-D convolutions of a module to a memory format.
+
+    Values and shapes do not change.
     """
     return _convert(module, memory_format, 3)
 

@@ -1,4 +1,4 @@
-"""Tensors and submodules of a module, read and replaced by their paths."""
+"""Read and replace tensors and submodules of a module by path."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MISSING: Any = object()
 
 
 def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
-    """Replace a tensor of the module itself by any other one, and return the one there was.
+    """Replace a tensor of the module itself and return the previous one.
 
-    Unlike assignment this takes tensors that are no parameters in the place of parameters. The
-    value `_MISSING` takes the attribute away.
+    Unlike assignment, this accepts plain tensors in place of parameters. The value `_MISSING`
+    removes the attribute.
     """
     if "." in name:
         raise KeyError('tensor name can\'t contain "."')
@@ -46,7 +46,7 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
 
 
 class NamedMemberAccessor:
-    """Reads and replaces the tensors of a module and of all below it by path.
+    """Read and replace the tensors of a module and its submodules by path.
 
     Examples
     --------
@@ -63,11 +63,11 @@ class NamedMemberAccessor:
         self.module = module
 
     def get_submodule(self, name: str) -> Module:
-        """Return the module with this path."""
+        """Return the module at this path."""
         return self.module.get_submodule(name)
 
     def swap_submodule(self, path: str, value: Module) -> Module:
-        """Put another module at this path, and return the one there was."""
+        """Set the module at this path and return the previous one."""
         prefix, _, name = path.rpartition(".")
         parent = self.get_submodule(prefix)
         before = getattr(parent, name)
@@ -79,7 +79,7 @@ class NamedMemberAccessor:
         return self.get_submodule(prefix), name
 
     def get_tensor(self, name: str) -> Any:
-        """Return the tensor with this path."""
+        """Return the tensor at this path."""
         module, attribute = self._place(name)
         if not hasattr(module, attribute):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
@@ -89,52 +89,52 @@ class NamedMemberAccessor:
         return tensor
 
     def set_tensor(self, name: str, value: Any) -> None:
-        """Put a tensor at this path."""
+        """Set the tensor at this path."""
         self.swap_tensor(name, value, allow_missing=True)
 
     def del_tensor(self, name: str) -> None:
-        """Take away the tensor with this path."""
+        """Remove the tensor at this path."""
         module, attribute = self._place(name)
         swap_tensor(module, attribute, _MISSING)
 
     def swap_tensor(self, name: str, value: Any, allow_missing: bool = False) -> Any:
-        """Put a tensor at this path, and return the one there was."""
+        """Set the tensor at this path and return the previous one."""
         module, attribute = self._place(name)
         return swap_tensor(module, attribute, value, allow_missing)
 
     def get_tensors(self, names: Iterable[str]) -> list[Tensor]:
-        """Return the tensors with these paths."""
+        """Return the tensors at these paths."""
         return [self.get_tensor(name) for name in names]
 
     def set_tensors(self, names: Iterable[str], values: Iterable[Any]) -> None:
-        """Put tensors at these paths."""
+        """Set the tensors at these paths."""
         for name, value in _pairs(names, values):
             self.set_tensor(name, value)
 
     def set_tensors_dict(self, named_tensors: dict[str, Any]) -> None:
-        """Put tensors at the paths that are their keys."""
+        """Set tensors; the keys are their paths."""
         for name, value in named_tensors.items():
             self.set_tensor(name, value)
 
     def del_tensors(self, names: Iterable[str]) -> None:
-        """Take away the tensors with these paths."""
+        """Remove the tensors at these paths."""
         for name in names:
             self.del_tensor(name)
 
     def swap_tensors(self, names: Iterable[str], values: Iterable[Any], allow_missing: bool = False) -> list[Any]:
-        """Put tensors at these paths, and return those that were there."""
+        """Set the tensors at these paths and return the previous ones."""
         return [self.swap_tensor(name, value, allow_missing) for name, value in _pairs(names, values)]
 
     def swap_tensors_dict(
         self, named_tensors: dict[str, Any], allow_missing: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """Put tensors at the paths that are their keys.
+        """Set tensors, keyed by path, and return the previous ones.
 
         Returns
         -------
         before, missing
-            What was there, and the paths at which nothing was. After an exception everything is as
-            it was.
+            The previous tensors, and the paths that had none. After an exception all changes are
+            undone.
         """
         before: dict[str, Any] = {}
         missing: list[str] = []
@@ -152,28 +152,26 @@ class NamedMemberAccessor:
         return before, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the paths of tensors that are missing in `keys`, and those of keys that are no
-        tensors here.
-        """
+        """Return the tensor paths missing from `keys`, and the keys that are not tensor paths."""
         given = set(keys)
         valid = {name for name, _ in self.named_tensors(remove_duplicate=False)}
         return sorted(valid - given), sorted(given - valid)
 
     def named_parameters(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Go over the parameters with their paths."""
+        """Iterate over the parameters and their paths."""
         yield from self.module.named_parameters(remove_duplicate=remove_duplicate)
 
     def named_buffers(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Go over the buffers with their paths."""
+        """Iterate over the buffers and their paths."""
         yield from self.module.named_buffers(remove_duplicate=remove_duplicate)
 
     def named_tensors(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Go over parameters and buffers with their paths."""
+        """Iterate over the parameters and buffers and their paths."""
         yield from self.named_parameters(remove_duplicate)
         yield from self.named_buffers(remove_duplicate)
 
     def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """Go over the modules with their paths."""
+        """Iterate over the modules and their paths."""
         yield from self.module.named_modules(remove_duplicate=remove_duplicate)
 
 

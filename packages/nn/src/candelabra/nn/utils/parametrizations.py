@@ -1,6 +1,4 @@
-"""Parametrizations that keep a weight orthogonal, of spectral norm 1, or split in length and
-direction.
-"""
+"""Provide parametrizations: orthogonal, spectral norm and weight norm."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from . import parametrize
 
 
 class _OrthMaps(Enum):
-    """How a matrix is made orthogonal."""
+    """Enumerate the maps to orthogonal matrices."""
 
     matrix_exp = 1
     cayley = 2
@@ -25,7 +23,10 @@ class _OrthMaps(Enum):
 
 
 def _with_positive_diagonal(a: Tensor) -> Tensor:
-    """The factor Q of a tall matrix's QR decomposition whose R has a positive diagonal."""
+    """Return the factor Q of the QR decomposition of a tall matrix.
+
+    The diagonal of R is positive.
+    """
     packed, tau = candelabra.geqrf(a)
     q = candelabra.linalg.householder_product(packed, tau)
     return q * packed.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
@@ -38,7 +39,7 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 
 class _Orthogonal(Module):
-    """Any matrix as an orthogonal one (wide ones transposed): ``base @ map(X)``."""
+    """Map any matrix to an orthogonal one: ``base @ map(X)``. Wide matrices are transposed."""
 
     base: Tensor | None
 
@@ -59,7 +60,7 @@ class _Orthogonal(Module):
         if self.orthogonal_map == _OrthMaps.householder:
             below = X.tril(-1)
             tau = 2.0 / (1.0 + (below * below).sum(-2))
-            # The diagonal holds signs, which are not trained.
+            # The diagonal stores signs, which are not trained.
             signs = X.diagonal(dim1=-2, dim2=-1).detach().trunc().unsqueeze(-2)
             Q = candelabra.linalg.householder_product(below, tau) * signs
         else:
@@ -95,8 +96,8 @@ class _Orthogonal(Module):
                         "use_trivialization=False."
                     )
                 packed, tau = candelabra.geqrf(tall)
-                # Signs on the diagonal, so that the diagonal of R counts as positive; LAPACK gives
-                # tau exactly 0 for no reflection.
+                # Store signs in the diagonal so that the diagonal of R counts as positive. LAPACK
+                # sets tau to exactly 0 if there is no reflection.
                 diagonal = packed.diagonal(dim1=-2, dim2=-1)
                 signs = candelabra.where(tau == 0.0, -diagonal.sign(), diagonal.sign())
                 packed = packed.clone()
@@ -105,12 +106,12 @@ class _Orthogonal(Module):
             if rows == columns:
                 base = tall.clone() if _is_orthogonal(tall) else _with_positive_diagonal(tall)
             else:
-                # The other columns may be any that are orthogonal to those that are there.
+                # Complete the basis with random columns, which the decomposition makes orthogonal.
                 more = tall.new_empty((*tall.shape[:-2], rows, rows - columns)).normal_()
                 base = _with_positive_diagonal(candelabra.cat([tall, more], -1))
             self.base = base
-            # What each map takes to the identity: reflections by the unit vectors give -1, and so
-            # do the signs.
+            # The start that the map takes to the identity. Reflections along unit vectors negate
+            # the diagonal, and the signs of -1 restore it.
             start = candelabra.zeros_like(Q)
             start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
             return start
@@ -119,20 +120,21 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Keep a weight orthogonal (unitary when complex): its rows or columns, whichever are fewer,
-    are orthonormal.
+    """Keep a weight orthogonal (unitary if complex).
+
+    The rows or the columns are orthonormal, whichever are fewer.
 
     Parameters
     ----------
     module, name
-        The weight, of two or more dimensions; more are a batch of matrices.
+        The weight. Dimensions before the last two are batch dimensions.
     orthogonal_map
-        ``"matrix_exp"``: the exponential of a skew matrix; ``"cayley"``: ``(I - A/2)^-1 (I +
-        A/2)``; ``"householder"``: a product of reflections. The exponential for square and complex
-        weights, reflections otherwise, when not given.
+        ``"matrix_exp"``: the exponential of a skew-symmetric matrix; ``"cayley"``: ``(I - A/2)^-1
+        (I + A/2)``; ``"householder"``: a product of reflections. Default: the exponential for
+        square and complex weights, reflections otherwise.
     use_trivialization
-        Whether the map starts at the weight that is there (Lezcano-Casado, 2019), rather than at
-        the identity.
+        Whether the map starts at the current weight (Lezcano-Casado, 2019), rather than at the
+        identity.
 
     Examples
     --------
@@ -160,7 +162,7 @@ def orthogonal(
 
 
 class _WeightNorm(Module):
-    """A weight as its lengths (original0) and its direction (original1)."""
+    """Compute a weight from its norms (original0) and its direction (original1)."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -174,10 +176,12 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train length and direction of a weight apart: ``g * v / |v|``, with one length for each index
-    of `dim` (None: one for all).
+    """Reparametrize a weight by norm and direction: ``g * v / |v|``.
 
-    Source: Salimans and Kingma, 2016. State dicts of the older `nn.utils.weight_norm` load into it.
+    There is one norm per index of `dim`, or a single norm if `dim` is None.
+
+    Source: Salimans and Kingma, 2016. It also loads state dicts of the older
+    `nn.utils.weight_norm`.
 
     Examples
     --------
@@ -199,8 +203,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its largest singular value, which a power iteration follows in
-    training.
+    """Divide a weight by its largest singular value.
+
+    In training, each read updates the estimate by power iteration.
     """
 
     _u: Tensor
@@ -229,7 +234,8 @@ class _SpectralNorm(Module):
         return weight.movedim(self.dim, 0).flatten(1)
 
     def _power_method(self, matrix: Tensor, iterations: int) -> None:
-        # In place: copies of the module that share these vectors, and loaded state, see the steps.
+        # Update in place, so that replicas that share these vectors and loaded state stay
+        # consistent.
         with no_grad():
             for _ in range(iterations):
                 self._u.copy_(F.normalize(matrix.mv(self._v), dim=0, eps=self.eps))
@@ -241,7 +247,7 @@ class _SpectralNorm(Module):
         matrix = self._as_matrix(weight)
         if self.training:
             self._power_method(matrix.detach(), self.n_power_iterations)
-        # Copies, since the next call changes the vectors and backward may still need these.
+        # Clone, because the next call changes the vectors and backward may still need these.
         u, v = self._u.clone(), self._v.clone()
         return weight / candelabra.vdot(u, matrix.mv(v))
 
@@ -252,10 +258,12 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Keep the largest singular value of a weight, taken as a matrix with the rows of `dim`, at 1.
+    """Keep the largest singular value of a weight at 1.
 
-    Each reading in training does `n_power_iterations` steps of the power iteration. `dim` is 1 for
-    transposed convolutions and 0 otherwise when not given. Source: Miyato et al., 2018.
+    The weight is viewed as a matrix whose rows are dimension `dim`.
+
+    In training, each read runs `n_power_iterations` steps of the power iteration. `dim` defaults to
+    1 for transposed convolutions and to 0 otherwise. Source: Miyato et al., 2018.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""Parametrizations: a parameter or buffer as a function of others, computed anew whenever it is
-read.
-"""
+"""Implement parametrizations: tensors that are recomputed from others on each read."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Compute each parametrized tensor only once as long as the context lasts.
+    """Compute each parametrized tensor only once while the context is active.
 
     Examples
     --------
@@ -50,18 +48,20 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def _set(tensor: Tensor, value: Tensor) -> None:
-    """Give `tensor` the numbers and the memory of `value`; the object stays, for optimizers that
-    have it.
+    """Make `tensor` share the data of `value`.
+
+    The object stays the same, so optimizers that hold it remain valid.
     """
     if tensor is not value:
         tensor.data = value.detach()
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in order, and the tensors it is computed from:
-    ``original``, or ``original0`` and so on.
+    """Hold the parametrizations of one tensor, in order, and their inputs.
 
-    Made by `register_parametrization`; found as ``module.parametrizations.weight``.
+    The inputs are ``original``, or ``original0``, ``original1`` and so on.
+
+    Created by `register_parametrization`, and available as ``module.parametrizations.weight``.
     """
 
     original: Tensor
@@ -76,7 +76,7 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    # A parametrization that cannot be inverted starts from the tensor itself.
+                    # A parametrization without an inverse starts from the tensor itself.
                     with contextlib.suppress(NotImplementedError):
                         new = module.right_inverse(new)
         if not isinstance(new, Tensor | Sequence):
@@ -117,15 +117,16 @@ class ParametrizationList(ModuleList):
                     )
 
     def right_inverse(self, value: Any) -> None:
-        """Set the originals so that the parametrized tensor becomes `value`, by the
-        ``right_inverse`` of each parametrization.
+        """Set the originals so that the parametrized tensor becomes `value`.
+
+        Applies the ``right_inverse`` of each parametrization.
 
         Raises
         ------
         RuntimeError
-            When a parametrization has none.
+            If a parametrization has no ``right_inverse``.
         ValueError
-            When what it returns does not fit the originals.
+            If the result of a ``right_inverse`` is incompatible with the originals.
         """
         with no_grad():
             for module in reversed(list(self)):
@@ -169,7 +170,7 @@ class ParametrizationList(ModuleList):
 
 
 def _inject_class(module: Module) -> None:
-    """Give the module a class of its own, below the one it has, for the properties."""
+    """Give the module its own subclass of its class, to hold the properties."""
     cls = type(module)
 
     def copied(self: Module, memo: dict[int, Any]) -> Module:
@@ -211,7 +212,7 @@ def _inject_property(module: Module, name: str) -> None:
 
 
 def _check_next(module: Module, name: str, parametrization: Any) -> None:
-    """Raise unless a further parametrization keeps shape and dtype, forward and backward."""
+    """Raise unless an additional parametrization preserves shape and dtype in both directions."""
     now = getattr(module, name)
     then = parametrization(now)
     if not isinstance(then, Tensor):
@@ -241,30 +242,29 @@ def _check_next(module: Module, name: str, parametrization: Any) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Make a parameter or buffer of `module` a function of itself: what is read is
-    ``parametrization(original)``.
+    """Compute a parameter or buffer of `module` as ``parametrization(original)`` on each read.
 
     Parameters
     ----------
     module, tensor_name
-        The tensor. Several parametrizations may be registered on it; they are applied in order.
+        The tensor. Several parametrizations may be registered on it, and are applied in order.
     parametrization
-        A module of one tensor, or several. Where it has a method ``right_inverse(X)``, this gives
-        the originals from the tensor that is there — one, or a sequence of them — and makes
-        ``module.weight = X`` possible.
+        A module that takes one tensor or several. Its optional method ``right_inverse(X)`` returns
+        the originals for a tensor, as one tensor or a sequence. It initializes the originals and
+        enables ``module.weight = X``.
     unsafe
-        Whether it may change shape and dtype; nothing is checked then.
+        Whether to skip the checks, so that shape and dtype may change.
 
     Returns
     -------
     Module
-        The module, of a new class that is derived from its own. The originals are
+        The module, whose class is now a subclass of the previous one. The originals are
         ``module.parametrizations.weight.original``.
 
     Raises
     ------
     ValueError
-        When there is no such tensor or the parametrization does not keep shape and dtype.
+        If there is no such tensor or the parametrization changes shape or dtype.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether this tensor of the module, or any, is parametrized."""
+    """Return whether this tensor, or any tensor of the module, is parametrized."""
     parametrizations = module.__dict__.get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -311,17 +311,17 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make a parametrized tensor an ordinary one again.
+    """Turn a parametrized tensor back into an ordinary one.
 
     Parameters
     ----------
     leave_parametrized
-        Whether it keeps the value that was computed, rather than that of the original.
+        Whether to keep the computed value rather than the original.
 
     Raises
     ------
     ValueError
-        When it is not parametrized, or the original is asked for and there are several.
+        If it is not parametrized, or the original is requested and there are several.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -339,7 +339,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
         )
-    # The class may be that of copies of this module as well: they keep their property.
+    # Copies of this module may share its class, so do not remove the property from it.
     own = type(module)
     parent = own.__bases__[0]
     remaining = [name for name in module.parametrizations if name != tensor_name]
@@ -356,19 +356,19 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that the module had before it was parametrized."""
+    """Return the class of the module before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Put the parametrizations of one module, with the numbers of their originals, on another one.
+    """Register the parametrizations of one module on another and copy their originals.
 
     Parameters
     ----------
     tensor_name
-        One tensor; all that are parametrized when not given.
+        Name of one tensor. Default: all parametrized tensors.
     """
     if not is_parametrized(from_module):
         return to_module

@@ -1,4 +1,4 @@
-"""Pruning: parts of a parameter held at zero by a mask."""
+"""Implement pruning: masks that set elements of a parameter to zero."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from .convert_parameters import parameters_to_vector
 
 
 class BasePruningMethod(ABC):
-    """Base of ways to prune: a subclass says which elements go in `compute_mask`.
+    """Serve as the base class of pruning methods.
 
-    A pruned parameter ``weight`` becomes the parameter ``weight_orig`` and the buffer
-    ``weight_mask``, and ``weight`` is their product, computed before each call.
+    A subclass selects the elements in `compute_mask`.
+
+    Pruning ``weight`` creates the parameter ``weight_orig`` and the buffer ``weight_mask``.
+    ``weight`` is their product, recomputed before each call.
     """
 
     _tensor_name: str
     #: ``"unstructured"`` (single elements), ``"structured"`` (channels along `dim`) or ``"global"``
-    #: (anything).
+    #: (any elements).
     PRUNING_TYPE: str = "global"
 
     def __call__(self, module: Module, inputs: Any) -> None:
@@ -31,7 +33,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask for `t`, zero where it is pruned, on top of `default_mask`."""
+        """Return the mask for `t`: `default_mask`, with further zeros for the pruned elements."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the parameter times its mask."""
@@ -44,12 +46,12 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> Any:
-        """Prune a parameter: add to what was pruned before, when there is something.
+        """Prune a parameter, in addition to any earlier pruning.
 
         Parameters
         ----------
         importance_scores
-            What the mask is computed from, in the place of the parameter.
+            Tensor from which the mask is computed, instead of the parameter.
         """
         before = [hook for hook in module._forward_pre_hooks.values()
                   if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]  # fmt: skip
@@ -76,7 +78,7 @@ class BasePruningMethod(ABC):
         else:
             importance_scores = original
         if not before:
-            # The mask first: when it cannot be computed the module is as it was.
+            # Compute the mask first: if this fails, the module is unchanged.
             mask = method.compute_mask(importance_scores.detach(), candelabra.ones_like(original.detach()))
             parameter = module._parameters[name]
             del module._parameters[name]
@@ -91,7 +93,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """Return a pruned copy of a tensor, without any module."""
+        """Return a pruned copy of a tensor, without a module."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -102,7 +104,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned parameter an ordinary one, with its zeros."""
+        """Make the pruned parameter an ordinary one and keep its zeros."""
         name = self._tensor_name
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -118,8 +120,9 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several ways to prune the same parameter, one after another: each sees what the ones before
-    have left.
+    """Apply several pruning methods to the same parameter in sequence.
+
+    Each method sees only the elements that the earlier ones kept.
     """
 
     def __init__(self, *args: BasePruningMethod) -> None:
@@ -130,7 +133,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Add one for the same parameter."""
+        """Add a pruning method for the same parameter."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -150,9 +153,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask of the last method, computed on what is left, joined with the mask there
-        was.
-        """
+        """Combine `default_mask` with the mask of the last method on the remaining elements."""
         method = self._pruning_methods[-1]
         where: Any
         if method.PRUNING_TYPE == "unstructured":
@@ -177,22 +178,22 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prune nothing: the parameter gets a mask of ones."""
+    """Add a mask of ones, which prunes nothing."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask there was."""
+        """Return `default_mask`."""
         return default_mask
 
     @classmethod
     def apply(cls, module: Module, name: str) -> Any:  # type: ignore[override]
-        """Give a parameter a mask of ones."""
+        """Add a mask of ones to a parameter."""
         return super().apply(module, name)
 
 
 class _Amount(BasePruningMethod):
-    """What methods share that prune a number or a share of elements or channels."""
+    """Share the handling of `amount`: a number or a fraction of elements or channels."""
 
     def __init__(self, amount: Any) -> None:
         if not isinstance(amount, int | float | numbers.Real):
@@ -202,7 +203,7 @@ class _Amount(BasePruningMethod):
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        """How many of `size`."""
+        """Return how many of `size` units to prune."""
         if not isinstance(self.amount, numbers.Integral):
             return round(float(self.amount) * size)
         if int(self.amount) > size:
@@ -211,12 +212,12 @@ class _Amount(BasePruningMethod):
 
 
 class RandomUnstructured(_Amount):
-    """Prune elements at random: `amount` of them, or that share when it is a float."""
+    """Prune elements at random: `amount` is a count, or a fraction if it is a float."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with as many zeros more."""
+        """Return the mask with additional zeros."""
         return _without_smallest(candelabra.rand_like(t), self._count(t.numel()), default_mask)
 
     @classmethod
@@ -226,14 +227,15 @@ class RandomUnstructured(_Amount):
 
 
 class L1Unstructured(_Amount):
-    """Prune the elements of the smallest absolute values: `amount` of them, or that share when it
-    is a float.
+    """Prune the elements with the smallest absolute values.
+
+    `amount` is a count, or a fraction if it is a float.
     """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with as many zeros more."""
+        """Return the mask with additional zeros."""
         return _without_smallest(t.abs(), self._count(t.numel()), default_mask)
 
     @classmethod
@@ -250,7 +252,7 @@ def _without_smallest(scores: Tensor, count: int, default_mask: Tensor) -> Tenso
 
 
 class _Structured(_Amount):
-    """What methods share that prune channels along `dim`."""
+    """Share the pruning of channels along `dim`."""
 
     PRUNING_TYPE = "structured"
 
@@ -260,10 +262,10 @@ class _Structured(_Amount):
 
     @abstractmethod
     def _scores(self, t: Tensor) -> Tensor:
-        """One number a channel; the smallest are pruned."""
+        """Return one score per channel; the lowest scores are pruned."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with as many channels of zeros more."""
+        """Return the mask with additional zero channels."""
         if t.ndim <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -293,7 +295,7 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prune the channels along `dim` of the smallest norms of order `n`."""
+    """Prune the channels along `dim` with the smallest norms of order `n`."""
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -312,7 +314,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prune by a mask that is given."""
+    """Prune with a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -320,7 +322,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask there was times the one that is given."""
+        """Return the product of `default_mask` and the given mask."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
@@ -334,14 +336,15 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Module:
-    """Give a parameter a mask of ones; the module is returned, as by all functions here."""
+    """Add a mask of ones to a parameter, and return the module like all functions here."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
-    """Prune `amount` elements of a parameter at random: a number of them, or a share of all when it
-    is a float.
+    """Prune elements of a parameter at random.
+
+    `amount` is a count, or a fraction if it is a float.
 
     Examples
     --------
@@ -356,7 +359,7 @@ def random_unstructured(module: Module, name: str, amount: Any) -> Module:
 
 
 def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Tensor | None = None) -> Module:
-    """Prune the `amount` elements of the smallest absolute values.
+    """Prune the `amount` elements with the smallest absolute values.
 
     Examples
     --------
@@ -381,7 +384,7 @@ def random_structured(module: Module, name: str, amount: Any, dim: int) -> Modul
 def ln_structured(
     module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the `amount` channels along `dim` of the smallest norms of order `n`."""
+    """Prune the `amount` channels along `dim` with the smallest norms of order `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
@@ -389,16 +392,16 @@ def ln_structured(
 def global_unstructured(
     parameters: Iterable[tuple[Module, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
-    """Prune several parameters as if they were one.
+    """Prune several parameters together, as if they were one tensor.
 
     Parameters
     ----------
     parameters
-        Pairs of a module and the name of its parameter.
+        Pairs of a module and a parameter name.
     pruning_method
-        A class of unstructured pruning, made with `kwargs`.
+        A class for unstructured pruning, constructed with `kwargs`.
     importance_scores
-        For some of the pairs, what the mask is computed from in the place of the parameter.
+        For any of the pairs, a tensor from which the mask is computed, instead of the parameter.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -423,18 +426,18 @@ def global_unstructured(
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune by a mask that is given: zeros in it go."""
+    """Prune with a given mask: its zeros are removed elements."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make a pruned parameter an ordinary one, with its zeros.
+    """Make a pruned parameter an ordinary one and keep its zeros.
 
     Raises
     ------
     ValueError
-        When it is not pruned.
+        If the parameter is not pruned.
     """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
@@ -445,7 +448,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether anything in the module or below it is pruned."""
+    """Return whether the module or any submodule is pruned."""
     return any(
         isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values()
     )

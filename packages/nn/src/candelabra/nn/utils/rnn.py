@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one batch: padded to the longest, or packed without padding."""
+"""Batch sequences of different lengths by padding or packing."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ _Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsor
 
 
 class PackedSequence(_Fields):
-    """A batch of sequences of different lengths, time by time: what recurrent layers take instead
-    of a padded batch.
+    """Store a batch of sequences of different lengths, ordered by time step.
 
-    Made by `pack_padded_sequence` and `pack_sequence`.
+    Recurrent layers accept it instead of a padded batch.
+
+    Create it with `pack_padded_sequence` or `pack_sequence`.
 
     Parameters
     ----------
     data
-        First the first entries of all sequences, longest first, then the second entries of those
-        that have one, and so on.
+        The first elements of all sequences, longest sequence first, then the second elements of the
+        sequences that have one, and so on.
     batch_sizes
-        How many sequences reach each time; int64, on the CPU.
+        Number of sequences at each time step; int64, on the CPU.
     sorted_indices, unsorted_indices
-        The permutation that sorted the sequences by length, and its inverse; None where they were
-        sorted already.
+        The permutation that sorts the sequences by length, and its inverse. None if they were
+        already sorted.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class PackedSequence(_Fields):
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
-            # The older spelling, PackedSequence((data, batch_sizes)).
+            # The legacy form, PackedSequence((data, batch_sizes)).
             if not isinstance(data, list | tuple) or len(data) != 2:
                 raise AssertionError(
                     f"data must be a pair of data and batch_sizes when batch_sizes is not given, but got {type(data)}"
@@ -66,13 +67,14 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Move or convert the data, as `Tensor.to` does; the permutations move with it, batch_sizes
-        stays.
+        """Move or convert the data like `Tensor.to`.
+
+        The permutations follow the device; batch_sizes stays on the CPU.
         """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        # The permutations keep their dtype, so they only follow the device.
+        # The permutations keep their dtype and follow the device only.
         move = {"device": data.device, "non_blocking": kwargs.get("non_blocking", False)}
         indices = [
             None if index is None else index.to(**move) for index in (self.sorted_indices, self.unsorted_indices)
@@ -80,7 +82,7 @@ class PackedSequence(_Fields):
         return type(self)(data, self.batch_sizes, *indices)
 
     def pin_memory(self) -> PackedSequence:
-        """Copy the data to memory that a GPU can read directly."""
+        """Copy the data to pinned memory."""
         indices = [
             None if index is None else index.pin_memory() for index in (self.sorted_indices, self.unsorted_indices)
         ]
@@ -129,16 +131,16 @@ class PackedSequence(_Fields):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data is on a CUDA device."""
+        """Return whether the data is on a CUDA device."""
         return self.data.device.type == "cuda"
 
     def is_pinned(self) -> bool:
-        """Whether the data is in pinned memory."""
+        """Return whether the data is in pinned memory."""
         return bool(self.data.is_pinned())
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes this one; None for None.
+    """Return the inverse of a permutation, or None for None.
 
     Examples
     --------
@@ -161,17 +163,18 @@ def pack_padded_sequence(
     Parameters
     ----------
     input
-        (T, N, ...), or (N, T, ...) with `batch_first`, T at least the longest length.
+        (T, N, ...), or (N, T, ...) with `batch_first`. T is at least the longest length.
     lengths
-        One a sequence; a list, or a tensor on the CPU.
+        Length of each sequence: a list, or a tensor on the CPU.
     enforce_sorted
-        Whether the sequences must be sorted by length, longest first; else they are sorted here.
+        Whether the sequences must already be sorted by decreasing length. Otherwise they are sorted
+        here.
 
     Raises
     ------
     RuntimeError
-        When a length is not positive, lengths are not sorted as promised, or there are not as many
-        as sequences.
+        If a length is not positive, the lengths are not sorted as required, or their number differs
+        from that of the sequences.
 
     Examples
     --------
@@ -218,7 +221,7 @@ def pack_padded_sequence(
         )
     if numbers[0] > input.shape[0]:
         raise RuntimeError(f"Expected the longest length to be at most {input.shape[0]}, but got {numbers[0]}")
-    # All entries that are there, in the order of time.
+    # All valid elements, in time order.
     times = candelabra.arange(numbers[0], device="cpu")
     there = times.unsqueeze(1) < sizes.unsqueeze(0)
     batch_sizes = there.sum(1)
@@ -235,20 +238,20 @@ def pad_packed_sequence(
     Parameters
     ----------
     padding_value
-        What stands behind the end of a sequence.
+        Value after the end of each sequence.
     total_length
-        The length to pad to, at least that of the longest sequence.
+        Length to pad to, at least that of the longest sequence.
 
     Returns
     -------
     padded, lengths
-        (T, N, ...), or (N, T, ...) with `batch_first`, in the order before packing; lengths is
+        (T, N, ...), or (N, T, ...) with `batch_first`, in the order before packing. The lengths are
         int64.
 
     Raises
     ------
     ValueError
-        When `total_length` is smaller than the longest sequence.
+        If `total_length` is less than the length of the longest sequence.
     """
     sizes = sequence.batch_sizes
     longest, batch = sizes.numel(), int(sizes[0])
@@ -278,16 +281,17 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Put sequences (L, ...) of different lengths into one batch.
+    """Pad sequences (L, ...) of different lengths to one batch.
 
     Parameters
     ----------
     sequences
-        Tensors that differ in their first size only, or one tensor (a batch of sequences).
+        Tensors that differ only in their first dimension, or one tensor (a batch of sequences).
     batch_first
         Whether the result is (N, T, ...) rather than (T, N, ...).
     padding_value, padding_side
-        What stands behind (``"right"``) or before (``"left"``) a shorter sequence.
+        Fill value, and whether it goes after (``"right"``) or before (``"left"``) shorter
+        sequences.
 
     Examples
     --------
@@ -324,7 +328,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Take the sequences out of a padded batch: views of it, one a length.
+    """Return the sequences of a padded batch, as one view per length.
 
     Examples
     --------
@@ -338,21 +342,22 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack a list of sequences (L, ...); with `enforce_sorted` they must be sorted by length,
-    longest first.
+    """Pack a list of sequences (L, ...).
+
+    With `enforce_sorted` they must be sorted by decreasing length.
     """
     lengths = [sequence.shape[0] for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Take a packed batch apart: the inverse of `pack_sequence`."""
+    """Split a packed batch into its sequences: the inverse of `pack_sequence`."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
 def permute_states(states: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
-    """The states of a batch in another order."""
+    """Permute the states of a batch along `dim`."""
     return states.index_select(dim, permutation)
 
 

@@ -1,5 +1,6 @@
-"""Spectral normalization by a hook before each call; `parametrizations.spectral_norm` is the better
-way.
+"""Implement spectral normalization with a hook before each call.
+
+Prefer `parametrizations.spectral_norm`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..parameter import Parameter, is_lazy
 
 
 class SpectralNorm:
-    """The hook that divides the weight by its largest singular value."""
+    """Divide the weight by its largest singular value in a hook."""
 
     _version = 1
 
@@ -31,13 +32,14 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """Return the weight with `dim` as rows and all other dimensions as columns."""
+        """Return the weight as a matrix, with `dim` as rows and all other dimensions as columns."""
         moved = weight.movedim(self.dim, 0)
         return moved.reshape(moved.shape[0], -1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """Return the weight divided by the estimate of its norm, with the vectors of the estimate
-        moved on first where asked.
+        """Return the weight divided by its estimated norm.
+
+        `do_power_iteration` updates the vectors of the estimate first.
         """
         weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
         matrix = self.reshape_weight_to_matrix(weight)
@@ -46,7 +48,8 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(matrix.mv(v), dim=0, eps=self.eps))
-                # Copies, since the next call changes the vectors and backward may still need these.
+                # Clone, because the next call changes the vectors and backward may still need
+                # these.
                 u, v = u.clone(), v.clone()
         return weight / candelabra.dot(u, matrix.mv(v))
 
@@ -62,15 +65,16 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _right_vector(self, matrix: Tensor, u: Tensor, sigma: Tensor) -> Tensor:
-        """The vector v with ``u = normalize(matrix v)`` and ``u^T matrix v = sigma``, by least
-        squares.
+        """Return v such that ``u = normalize(matrix v)`` and ``u^T matrix v = sigma``.
+
+        The solution is by least squares.
         """
         v = candelabra.linalg.pinv(matrix.t() @ matrix) @ (matrix.t() @ u)
         return v * (sigma / candelabra.dot(u, matrix.mv(v)))
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Put the hook on the module."""
+        """Register the hook on the module."""
         for other in module._forward_pre_hooks.values():
             if isinstance(other, SpectralNorm) and other.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -99,7 +103,7 @@ class SpectralNorm:
 
 
 class _NoteVersion:
-    """Writes the version into the metadata of a state dict."""
+    """Write the version to the metadata of a state dict."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.hook = hook
@@ -113,7 +117,7 @@ class _NoteVersion:
 
 
 class _LoadOlder:
-    """Computes the vector v for state dicts from before it was kept."""
+    """Compute the vector v for older state dicts that do not contain it."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.hook = hook
@@ -130,7 +134,7 @@ class _LoadOlder:
             and key not in state_dict
             and all(f"{key}_{part}" in state_dict for part in ("orig", "u", "v"))
         ):
-            return  # a state dict whose metadata was lost
+            return  # the state dict has no metadata
         missing = [f"{key}{suffix}" for suffix in ("_orig", "", "_u") if f"{key}{suffix}" not in state_dict]
         if missing:
             if strict:
@@ -147,9 +151,9 @@ def spectral_norm(
 ) -> Module:
     """Divide a parameter by its largest singular value before each call.
 
-    The parameter becomes ``weight_orig``, with the buffers ``weight_u`` and ``weight_v``; `dim` is
-    1 for transposed convolutions and 0 otherwise when not given. `parametrizations.spectral_norm`
-    does the same in a newer way. Source: Miyato et al., 2018.
+    The parameter becomes ``weight_orig``, with the buffers ``weight_u`` and ``weight_v``. `dim`
+    defaults to 1 for transposed convolutions and to 0 otherwise. Prefer the newer
+    `parametrizations.spectral_norm`. Source: Miyato et al., 2018.
 
     Examples
     --------
@@ -170,7 +174,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     Raises
     ------
     ValueError
-        When the parameter has no spectral norm.
+        If the parameter has no spectral norm.
     """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

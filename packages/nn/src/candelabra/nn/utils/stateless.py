@@ -1,4 +1,4 @@
-"""A module called with other parameters and buffers than its own."""
+"""Call a module with other parameters and buffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .named_members import NamedMemberAccessor
 
 
 def _with_tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors that are given, also under the other paths of the tensors they replace."""
+    """Add the given tensors under all paths of the tensors that they replace."""
     paths: dict[int, list[str]] = {}
     for name, tensor in NamedMemberAccessor(module).named_tensors(remove_duplicate=False):
         paths.setdefault(id(tensor), []).append(name)
@@ -37,8 +37,9 @@ def _with_tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
 def _reparametrize_module(
     module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
-    """The module has these tensors as long as the context lasts; buffers that it replaces by others
-    are given back in the dict.
+    """Replace tensors of the module while the context is active.
+
+    If the module reassigns a replaced tensor, the new one is stored in the dict.
     """
     tensors = _with_tied(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     accessor = NamedMemberAccessor(module)
@@ -57,7 +58,7 @@ def _reparametrize_module(
     try:
         yield
     finally:
-        # Last in, first out: a path may have been replaced twice.
+        # Restore in reverse order, because a path may have been replaced twice.
         after, _ = accessor.swap_tensors_dict(dict(reversed(before.items())), allow_missing=True)
         parameters_and_buffers.update({name: after[name] for name in parameters_and_buffers if name in after})
 
@@ -71,20 +72,20 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in the place of its parameters and buffers.
+    """Call a module with other tensors in place of its parameters and buffers.
 
-    Deprecated as in PyTorch: `candelabra.func.functional_call` does the same.
+    Deprecated as in PyTorch: use `candelabra.func.functional_call`.
 
     Parameters
     ----------
     parameters_and_buffers
-        Tensors by path; those that are not named are the module's own.
+        Tensors by path. Unnamed paths keep the module's own tensors.
     args, kwargs
-        Of the call; an `args` that is no tuple is the one argument.
+        Arguments of the call. An `args` that is not a tuple is passed as the only argument.
     tie_weights
-        Whether a tensor that the module has under several paths is replaced under all of them.
+        Whether to replace a tensor under all its paths if the module has it under several.
     strict
-        Whether all paths must be given, and no others.
+        Whether exactly the paths of the module must be given.
 
     Examples
     --------

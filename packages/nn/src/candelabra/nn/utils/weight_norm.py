@@ -1,5 +1,6 @@
-"""Length and direction of a weight apart, by a hook before each call;
-`parametrizations.weight_norm` is the better way.
+"""Implement weight normalization with a hook before each call.
+
+Prefer `parametrizations.weight_norm`.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from ..parameter import Parameter, is_lazy
 
 
 class WeightNorm:
-    """The hook that computes the weight."""
+    """Compute the weight from norm and direction in a hook."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """Return length times direction."""
+        """Return norm times direction."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         return v * (g / F.native.norm_except_dim(v, 2, self.dim))
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Put the hook on the module."""
+        """Register the hook on the module."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -59,9 +60,9 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Replace a parameter by its lengths, ``weight_g``, and its direction, ``weight_v``.
+    """Replace a parameter by its norms, ``weight_g``, and its direction, ``weight_v``.
 
-    Deprecated as in PyTorch: `parametrizations.weight_norm` does the same.
+    Deprecated as in PyTorch: use `parametrizations.weight_norm`.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     Raises
     ------
     ValueError
-        When the parameter has no weight norm.
+        If the parameter has no weight norm.
     """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:

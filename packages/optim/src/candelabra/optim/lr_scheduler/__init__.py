@@ -7,7 +7,7 @@ from .cyclic import CyclicLR, OneCycleLR
 from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
 from .plateau import ReduceLROnPlateau
 
-#: The name that LRScheduler had in PyTorch 1.
+#: Alias of LRScheduler, its name in PyTorch 1.
 _LRScheduler = LRScheduler
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""`LRScheduler`, what every schedule is."""
+"""`LRScheduler`, the base class of learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ EPOCH_DEPRECATION = (
 
 
 def set_option(group: dict[str, Any], name: str, value: Any) -> None:
-    """Set an option of a group; one that is a tensor is filled, so that whoever holds it sees the
-    change.
+    """Set an option of a group.
+
+    A tensor option is filled in place, so that its other owners see the change.
     """
     current = group.get(name)
     if isinstance(current, Tensor):
@@ -30,17 +31,17 @@ def set_option(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """An option as it is now: a copy where it is a tensor."""
+    """Return a copy of a tensor option, and any other option unchanged."""
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def per_group(name: str, values: Any, optimizer: Optimizer) -> list[Any]:
-    """One value a group: a sequence of them, or one for all.
+    """Return one value per group from a sequence, or repeat a single value.
 
     Raises
     ------
     ValueError
-        When there are not as many as groups.
+        If the number of values differs from the number of groups.
     """
     count = len(optimizer.param_groups)
     if not isinstance(values, list | tuple):
@@ -51,12 +52,11 @@ def per_group(name: str, values: Any, optimizer: Optimizer) -> list[Any]:
 
 
 class LRScheduler:
-    """Base of all schedules: after each step it sets the option ``lr`` of every group of an
-    optimizer.
+    """Base class of schedules, which set the option ``lr`` of every group of an optimizer.
 
-    A subclass defines `get_lr`, which computes the rates of step number `last_epoch`, usually from
-    those that are set now; one step is done on construction. `last_epoch` says where to go on, -1
-    being the start.
+    A subclass defines `get_lr`, which computes the rates of step `last_epoch`, usually from the
+    current rates. The constructor takes the initial step. Pass `last_epoch` to resume a schedule;
+    -1 starts a new one.
 
     Examples
     --------
@@ -101,19 +101,19 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer."""
+        """Return all attributes except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_is_initial")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the rates that were set last, one a group."""
+        """Return the rates that were set last, one per group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Compute the rates of step number `last_epoch`, one a group."""
+        """Compute the rates of step `last_epoch`, one per group."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr()")
 
     def _warn_outside_step(self) -> None:
@@ -125,7 +125,7 @@ class LRScheduler:
             )
 
     def _lrs(self) -> list[Any]:
-        """The rates that are set now."""
+        """Return the current rates."""
         return [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _warn_order(self) -> None:
@@ -139,7 +139,7 @@ class LRScheduler:
             )
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next step, or to step number `epoch` (deprecated)."""
+        """Advance to the next step, or to step `epoch` (deprecated)."""
         if self._step_count == 1:
             self._warn_order()
         self._step_count += 1

@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules that combine other schedules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import LRScheduler, copied, set_option
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after another, each beginning at one of `milestones`.
+    """Schedules that run one after another; each but the first starts at one of `milestones`.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class SequentialLR(LRScheduler):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Every schedule took its first step when it was made: take all of them back, and do the
-        # first one's again.
+        # Each schedule took its initial step in its constructor. Undo them all, then repeat the
+        # step of the first schedule.
         for group in optimizer.param_groups:
             set_option(group, "lr", copied(group["initial_lr"]))
         for scheduler in schedulers:
@@ -75,7 +75,7 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[0].get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Count one step less in all schedules within this one, or within another that is given."""
+        """Decrement the step count of all schedules within `sched`, which defaults to this one."""
         chosen = self if sched is None else sched
         if hasattr(chosen, "_schedulers"):
             for below in chosen._schedulers:
@@ -84,7 +84,7 @@ class SequentialLR(LRScheduler):
             chosen.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next step, of the schedule whose turn it is."""
+        """Advance to the next step with the schedule that is active at it."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
@@ -95,13 +95,13 @@ class SequentialLR(LRScheduler):
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer, with the state dicts of the schedules."""
+        """Return all attributes except the optimizer, with the state dicts of the schedules."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         state = dict(state_dict)
         saved = state.pop("_schedulers")
         self.__dict__.update(state)
@@ -117,8 +117,8 @@ def _step_back(scheduler: LRScheduler) -> None:
 
 
 def _restart(scheduler: LRScheduler) -> None:
-    """Bring a schedule to its step 0, from the rate it began with."""
-    if isinstance(scheduler, SequentialLR):  # has not been stepped since it was taken back
+    """Reset a schedule to step 0 and its initial rate."""
+    if isinstance(scheduler, SequentialLR):  # not stepped since its constructor's step was undone
         rates = [group["initial_lr"] for group in scheduler.optimizer.param_groups]
     else:
         scheduler.last_epoch = -1
@@ -129,7 +129,7 @@ def _restart(scheduler: LRScheduler) -> None:
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules stepped together: each changes what the one before has set.
+    """Several schedules stepped together; each changes the rates that the previous one set.
 
     Examples
     --------
@@ -174,13 +174,13 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = self._lrs()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state dicts of the schedules."""
+        """Return all attributes except the optimizer, with the state dicts of the schedules."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         state = dict(state_dict)
         saved = state.pop("_schedulers")
         self.__dict__.update(state)

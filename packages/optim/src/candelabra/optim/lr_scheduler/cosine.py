@@ -1,4 +1,4 @@
-"""Schedules along a cosine."""
+"""Cosine annealing schedules."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from .base import LRScheduler
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the first rate down to `eta_min` along half a cosine in `T_max` steps, and up again if
-    there are more.
+    """Cosine annealing from the initial rate to `eta_min` in `T_max` steps, and back up after that.
 
-    ``eta_min + (base - eta_min) * (1 + cos(pi * t / T_max)) / 2``, computed from the rate that is
-    set. Source: Loshchilov and Hutter, 2016 (without restarts).
+    The rate is ``eta_min + (base - eta_min) * (1 + cos(pi * t / T_max)) / 2``, computed recursively
+    from the current rate. Source: Loshchilov and Hutter, 2016 (without restarts).
 
     Examples
     --------
@@ -43,7 +42,7 @@ class CosineAnnealingLR(LRScheduler):
             factor = (1 + math.cos(self.last_epoch * math.pi / self.T_max)) / 2
             return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The step before was at the bottom, from where a ratio leads nowhere.
+            # The previous rate was at the minimum, where the recursive form would multiply by zero.
             factor = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - self.eta_min) * factor for base, rate in zip(self.base_lrs, rates, strict=True)]
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
@@ -56,10 +55,10 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along half a cosine, then again from the first rate: periods of `T_0`, then
-    each `T_mult` times the last.
+    """Cosine annealing to `eta_min` with warm restarts from the initial rate.
 
-    ``step(epoch)`` takes fractions of an epoch. Source: Loshchilov and Hutter, 2016.
+    The first period has `T_0` steps, and each later one is `T_mult` times as long. ``step(epoch)``
+    accepts fractional epochs. Source: Loshchilov and Hutter, 2016.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next step, or to `epoch`, which may be a fraction."""
+        """Advance to the next step, or to `epoch`, which may be fractional."""
         if self._step_count == 1 and not self._is_initial:
             self._warn_order()
         self._step_count += 1

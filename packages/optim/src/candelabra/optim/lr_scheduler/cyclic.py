@@ -1,4 +1,4 @@
-"""Schedules that go up and down, together with the momentum."""
+"""Cyclic schedules of the learning rate and the momentum."""
 
 from __future__ import annotations
 
@@ -19,33 +19,35 @@ def _linear(start: float, end: float, done: float) -> float:
 
 
 class OneCycleLR(LRScheduler):
-    """One cycle: up to `max_lr`, then far down below where it began, the momentum the other way.
-    Step after every batch.
+    """The 1cycle policy: the rate rises to `max_lr`, then falls far below its initial value.
+
+    The momentum is cycled inversely. Call `step` after every batch.
 
     Parameters
     ----------
     optimizer
-        Its options ``momentum`` or ``betas[0]`` are cycled with the rate, unless `cycle_momentum`
-        is False.
+        Its option ``momentum`` or ``betas[0]`` is cycled with the rate, unless `cycle_momentum` is
+        False.
     max_lr
-        The top, for all groups or for each.
+        Maximum rate, one for all groups or one per group.
     total_steps
-        Number of steps; or `epochs` and `steps_per_epoch`, whose product it is.
+        Number of steps. Defaults to the product of `epochs` and `steps_per_epoch`.
     pct_start
-        Share of the steps on the way up.
+        Fraction of the steps in which the rate rises.
     anneal_strategy
         ``"cos"`` or ``"linear"``.
     base_momentum, max_momentum
-        Momentum at the top and at both ends.
+        Momentum at the maximum rate, and momentum at the start and the end.
     div_factor, final_div_factor
-        The rate begins at ``max_lr / div_factor`` and ends at that divided by `final_div_factor`.
+        The initial rate is ``max_lr / div_factor``; the final one is that divided by
+        `final_div_factor`.
     three_phase
-        Whether the way down first stops at where the way up began.
+        Whether a second phase brings the rate back to its initial value before the final decay.
 
     Raises
     ------
     ValueError
-        When an option is out of range, or after the last step.
+        If an option is out of range, or `step` is called after the last step.
 
     Examples
     --------
@@ -96,7 +98,7 @@ class OneCycleLR(LRScheduler):
         self._anneal_func_type = anneal_strategy
         up = float(pct_start * self.total_steps) - 1
         lr, momentum = ("initial_lr", "max_lr", "min_lr"), ("base_momentum", "max_momentum")
-        # Each phase: the step at which it ends, the rates and the momenta it goes from and to.
+        # Each phase: its last step, its start and end rate, and its start and end momentum.
         if three_phase:
             down = float(2 * pct_start * self.total_steps) - 2
             phases = [(up, lr[0], lr[1], momentum[1], momentum[0]), (down, lr[1], lr[0], momentum[0], momentum[1]),
@@ -169,12 +171,11 @@ def _set_momentum(group: dict[str, Any], momentum: float, use_beta1: bool) -> No
 
 
 class CyclicLR(LRScheduler):
-    """Between `base_lr` and `max_lr` up and down, the momentum the other way. Step after every
-    batch. Source: Smith, 2015.
+    """Cyclical rates between `base_lr` and `max_lr`, with the momentum cycled inversely.
 
-    `mode`: ``"triangular"``, ``"triangular2"`` (each cycle half as high), ``"exp_range"`` (the
-    height times ``gamma ^ t``); or a `scale_fn` of the number of the cycle or, with
-    ``scale_mode="iterations"``, of the step.
+    Call `step` after every batch. `mode` is ``"triangular"``, ``"triangular2"`` (each cycle has
+    half the amplitude) or ``"exp_range"`` (amplitude times ``gamma ^ t``). A custom `scale_fn`
+    takes the cycle number, or the step with ``scale_mode="iterations"``. Source: Smith, 2015.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, as a share of the first."""
+        """Return the amplitude scale at cycle or step `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -248,7 +249,7 @@ class CyclicLR(LRScheduler):
         return rates
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer and a custom function that has no attributes."""
+        """Return all attributes except the optimizer, and the attributes of a custom `scale_fn`."""
         state = super().state_dict()
         custom = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = (
@@ -257,9 +258,7 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned; a custom function stays the one given to this
-        schedule.
-        """
+        """Restore the state that `state_dict` returned; a custom `scale_fn` keeps its identity."""
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom")
         if attributes is not None and self._scale_fn_custom is not None:

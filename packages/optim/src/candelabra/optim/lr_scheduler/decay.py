@@ -1,4 +1,4 @@
-"""Schedules by a function, by steps, and by simple decay."""
+"""Schedules defined by a function, by milestones, or by a simple decay rule."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ class _ByFunction(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer; of the functions, those that are objects with
-        attributes.
-        """
+        """Return all attributes except the optimizer; callable objects are saved as attributes."""
         state = super().state_dict()
         state["lr_lambdas"] = [
             None if isinstance(function, types.FunctionType) else dict(function.__dict__)
@@ -34,7 +32,7 @@ class _ByFunction(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned; the functions stay those given to this schedule."""
+        """Restore the state that `state_dict` returned; the functions are not replaced."""
         state = dict(state_dict)
         saved = state.pop("lr_lambdas")
         self.__dict__.update(state)
@@ -44,7 +42,7 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """The first rate times a function of the number of the step; one function, or one a group.
+    """The initial rate times a function of the step number; one function, or one per group.
 
     Examples
     --------
@@ -61,9 +59,7 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """The rate that is set times a function of the number of the step; one function, or one a
-    group.
-    """
+    """The current rate times a function of the step number; one function, or one per group."""
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
@@ -73,7 +69,7 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` steps.
+    """Multiply the rate by `gamma` every `step_size` steps.
 
     Examples
     --------
@@ -106,7 +102,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each step that is in `milestones`."""
+    """Multiply the rate by `gamma` at each step in `milestones`."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -126,7 +122,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The first rate times `factor` for `total_iters` steps, then the first rate."""
+    """The initial rate times `factor` for `total_iters` steps, then the initial rate."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -152,8 +148,9 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The first rate times a factor that goes evenly from `start_factor` to `end_factor` in
-    `total_iters` steps.
+    """The initial rate times a factor that changes linearly over `total_iters` steps.
+
+    The factor goes from `start_factor` to `end_factor`.
 
     Examples
     --------
@@ -188,7 +185,7 @@ class LinearLR(LRScheduler):
             return [rate * self.start_factor for rate in self._lrs()]
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._lrs()
-        # The factor of this step over that of the step before.
+        # The ratio of the factors of this step and the previous one.
         change = self.end_factor - self.start_factor
         ratio = 1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change)
         return [rate * ratio for rate in self._lrs()]
@@ -199,7 +196,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every step."""
+    """Multiply the rate by `gamma` every step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -216,7 +213,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The first rate times ``(1 - t / total_iters) ^ power``, and 0 from then on."""
+    """The initial rate times ``(1 - t / total_iters) ^ power``, and 0 after `total_iters` steps."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters

@@ -1,4 +1,4 @@
-"""A schedule that looks at how training goes."""
+"""A schedule that reacts to a metric."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from .base import EPOCH_DEPRECATION, LRScheduler, per_group, set_option
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a measure, given to `step`, has not become better for more than
-    `patience` steps.
+    """Multiply the rate by `factor` when a metric stops improving.
+
+    `step` takes the metric. The rate is reduced after more than `patience` steps without
+    improvement.
 
     Parameters
     ----------
     optimizer
-        Whose rates are set.
+        The optimizer whose rates are set.
     mode
         ``"min"``: smaller is better; ``"max"``: larger is.
     factor
-        Below 1.
+        Factor of a reduction; below 1.
     patience
-        Number of steps without a better measure that are let pass.
+        Number of steps without improvement to tolerate.
     threshold, threshold_mode
-        How much better counts: as a share of the best (``"rel"``) or absolute (``"abs"``).
+        Minimum improvement, relative to the best value (``"rel"``) or absolute (``"abs"``).
     cooldown
-        Number of steps after a reduction in which nothing is counted.
+        Number of steps after a reduction in which steps without improvement are not counted.
     min_lr
-        The smallest rate, for all groups or for each.
+        Lower bound of the rate, one for all groups or one per group.
     eps
-        Smaller changes of the rate are not made.
+        Changes of the rate up to this size are skipped.
 
     Examples
     --------
@@ -90,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Count a measure: a number or a one-element tensor."""
+        """Record a metric, a number or a one-element tensor, and reduce the rates if needed."""
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
@@ -129,7 +131,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether nothing is counted now."""
+        """Whether the schedule is in the cooldown after a reduction."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:

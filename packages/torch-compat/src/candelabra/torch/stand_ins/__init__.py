@@ -1,8 +1,7 @@
-"""What stands in for names of PyTorch that Candelabra has no module for: a file for each of
-PyTorch's modules.
+"""Stand-ins for names of PyTorch without a Candelabra module, one file per PyTorch module.
 
-Each says what is true here: what is not available says so, what has no meaning does nothing, and
-what cannot be done raises.
+Unavailable features report that they are unavailable. Settings without a meaning here do nothing,
+and unsupported calls raise.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-#: Modules of PyTorch, without ``torch.`` in front, and the file here with their names. A file's
-#: ``__all__`` is what is added.
+#: Stand-in files by PyTorch module, without the prefix ``torch.``. The ``__all__`` of a file lists
+#: the added names.
 FILES = {
     "": "package",
     "__config__": "configuration",
@@ -37,7 +36,7 @@ FILES = {
 
 
 def names(module: str) -> dict[str, Any] | None:
-    """What is added to a module of PyTorch's; None if nothing is."""
+    """Return the names that are added to a PyTorch module, or None."""
     if module not in FILES:
         return None
     file = importlib.import_module(f"{__name__}.{FILES[module]}")

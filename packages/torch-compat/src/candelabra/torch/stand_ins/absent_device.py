@@ -1,4 +1,4 @@
-"""Devices for which there is no backend: they are not available."""
+"""Devices without a backend, which are reported as unavailable."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether there is such a device: there is not."""
+    """Return False, because there is no backend for the device."""
     return False
 
 
 def device_count() -> int:
-    """Number of such devices: none."""
+    """Return 0, because there is no backend for the device."""
     return 0
 
 
@@ -30,7 +30,7 @@ def _refuse(*arguments: Any) -> Any:
 
 
 def _nothing(*arguments: Any) -> None:
-    """Do nothing, as PyTorch does where there is no such device."""
+    """Do nothing, as PyTorch does without such a device."""
 
 
 current_device = synchronize = _refuse

@@ -1,6 +1,4 @@
-"""``torch.compiler`` and ``torch._dynamo``: there is no compiler, so that what steers it does
-nothing.
-"""
+"""``torch.compiler`` and ``torch._dynamo``: no-ops, because there is no compiler."""
 
 from __future__ import annotations
 
@@ -12,12 +10,12 @@ __all__ = [
     "list_backends", "mark_dynamic", "reset",
 ]  # fmt: skip
 
-#: Set by programs.
+#: Settings that programs assign.
 config = SimpleNamespace(cache_size_limit=8, suppress_errors=False, verbose=False)
 
 
 def is_compiling() -> bool:
-    """Whether this runs compiled: never."""
+    """Return False, because nothing is compiled."""
     return False
 
 
@@ -25,12 +23,12 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
-    """Return the function as it is; also as a decorator with options."""
+    """Return the function unchanged; also usable as a decorator with options."""
     return (lambda decorated: decorated) if fn is None else fn
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return the function as it is."""
+    """Return the function unchanged."""
     return fn
 
 
@@ -42,5 +40,5 @@ cudagraph_mark_step_begin = mark_dynamic = reset
 
 
 def list_backends(*arguments: Any) -> list[str]:
-    """Names of compilers: none."""
+    """Return an empty list, because there are no compilers."""
     return []

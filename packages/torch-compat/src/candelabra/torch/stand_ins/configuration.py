@@ -1,4 +1,4 @@
-"""``torch.__config__``: how this was built."""
+"""``torch.__config__``: build information."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """Say what the versions are, and which backends there are."""
+    """Return the version and the installed backends."""
     devices = ", ".join(sorted(candelabra.backends.installed()))
     return f"Candelabra {candelabra.__version__}, with backends for {devices}\n"
 
 
 def parallel_info() -> str:
-    """Say how many threads there are."""
+    """Return the number of threads."""
     return f"at::get_num_threads() : {candelabra.get_num_threads()}\n"

@@ -1,4 +1,4 @@
-"""``torch.distributed``: not available yet, and says so."""
+"""``torch.distributed``, which reports that it is not available."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether processes on several machines can compute together: not yet."""
+    """Return False, because distributed training is not supported yet."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether a group of processes is there: there is none."""
+    """Return False, because there are no process groups."""
     return False
 
 
@@ -37,7 +37,7 @@ is_gloo_available = is_mpi_available = is_nccl_available = is_torchelastic_launc
 
 
 def _refuse(name: str) -> Callable[..., NoReturn]:
-    """A function that programs import for several machines, and call for more than one only."""
+    """Return a function that raises; programs import it, but only call it in distributed runs."""
 
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Saving: a program of PyTorch's writes files that PyTorch reads."""
+"""``torch.save``, which writes PyTorch's file format."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write tensors and plain data in PyTorch's format, by `candelabra.save`.
+    """Save tensors and plain data in PyTorch's format with `candelabra.save`.
 
     Parameters
     ----------
     obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization,
     _disable_byteorder_record
-        As of `candelabra.save`.
+        As in `candelabra.save`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``torch.jit``: decorators that leave what they decorate as it is, for there is no compiler."""
+"""``torch.jit``: decorators that return their argument, because there is no compiler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final  # noqa: E402  (TorchScript's Final is Python's)
 
 
 def script(obj: T, *arguments: Any, **options: Any) -> T:
-    """Return the function, class or module as it is.
+    """Return the function, class or module unchanged.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def script(obj: T, *arguments: Any, **options: Any) -> T:
 
 
 def _as_it_is(obj: T) -> T:
-    """Return what is decorated."""
+    """Return the argument unchanged."""
     return obj
 
 
@@ -35,17 +35,17 @@ export = interface = script_if_tracing = script_method = unused = _as_it_is
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
-    """Return the function as it is; also as a decorator with options."""
+    """Return the function unchanged; also usable as a decorator with options."""
     return drop if callable(drop) else _as_it_is
 
 
 def trace(func: T, example_inputs: Any = None, *arguments: Any, **options: Any) -> T:
-    """Return the function or module as it is: it runs eagerly, for whatever inputs."""
+    """Return the function or module unchanged; it runs eagerly for any inputs."""
     return func
 
 
 def freeze(mod: T, *arguments: Any, **options: Any) -> T:
-    """Return the module as it is."""
+    """Return the module unchanged."""
     return mod
 
 
@@ -53,7 +53,7 @@ optimize_for_inference = freeze
 
 
 def is_scripting() -> bool:
-    """Whether this runs compiled: never."""
+    """Return False, because nothing is compiled."""
     return False
 
 
@@ -61,17 +61,17 @@ is_tracing = is_scripting
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """Return the value; its type matters to a compiler only."""
+    """Return the value; the type only matters for a compiler."""
     return the_value
 
 
 def fork(func: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
-    """Call the function at once; `wait` gives its result."""
+    """Call the function immediately and return its result."""
     return func(*arguments, **keywords)
 
 
 def wait(future: T) -> T:
-    """Give the result of `fork`."""
+    """Return the result of `fork`."""
     return future
 
 

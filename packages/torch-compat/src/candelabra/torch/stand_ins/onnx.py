@@ -1,4 +1,4 @@
-"""``torch.onnx``: can be imported; models cannot be exported yet."""
+"""``torch.onnx``: importable, but export is not supported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["export", "is_in_onnx_export"]
 
 
 def export(*arguments: Any, **options: Any) -> NoReturn:
-    """Refuse: there is no exporter."""
+    """Raise NotImplementedError, because there is no exporter."""
     raise NotImplementedError(
         "torch.onnx.export(): Candelabra does not export models; save the state dict with torch.save"
     )
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being exported: never."""
+    """Return False, because there is no exporter."""
     return False

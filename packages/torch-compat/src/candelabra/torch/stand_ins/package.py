@@ -1,4 +1,4 @@
-"""Names of ``torch`` itself: the version, and compilation, which leaves programs as they are."""
+"""Names of ``torch`` itself: the version, and ``compile``, which does nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from .files import save
 
 __all__ = ["__version__", "compile", "compiled_with_cxx11_abi", "save"]
 
-#: Of the PyTorch whose API this is, with Candelabra's own after the plus sign.
+#: The PyTorch version whose API this follows, with Candelabra's version as the local part.
 __version__ = f"2.13.0+candelabra.{_candelabra_version}"
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Return the function or module as it is: there is no compiler yet, and programs run as they
-    are written.
+    """Return the function or module unchanged, because there is no compiler yet.
 
     Examples
     --------
@@ -31,5 +30,5 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Whether the C++ library's newer interface is used: it is."""
+    """Return True: the C++ library uses the C++11 ABI."""
     return True

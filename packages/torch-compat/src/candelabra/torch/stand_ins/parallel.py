@@ -1,6 +1,4 @@
-"""``torch.nn.parallel``: the name that programs import for several machines, which refuses to be
-made.
-"""
+"""``torch.nn.parallel``: names that distributed programs import."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel:
-    """Not available, as ``torch.distributed.is_available()`` says."""
+    """Not available; see ``torch.distributed.is_available()``."""
 
     def __init__(self, module: Any, *arguments: Any, **options: Any) -> None:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""``torch.nn.modules.utils``: one number for all dimensions."""
+"""``torch.nn.modules.utils``: expansion of a number to a tuple with one entry per dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that repeats a number so often, and makes a tuple of what has entries.
+    """Return a function that converts iterables to tuples, and repeats other values `n` times.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``torch.version``: no toolkit of an accelerator is compiled in; backends bring their own."""
+"""``torch.version``: no accelerator toolkit is compiled in, because backends bring their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timing pieces of code: :class:`Timer`, what it measures, and tables that compare."""
+"""Benchmarking: `Timer` measures statements, `Measurement` holds times, `Compare` prints tables."""
 
 from .compare import Compare
 from .measurement import Measurement

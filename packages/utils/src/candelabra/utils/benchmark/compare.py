@@ -9,13 +9,12 @@ from .measurement import Measurement, unit_for
 
 
 class Compare:
-    """Shows measurements side by side: a table for each label, a row for each sub-label, a column
-    for each description.
+    """Tables of measurements: one per label, with a row per sub-label, a column per description.
 
     Parameters
     ----------
     results : list of Measurement
-        What to show; those of the same thing are merged.
+        The measurements. Measurements of the same statement and labels are merged.
 
     Examples
     --------
@@ -47,11 +46,11 @@ class Compare:
             self._results.append(one)
 
     def trim_significant_figures(self) -> None:
-        """Show no more figures than the times are good for."""
+        """Show only the significant figures of the times."""
         self._trim = True
 
     def highlight_warnings(self) -> None:
-        """Mark times that spread much."""
+        """Mark times with a large spread."""
         self._highlight = True
 
     def print(self) -> None:

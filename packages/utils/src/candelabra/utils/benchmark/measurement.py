@@ -1,4 +1,4 @@
-"""What a timer has measured."""
+"""The result of a timer."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A measurement whose spread is larger than this share of the median comes with a warning.
+#: A measurement warns if its interquartile range exceeds this fraction of the median.
 SPREAD_TO_WARN = 0.1
 UNITS = ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s"))
 
 
 def unit_for(seconds: float) -> tuple[float, str]:
-    """Return the unit in which a time is read well, as its length in seconds and its name."""
+    """Return the largest unit not above a time, as its length in seconds and its name."""
     position = bisect.bisect_right([scale for scale, _ in UNITS], seconds) - 1
     return UNITS[max(position, 0)]
 
 
 @dataclass
 class Measurement:
-    """The times of a statement.
+    """The run times of a statement.
 
     Parameters
     ----------
     number_per_run : int
-        How often the statement ran for each of the times.
+        Number of executions of the statement per entry of `raw_times`.
     raw_times : list of float
-        Seconds for each run.
+        Duration of each run in seconds.
     stmt, setup, label, sub_label, description, env, num_threads
-        What was measured, as the timer had it.
+        Description of the measurement, as given to the timer.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds that the statement took, one for each run."""
+        """Time per execution of the statement in seconds, one entry per run."""
         return [one / self.number_per_run for one in self.raw_times]
 
     @property
@@ -73,7 +73,7 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The range that the middle half of the times spans."""
+        """The interquartile range of the times."""
         if len(self.raw_times) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -81,8 +81,9 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many figures the times are good for: from the spread, for a bell curve, at 95
-        percent.
+        """Number of significant figures of the median.
+
+        Estimated from the spread of the times, for a normal distribution at 95 percent confidence.
         """
         import math
 
@@ -94,12 +95,12 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times spread so much that they say little."""
+        """Whether the spread of the times makes the median unreliable."""
         return self.iqr / self.median > SPREAD_TO_WARN if self.median else False
 
     @property
     def title(self) -> str:
-        """What was measured, in a line."""
+        """One-line description of what was measured."""
         return ": ".join(part for part in (self.label or self.stmt, self.sub_label) if part)
 
     @property
@@ -109,9 +110,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Join the times of measurements of the same thing; times are of single runs of the
-        statement then.
-        """
+        """Merge the times of equal measurements; the result has one execution per run."""
         groups: dict[Any, list[Measurement]] = {}
         for one in measurements:
             key = (one.stmt, one.setup, one.label, one.sub_label, one.description, one.env, one.num_threads)

@@ -1,6 +1,4 @@
-"""Timing a statement: as `timeit`, with one thread by default, repeated until it is known well
-enough.
-"""
+"""Timing of statements, as in `timeit`, with one thread by default and automatic repetition."""
 
 from __future__ import annotations
 
@@ -15,26 +13,26 @@ from .measurement import Measurement
 
 __all__ = ["Timer", "timer"]
 
-#: A run takes at least so many times as long as reading the clock.
+#: A run takes at least this many times as long as one clock reading.
 CLOCK_READINGS = 1000
 
 
 class Timer:
-    """Times a statement.
+    """Measure the run time of a statement.
 
     Parameters
     ----------
     stmt, setup, global_setup : str
-        The statement, what runs before each series of runs, and what runs first of all; all see
-        `globals`.
+        The statement, code that runs before each series of runs, and code that runs once. All of
+        them see `globals`.
     timer : callable
-        A clock in seconds.
+        A clock that returns seconds.
     globals : dict, optional
-        The names that the statement may use; a copy is made, and `candelabra` is among them.
+        Names that the statement may use. The timer copies the dict and adds `candelabra`.
     label, sub_label, description, env : str, optional
-        What tables show.
+        Labels for tables.
     num_threads : int
-        How many threads operators use meanwhile.
+        Number of threads that operators use during the measurement.
 
     Examples
     --------
@@ -79,7 +77,7 @@ class Timer:
             candelabra.set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Run the statement so many times and return one time, after a short warm-up."""
+        """Run the statement `number` times after a short warm-up, and return one measurement."""
         self._run(max(number // 100, 2))
         return Measurement(number, [self._run(number)], *self._what)
 
@@ -96,14 +94,14 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Run blocks, each long enough for the clock, until `min_run_time` seconds are over.
+        """Measure runs until `min_run_time` seconds have passed; each is long enough for the clock.
 
         Parameters
         ----------
         callback : callable, optional
-            Called with the number of runs and the time of each block.
+            Called with the number of executions and the duration of each run.
         min_run_time : float
-            In seconds.
+            Minimum total time in seconds.
         """
         number = self._block(min_run_time)
         times: list[float] = []
@@ -121,8 +119,9 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
-        """Run blocks until their middle half spans less than `threshold` of the median, or
-        `max_run_time` seconds are over.
+        """Measure until the interquartile range is below `threshold` times the median.
+
+        Stops after `max_run_time` seconds in any case.
         """
         number = self._block(0.05)
         times: list[float] = []

@@ -1,8 +1,8 @@
-"""Operators in C and C++: compiled by the system's compiler, behind the interface that backends
-have (``candelabra/backend.h``).
+"""Operators in C and C++, compiled with the system's compiler.
 
-``load_inline`` compiles source text, ``load`` files, ``CppExtension`` and ``BuildExtension`` what a
-``setup.py`` builds. docs/extensions.md explains them from end to end.
+The operators use the C interface of backends, ``candelabra/backend.h``. ``load_inline`` compiles
+source strings and ``load`` compiles files. ``CppExtension`` and ``BuildExtension`` are for a
+``setup.py``. See docs/extensions.md for a guide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # setuptools is needed where a setup.py runs, and nowhere else.
+    # Imported lazily, because setuptools is only needed in a setup.py.
     if name in ("BuildExtension", "CppExtension"):
         from . import setup_builds
 
@@ -38,12 +38,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-#: Where CUDA's compiler is: it is not used.
+#: Path of the CUDA toolkit in PyTorch; CUDA is not supported here.
 CUDA_HOME: str | None = None
 
 
 def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: only C and C++ are compiled.
+    """Raise NotImplementedError, because only C and C++ are supported.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoRetur
 
 
 def SyclExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: only C and C++ are compiled.
+    """Raise NotImplementedError, because only C and C++ are supported.
 
     Raises
     ------

@@ -1,9 +1,8 @@
-"""Compiling and linking, and the cache of what was built.
+"""Compilation, linking, and the cache of built libraries.
 
-A library's place follows from everything that it is made of: the sources, the flags, the compiler,
-the headers of the core, and the other headers that the sources include. So what is there is up to
-date, one that is loaded is never overwritten, and processes that build the same at the same time
-wait for one of them.
+The path of a library is a digest of its inputs: the sources, the flags, the compiler, the headers
+of the core, and all other included headers. An existing file is therefore up to date, and a loaded
+library is never overwritten. Processes that build the same library wait on a file lock.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _CPP_ENDINGS = (".cpp", ".cc", ".cxx", ".c++", ".C")
-#: Raised when what is written around a kernel changes without the version of the core changing.
+#: Increment when the generated glue code changes without a new version of the core.
 _GENERATION = 1
 
 
 class CompilationError(RuntimeError):
-    """The compiler or the linker refused; the message has its command and what it said."""
+    """Error of the compiler or the linker; the message has the command and its output."""
 
 
 class Source(NamedTuple):
-    """One thing to be compiled."""
+    """One source to compile."""
 
-    #: For messages, and the ending says the language.
+    #: File name for messages. Its suffix selects the language.
     name: str
     text: str
 
 
 class Recipe(NamedTuple):
-    """Everything that a library is made of."""
+    """All inputs of a library."""
 
     name: str
     sources: tuple[Source, ...]
@@ -56,29 +55,28 @@ class Recipe(NamedTuple):
     include_paths: tuple[str, ...] = ()
 
 
-#: The source of formulas, and its flags: what is not taken of two values is computed as well, in
-#: vectors, and sets no flags of errors.
+#: Source name of formulas. Their flags allow the compiler to vectorize both branches of a selection
+#: and to ignore floating-point exceptions and errno.
 FORMULAS = "formulas.cpp"
 _FORMULA_FLAGS = ("-fno-trapping-math", "-fno-math-errno")
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Give the folders of the headers that an extension includes: ``candelabra/backend.h``,
-    ``candelabra/extension.hpp``.
+    """Return the include directories that contain ``candelabra/backend.h`` and ``extension.hpp``.
 
     Parameters
     ----------
     device_type
-        ``"cpu"``.
+        The device type; only ``"cpu"`` is supported.
     torch_include_dirs
-        Whether they are wanted.
+        If False, the result is empty.
 
     Raises
     ------
     NotImplementedError
-        For another device type.
+        If the device type is not ``"cpu"``.
     RuntimeError
-        Where the headers are not there.
+        If the headers are not installed.
 
     Examples
     --------
@@ -92,7 +90,7 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
     if not torch_include_dirs:
         return []
     package = Path(_C.__file__ or "").parent
-    # In the wheel they lie in the package; where the package is used from its sources, beside it.
+    # Headers are inside the package in a wheel, and next to it in a source checkout.
     for folder in (package / "include", package.parent.parent / "include", *_editable_headers()):
         if (folder / "candelabra" / "backend.h").is_file():
             return [str(folder)]
@@ -108,35 +106,29 @@ def _editable_headers() -> Iterator[Path]:
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Give the folders of the libraries that an extension is linked against: none, it is linked
-    against nothing of Candelabra.
-    """
+    """Return an empty list, because extensions link against no library of Candelabra."""
     include_paths(device_type, torch_include_dirs)
     return []
 
 
 def is_ninja_available() -> bool:
-    """Tell whether ninja is there; it is not needed."""
+    """Return whether ninja is installed. It is not required."""
     return shutil.which("ninja") is not None
 
 
 def verify_ninja_availability() -> None:
-    """Raise RuntimeError where ninja is not there."""
+    """Raise RuntimeError if ninja is not installed."""
     if not is_ninja_available():
         raise RuntimeError("Ninja is not there; nothing in candelabra.utils.cpp_extension needs it")
 
 
 def get_cxx_compiler() -> str:
-    """Give the command of the C++ compiler: what the environment variable ``CXX`` says, else
-    ``c++``.
-    """
+    """Return the C++ compiler command: the environment variable ``CXX``, or ``c++``."""
     return os.environ.get("CXX", "").strip() or "c++"
 
 
 def get_c_compiler() -> str:
-    """Give the command of the C compiler: what the environment variable ``CC`` says, else
-    ``cc``.
-    """
+    """Return the C compiler command: the environment variable ``CC``, or ``cc``."""
     return os.environ.get("CC", "").strip() or "cc"
 
 
@@ -149,12 +141,12 @@ def _version_of(command: str, path: str, modified: int) -> str:
 
 
 def compiler_version(command: str) -> str:
-    """Give what a compiler says of itself.
+    """Return the output of ``--version`` of a compiler.
 
     Raises
     ------
     CompilationError
-        Where there is none: the message says how to get one.
+        If the compiler does not exist; the message says how to install one.
     """
     program = shlex.split(command)[0]
     path = shutil.which(program)
@@ -167,7 +159,7 @@ def compiler_version(command: str) -> str:
 
 
 def check_compiler_ok_for_platform(compiler: str) -> bool:
-    """Tell whether a compiler is there and answers."""
+    """Return whether a compiler exists and runs."""
     try:
         compiler_version(compiler)
     except CompilationError:
@@ -176,9 +168,9 @@ def check_compiler_ok_for_platform(compiler: str) -> bool:
 
 
 def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, str]:
-    """Tell whether a compiler can be used, and its version.
+    """Return whether a compiler is usable, and its version.
 
-    Any can: what it makes is called through an interface of C, whichever compiler made the core.
+    Any compiler is ABI compatible, because the core calls extensions through a C interface.
     """
     if not check_compiler_ok_for_platform(compiler):
         return False, "0.0.0"
@@ -187,10 +179,10 @@ def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, str
 
 
 def get_default_build_root() -> str:
-    """Give the folder that what is compiled is kept in.
+    """Return the cache directory of compiled extensions.
 
-    The environment variable ``CANDELABRA_EXTENSIONS_DIR`` (or ``TORCH_EXTENSIONS_DIR``) names it;
-    else it is ``candelabra/extensions`` in the user's cache folder.
+    The environment variables ``CANDELABRA_EXTENSIONS_DIR`` and ``TORCH_EXTENSIONS_DIR`` override
+    it. The default is ``candelabra/extensions`` in the user's cache directory.
     """
     for variable in ("CANDELABRA_EXTENSIONS_DIR", "TORCH_EXTENSIONS_DIR"):
         if os.environ.get(variable):
@@ -199,16 +191,16 @@ def get_default_build_root() -> str:
     return os.path.join(cache, "candelabra", "extensions")
 
 
-# ---- what is built
+# ---- building
 
 
 def is_cpp(name: str) -> bool:
-    """Tell by its ending whether a source is C++."""
+    """Return whether the suffix of a source name is that of C++."""
     return name.endswith(_CPP_ENDINGS)
 
 
 def check_source_name(name: str) -> None:
-    """Refuse sources that are neither C nor C++."""
+    """Raise if a source is neither C nor C++."""
     if name.endswith((".cu", ".cuh", ".sycl", ".mm")):
         raise NotImplementedError(f"{name}: this version of candelabra-utils compiles C and C++ only, for the CPU")
     if not is_cpp(name) and not name.endswith(".c"):
@@ -220,7 +212,7 @@ def check_source_name(name: str) -> None:
 def _flags(source: Source, recipe: Recipe) -> list[str]:
     flags = ["-fPIC", "-fvisibility=hidden", "-O3", "-std=gnu++20" if is_cpp(source.name) else "-std=gnu11"]
     if platform.machine() in ("x86_64", "AMD64"):
-        flags.append("-march=x86-64-v3")  # what Candelabra itself needs
+        flags.append("-march=x86-64-v3")  # the instruction set that Candelabra itself requires
     if source.name == FORMULAS:
         flags += _FORMULA_FLAGS
     folders = [*recipe.include_paths, *include_paths()]
@@ -247,7 +239,7 @@ def _core_headers() -> str:
 
 
 def _key(recipe: Recipe) -> str:
-    """What the place of a library follows from, as far as it is known before compiling."""
+    """Return the digest of all inputs that are known before compilation."""
     parts: list[str] = [str(_GENERATION), recipe.name, _core_headers(), platform.machine(), *recipe.ldflags]
     for source in recipe.sources:
         parts += [
@@ -261,7 +253,7 @@ def _key(recipe: Recipe) -> str:
 
 
 def _contents(paths: Sequence[str]) -> str | None:
-    """The digest of the contents of files, or None where one is not there."""
+    """Return the digest of the contents of files, or None if one is missing."""
     try:
         return _digest(*(part for path in paths for part in (path, Path(path).read_bytes())))
     except OSError:
@@ -270,7 +262,7 @@ def _contents(paths: Sequence[str]) -> str | None:
 
 @contextlib.contextmanager
 def _locked(path: Path, verbose: bool) -> Iterator[None]:
-    """Hold the lock of a folder; the system gives it back however the process ends."""
+    """Hold an exclusive lock file; the OS releases it when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -285,7 +277,7 @@ def _locked(path: Path, verbose: bool) -> Iterator[None]:
 
 
 def _ready(folder: Path, name: str) -> Path | None:
-    """The library in a folder that the headers as they are now make, or None."""
+    """Return the library in `folder` that matches the current headers, or None."""
     try:
         included = json.loads((folder / "headers.json").read_text())
     except (OSError, ValueError):
@@ -298,12 +290,12 @@ def _ready(folder: Path, name: str) -> Path | None:
 
 
 def build(recipe: Recipe, build_directory: str | os.PathLike[str] | None = None, verbose: bool = False) -> Path:
-    """Compile and link what is not there yet, and return the path of the library.
+    """Return the path of the library, and build it first if it is not in the cache.
 
     Raises
     ------
     CompilationError
-        Where the compiler or the linker refuses, with what it said.
+        If the compiler or the linker fails; the message has its output.
     """
     root = Path(get_default_build_root()) if build_directory is None else Path(build_directory)
     if build_directory is not None and not root.is_dir():
@@ -316,7 +308,7 @@ def build(recipe: Recipe, build_directory: str | os.PathLike[str] | None = None,
         return found
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(folder / "lock", verbose):
-        found = _ready(folder, recipe.name)  # another process may have built it while this one waited
+        found = _ready(folder, recipe.name)  # another process may have built it meanwhile
         return found if found is not None else _build(recipe, folder, verbose)
 
 
@@ -336,8 +328,9 @@ def _build(recipe: Recipe, folder: Path, verbose: bool) -> Path:
 
 
 def compile_and_link(recipe: Recipe, scratch: Path, library: Path, verbose: bool) -> set[str]:
-    """Compile each source in a folder, link them, and return the headers of neither the system nor
-    the core that they include.
+    """Compile each source, link the objects, and return the included headers.
+
+    Headers of the system and of the core are not returned.
     """
     jobs = int(os.environ.get("MAX_JOBS", "0") or 0) or min(len(os.sched_getaffinity(0)), len(recipe.sources))
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
@@ -374,7 +367,7 @@ def _compile(recipe: Recipe, scratch: Path, number: int, source: Source, verbose
     ]
     _run(command, f"{recipe.name}: {source.name}", verbose)
     core = os.path.realpath(include_paths()[0])
-    # A rule of make: the object, then what it depends on, spaces in names behind a backslash.
+    # The file is a make rule: the object, then its dependencies, with spaces escaped.
     words = shlex.split(listed.read_text().partition(":")[2].replace("\\\n", " "))
     headers = [os.path.realpath(word) for word in words]
     return made, [

@@ -1,4 +1,4 @@
-"""Operators given by a formula of one element: a Python expression, translated into C++."""
+"""Elementwise operators from a formula: translation of a Python expression to C++."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .glue import Function, cpp_types, symbol_of
 if TYPE_CHECKING:
     from candelabra.library.schemas import Parsed
 
-#: Dtypes that a formula is compiled for where none are named.
+#: Default dtypes of a formula.
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 _REAL = (*FLOATING, "uint8", "int8", "int16", "int32", "int64")
-#: Functions by the number of their arguments, with their names in C++.
+#: Functions by name and number of arguments, with their C++ names.
 _FUNCTIONS = {
     **{
         (name, 1): f"candelabra::math::{name}"
@@ -39,7 +39,7 @@ _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: 
 
 
 class _Translation:
-    """Writes an expression in C++: numbers of the type ``C`` that is computed in, or conditions."""
+    """Translates an expression to C++, as numbers of the compute type ``C`` or as conditions."""
 
     def __init__(self, function: str, formula: str, parsed: Parsed) -> None:
         self.function, self.formula = function, formula
@@ -114,7 +114,7 @@ class _Translation:
 
 
 def check(function: Function) -> None:
-    """Refuse what no formula can be given for."""
+    """Raise if the schema or the dtypes of a formula are not supported."""
     tensors = [parameter for parameter in function.parsed.parameters if parameter.type == "Tensor"]
     others = [one for one in function.parsed.parameters if one.type not in ("Tensor", "float", "int", "SymInt", "bool")]
     if not tensors or others or function.parsed.results != ("Tensor",) or not function.parsed.is_functional:
@@ -128,12 +128,12 @@ def check(function: Function) -> None:
 
 
 def keeps_integers(function: Function) -> bool:
-    """Tell whether whole numbers stay such; otherwise they are computed in the default dtype."""
+    """Return whether integers are computed as integers, and not in the default dtype."""
     return any("int" in name for name in function.dtypes)
 
 
 def formula_source(functions: list[Function]) -> str:
-    """Write the kernels of formulas."""
+    """Generate the kernels of formulas."""
     return '#include "candelabra/formula.hpp"\n\n' + "\n".join(map(_kernel, functions))
 
 
@@ -153,8 +153,8 @@ def _kernel(function: Function) -> str:
     return (
         f"template <typename C>\nstruct {function.name}_formula {{\n{members}"
         f"  [[gnu::noinline]] void operator()(C* out, const std::array<const C*, {count}>& in, int64_t count) const {{\n{rows}"
-        # An element of the result may lie where an input's of the same number lies, and nowhere
-        # else.
+        # ivdep is valid because an output element may alias only the input element with the same
+        # index.
         "#pragma GCC ivdep\n"
         f"    for (int64_t i = 0; i < count; ++i) {{\n{elements}      out[i] = static_cast<C>({body});\n    }}\n  }}\n}};\n"
         f'extern "C" CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call) {{\n'

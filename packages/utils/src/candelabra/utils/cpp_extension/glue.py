@@ -1,4 +1,4 @@
-"""The code around kernels: what the core calls, written from schemas."""
+"""Generated glue code between the core and kernels, based on schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from candelabra.library.schemas import Parsed
 
-#: The function of a library that gives its operators, as JSON.
+#: Name of the library function that returns the operators as JSON.
 MANIFEST = "candelabra_operators"
 _CPP_TYPES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
@@ -19,7 +19,7 @@ _CPP_TYPES = {
     "bfloat16": "candelabra::extension::BFloat16", "float32": "float", "float64": "double", "complex64": "std::complex<float>",
     "complex128": "std::complex<double>",
 }  # fmt: skip
-#: What a parameter of a schema is for a function in C.
+#: C arguments for each parameter type of a schema.
 _C_ARGUMENTS = {
     "Tensor": "({0}).as.tensor", "Tensor?": "({0}).kind == CB_NONE ? 0 : ({0}).as.tensor", "Tensor[]": "({0}).as.tensors, ({0}).count",
     "Tensor?[]": "({0}).as.tensors, ({0}).count", "int": "({0}).as.i", "SymInt": "({0}).as.i", "bool": "({0}).as.i != 0",
@@ -33,20 +33,20 @@ class Function(NamedTuple):
     """One operator of an extension."""
 
     name: str
-    #: With the name: ``"smooth(Tensor x) -> Tensor"``.
+    #: Includes the name: ``"smooth(Tensor x) -> Tensor"``.
     schema: str
     parsed: Parsed
-    #: In the notation of shape_rules, or None.
+    #: Shape rule in the notation of shape_rules, or None.
     shape: str | None = None
-    #: The dtypes that a function template is made for.
+    #: Dtypes for which a function template is instantiated.
     dtypes: tuple[str, ...] = ()
     doc: str = ""
-    #: Of an operator that is a formula: the formula.
+    #: The formula, if the operator is defined by one.
     formula: str | None = None
 
 
 def symbol_of(name: str) -> str:
-    """The name of the function that the core calls for an operator."""
+    """Return the name of the function that the core calls for an operator."""
     return f"candelabra_kernel_{name}"
 
 
@@ -56,12 +56,12 @@ def _names(function: Function) -> str:
 
 
 def cpp_types(function: Function) -> list[str]:
-    """The C++ types of the dtypes of a function.
+    """Return the C++ types of the dtypes of a function.
 
     Raises
     ------
     ValueError
-        For what is no dtype.
+        If a dtype is unknown.
     """
     unknown = [name for name in function.dtypes if name not in _CPP_TYPES]
     if unknown:
@@ -70,7 +70,7 @@ def cpp_types(function: Function) -> list[str]:
 
 
 def cpp_glue(function: Function) -> str:
-    """What the core calls, for a function in C++."""
+    """Generate the entry point of a C++ function."""
     head = f'extern "C" CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call)'
     names = f"{function.name}_parameter_names"
     if not function.dtypes:
@@ -87,7 +87,7 @@ def cpp_glue(function: Function) -> str:
 
 
 def c_glue(function: Function, text: str) -> str:
-    """What the core calls, for a function in C."""
+    """Generate the entry point of a C function."""
     head = f"CB_EXPORT int32_t {symbol_of(function.name)}(cb_call* call)"
     if function.dtypes:
         raise ValueError(
@@ -108,17 +108,17 @@ def c_glue(function: Function, text: str) -> str:
 
 
 def takes_call(name: str, text: str) -> bool:
-    """Tell whether a source defines a function that takes the call itself."""
+    """Return whether a source defines `name` as a function of a `cb_call` pointer."""
     return re.search(rf"\b{name}\s*\(\s*(?:struct\s+)?cb_call\s*\*\s*\w*\s*\)", text) is not None
 
 
 def mentions(name: str, text: str) -> bool:
-    """Tell whether a source calls, declares or defines a function."""
+    """Return whether a source calls, declares or defines a function."""
     return re.search(rf"\b{name}\s*\(", text) is not None
 
 
 def manifest(namespace: str, functions: Sequence[Function]) -> dict[str, Any]:
-    """What a library says of its operators."""
+    """Return the description of the operators that is embedded in a library."""
     return {
         "format": 1,
         "namespace": namespace,
@@ -136,8 +136,8 @@ def manifest(namespace: str, functions: Sequence[Function]) -> dict[str, Any]:
 
 
 def manifest_glue(namespace: str, functions: Sequence[Function]) -> str:
-    """The function that gives the manifest, in C and C++ alike."""
-    # A string of C, a part a line: long ones are not what every compiler takes.
+    """Generate the function that returns the manifest, in the common subset of C and C++."""
+    # Split the string literal, because compilers limit its length.
     text = json.dumps(manifest(namespace, functions))
     parts = [text[start : start + 1000] for start in range(0, len(text), 1000)]
     quoted = "\n".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for part in parts)

@@ -1,4 +1,4 @@
-"""From source to operators: ``load``, ``load_inline`` and ``load_library``."""
+"""Compile sources into operators: ``load``, ``load_inline`` and ``load_library``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _C_PRELUDE = """#include <math.h>
 #include <string.h>
 #include "candelabra/backend.h"
 """
-#: What was loaded, by the path of the library.
+#: Loaded modules and their definitions, by the path of the library.
 _loaded: dict[str, tuple[types.ModuleType, list[CustomOpDef]]] = {}
 
 
@@ -46,7 +46,7 @@ def _texts(sources: str | Iterable[str] | None) -> list[str]:
 
 
 def _function(schema: str, shape: Any, dtypes: Iterable[Any], doc: str, formula: str | None = None) -> Function:
-    """Read one entry of ``functions``."""
+    """Parse one entry of ``functions``."""
     text = " ".join(schema.split())
     match = re.match(r"([A-Za-z_]\w*)\s*\(", text)
     if match is None or "->" not in text:
@@ -55,15 +55,16 @@ def _function(schema: str, shape: Any, dtypes: Iterable[Any], doc: str, formula:
             "by it, and there is no code around the function"
         )
     names = tuple(str(one).removeprefix("candelabra.") for one in dtypes)
-    # The core refuses what it cannot read, and says where; here only parts are looked at.
+    # The core validates the schema when the operator is defined. This only splits it.
     return Function(match[1], text, parse(text), shape if isinstance(shape, str) else None, names, doc, formula)
 
 
 def _functions(
     functions: Any, shapes: Mapping[str, Shape], dtypes: Mapping[str, Sequence[Any]]
 ) -> tuple[list[Function], dict[str, Callable[..., Any]]]:
-    """Read ``functions``: schemas, alone or with their documentation or options; and what describes
-    results in Python.
+    """Parse ``functions`` and return the operators and the shape functions in Python.
+
+    The schemas may come with a docstring or a dict of options.
     """
     if isinstance(functions, str):
         functions = [functions]
@@ -126,12 +127,12 @@ def _refuse_torch(text: str, where: str) -> None:
 
 
 def with_glue(sources: Sequence[Source], functions: Sequence[Function], namespace: str) -> tuple[Source, ...]:
-    """Put what the core calls behind the sources that have the functions.
+    """Append the glue code to the sources that contain the functions.
 
     Raises
     ------
     ValueError
-        Where no source has one of them.
+        If no source contains a function.
     """
     added: dict[int, list[str]] = {number: [] for number in range(len(sources))}
     for function in functions:
@@ -159,7 +160,7 @@ def with_glue(sources: Sequence[Source], functions: Sequence[Function], namespac
 
 
 def read_sources(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
-    """Read source files, such that messages of the compiler name them."""
+    """Read source files, with line directives so that compiler messages name the original file."""
     made = []
     for path in paths:
         full = os.path.abspath(os.fspath(path))
@@ -187,7 +188,7 @@ def _recipe(
     )
 
 
-# ---- defining what was built
+# ---- definition of the built operators
 
 
 def _read_manifest(path: str) -> dict[str, Any]:
@@ -267,26 +268,26 @@ def _define_one(
 def load_library(
     path: str | os.PathLike[str], shapes: Mapping[str, Callable[..., Any]] | None = None
 ) -> types.ModuleType:
-    """Define the operators of a library that `load`, `load_inline` or a ``setup.py`` has built.
+    """Define the operators of a library that `load`, `load_inline` or a ``setup.py`` built.
 
     Parameters
     ----------
     path
-        Of the library. It is machine code: load what you trust.
+        Path of the library. It contains machine code: load only trusted files.
     shapes
-        Functions that give the shapes of results, by operator, where they are not in the library.
+        Shape functions by operator name, for operators without a rule in the library.
 
     Returns
     -------
     module
-        The operators; they are in ``candelabra.ops`` as well.
+        Module with the operators, which are also in ``candelabra.ops``.
 
     Raises
     ------
     OSError
-        Where it cannot be opened.
+        If the library cannot be opened.
     RuntimeError
-        Where it says nothing of operators.
+        If the library does not describe any operators.
     """
     return _define(os.path.abspath(os.fspath(path)), dict(shapes or {}))
 
@@ -329,57 +330,57 @@ def load(
     shapes: Mapping[str, Shape] | None = None,
     dtypes: Mapping[str, Sequence[Any]] | None = None,
 ) -> Any:
-    """Compile files in C and C++ into operators.
+    """Compile C and C++ files into operators.
 
-    What was compiled before is taken from the cache: its place follows from the sources, the
-    headers they include, the flags and the compiler's version.
+    Results are cached. The key consists of the sources, the headers they include, the flags and the
+    compiler version.
 
     Parameters
     ----------
     name
-        Of the extension: the namespace of its operators, ``candelabra.ops.NAME``.
+        Name of the extension and namespace of its operators, ``candelabra.ops.NAME``.
     sources
-        Files that end in ``.c`` or ``.cpp``.
+        Files with the suffix ``.c`` or a suffix of C++, such as ``.cpp``.
     extra_cflags, extra_ldflags
-        Further flags of the compiler and the linker, behind ``-O3``.
+        Extra flags for the compiler and the linker, placed after ``-O3``.
     extra_cuda_cflags, with_cuda
-        Refused where they are set.
+        Not supported; raises NotImplementedError if set.
     extra_include_paths
-        Folders of headers.
+        Additional include directories.
     build_directory
-        Instead of the cache.
+        Directory to build in instead of the cache.
     verbose
-        Whether commands and warnings are shown.
+        Whether to print commands and warnings.
     is_python_module
-        False: the path of the library is returned instead of the operators. There is no module of
-        Python in it either way.
+        If False, return the path of the library instead of the operators. The library is not a
+        Python module in either case.
     is_standalone
-        Refused: programs are not built.
+        Not supported, because programs are not built.
     keep_intermediates
-        Taken for PyTorch's sake: object files are not kept.
+        Ignored; accepted for compatibility with PyTorch. Object files are not kept.
     functions
-        The schemas of the operators, ``["smooth(Tensor x, float strength=1.0) -> Tensor"]``, each
-        for the function of its name; a dict has their documentation as values, or dicts of ``doc``,
-        ``shape`` and ``dtypes``.
+        Schemas of the operators, ``["smooth(Tensor x, float strength=1.0) -> Tensor"]``. Each one
+        names its C or C++ function. A dict maps schemas to docstrings, or to dicts with the keys
+        ``doc``, ``shape`` and ``dtypes``.
     shapes
-        By operator, what the results are like: a rule such as ``"(n, m), (m, k) -> (n, k)"``,
+        Shapes of results by operator. A value is a rule such as ``"(n, m), (m, k) -> (n, k)"``,
         ``"like x"`` or ``"data: int64"``, or a function of the arguments that returns sizes or
-        tensors. Like the first tensor by default.
+        tensors. By default, results are like the first tensor.
     dtypes
-        By operator, the dtypes that a function template is compiled for; the first tensor's
-        decides.
+        Dtypes for which a function template is instantiated, by operator. The dtype of the first
+        tensor selects the instance.
 
     Returns
     -------
     module or str
-        The operators as attributes, or the path.
+        The operators as attributes of a module, or the path.
 
     Raises
     ------
     CompilationError
-        Where the compiler refuses, with what it said.
+        If the compiler fails; the message has its output.
     ValueError
-        Where schemas, rules and sources do not fit together.
+        If schemas, rules and sources are inconsistent.
     """
     _check_name(name)
     _refuse_cuda(name, with_cuda, extra_cuda_cflags=extra_cuda_cflags)
@@ -422,41 +423,43 @@ def load_inline(
     dtypes: Mapping[str, Sequence[Any]] | None = None,
     elementwise: Mapping[str, str] | None = None,
 ) -> Any:
-    """Compile text in C and C++ into operators; or formulas of one element.
+    """Compile C and C++ source strings, or elementwise formulas, into operators.
 
     Parameters
     ----------
     name
-        Of the extension: the namespace of its operators, ``candelabra.ops.NAME``.
+        Name of the extension and namespace of its operators, ``candelabra.ops.NAME``.
     cpp_sources, c_sources
-        Texts in C++ and in C. ``candelabra/extension.hpp`` (whose names are in scope) or
-        ``candelabra/backend.h`` and the usual headers are included.
+        Source strings in C++ and in C. C++ sources include ``candelabra/extension.hpp`` with its
+        names in scope, and C sources include ``candelabra/backend.h``. Common standard headers are
+        included too.
     cuda_sources, extra_cuda_cflags, with_cuda
-        Refused where they are set.
+        Not supported; raises NotImplementedError if set.
     functions, shapes, dtypes
         As in `load`.
     extra_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, is_python_module
         As in `load`.
     with_pytorch_error_handling, keep_intermediates, use_pch
-        Taken for PyTorch's sake: exceptions always become Python's.
+        Ignored; accepted for compatibility with PyTorch. Exceptions always become Python
+        exceptions.
     no_implicit_headers
-        True: nothing is included but what the text includes.
+        If True, no header is included automatically.
     elementwise
         Formulas by schema: ``{"damped(Tensor x, Tensor y, float rate=1.0)": "x * exp(-rate *
-        abs(y))"}``, in the notation of Python. Arguments broadcast and are promoted as everywhere,
-        of any strides; whole numbers become the default dtype, unless `dtypes` names whole ones.
+        abs(y))"}``, in Python syntax. Arguments broadcast, are promoted as usual, and may have any
+        strides. Integers become the default dtype unless `dtypes` lists integer dtypes.
 
     Returns
     -------
     module or str
-        The operators as attributes, or the path.
+        The operators as attributes of a module, or the path.
 
     Raises
     ------
     CompilationError
-        Where the compiler refuses, with what it said.
+        If the compiler fails; the message has its output.
     ValueError
-        Where schemas, rules and sources do not fit together.
+        If schemas, rules and sources are inconsistent.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a ``setup.py`` builds: libraries of operators, and backends in C and C++.
+"""Support for ``setup.py``: libraries of operators, and backends in C and C++.
 
     from candelabra.utils.cpp_extension import BuildExtension, CppExtension
 
@@ -10,8 +10,8 @@
     )
 
 and in ``waves/__init__.py``: ``load_library(Path(__file__).parent / "kernels.so")``. The library
-depends neither on the version of Python nor on that of Candelabra, as long as the interface of
-``backend.h`` has the same major version.
+does not depend on the Python version. It works with any version of Candelabra whose ``backend.h``
+has the same major interface version.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ def CppExtension(
     namespace: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Describe a library of operators in C and C++ for ``setup()``.
+    """Describe a library of C and C++ operators for ``setup()``.
 
     Parameters
     ----------
     name
-        Where it goes: ``"waves.kernels"`` becomes ``waves/kernels.so``.
+        Module path of the library: ``"waves.kernels"`` becomes ``waves/kernels.so``.
     sources
-        Files that end in ``.c`` or ``.cpp``.
+        Files with the suffix ``.c`` or a suffix of C++, such as ``.cpp``.
     functions, dtypes
-        As in `load`. Without `functions` the library is linked as it is: a backend, which exports
-        ``candelabra_backend``.
+        As in `load`. Without `functions`, no glue code is added: the library is a backend that
+        exports ``candelabra_backend``.
     shapes
-        As in `load`, rules only: `load_library` takes functions.
+        As in `load`, but only rules. Pass shape functions to `load_library`.
     namespace
-        Of the operators; the last part of `name` by default.
+        Namespace of the operators; by default the last part of `name`.
     args, kwargs
-        Of ``setuptools.Extension``: ``include_dirs``, ``define_macros``, ``libraries``,
+        Arguments of ``setuptools.Extension``: ``include_dirs``, ``define_macros``, ``libraries``,
         ``library_dirs``, ``extra_compile_args``, ``extra_link_args``, ``depends``.
 
     Returns
@@ -84,14 +84,13 @@ def CppExtension(
 
 
 class BuildExtension(build_ext):
-    """The command ``build_ext`` of a ``setup.py`` with `CppExtension`; others are built as
-    usual.
-    """
+    """The ``build_ext`` command for `CppExtension`; other extensions are built as usual."""
 
     @classmethod
     def with_options(cls, **options: Any) -> type[BuildExtension]:
-        """Give a class with these options; there is none that changes anything (``use_ninja``,
-        ``no_python_abi_suffix``).
+        """Return this class; the options of PyTorch are accepted and have no effect.
+
+        They are ``use_ninja``, ``no_python_abi_suffix`` and ``max_jobs``.
         """
         unknown = set(options) - {"use_ninja", "no_python_abi_suffix", "max_jobs"}
         if unknown:
@@ -99,7 +98,7 @@ class BuildExtension(build_ext):
         return cls
 
     def get_ext_filename(self, fullname: str) -> str:
-        """The file of a library: without the version of Python, on which it does not depend."""
+        """Return the file name of a library, without a Python ABI tag because it needs none."""
         found = self.ext_map.get(fullname) if getattr(self, "ext_map", None) else None
         if isinstance(found, _Library) or any(
             isinstance(one, _Library) and one.name.rpartition(".")[2] == fullname for one in self.extensions or ()

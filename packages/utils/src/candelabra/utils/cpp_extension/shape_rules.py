@@ -1,11 +1,11 @@
-"""Shapes of results: a notation for them, and functions that make results by it.
+"""Shape rules: a notation for the shapes of results, and functions that allocate results.
 
-``"(n, m), (m, k) -> (n, k)"`` has one group of sizes for each tensor argument and each result, as
-NumPy's generalized ufuncs have. A name stands for one size wherever it appears, ``...`` for any
-leading sizes (which broadcast), a number for itself. Sizes of results may be sums, differences,
-products and quotients of names, ``min`` and ``max``, and name whole numbers among the arguments. A
-dtype may follow a result: ``(n): int64``; the first tensor's is the default. ``like x`` is the
-shape of argument `x`. ``data: int64`` says that the kernel finds out the sizes itself.
+``"(n, m), (m, k) -> (n, k)"`` has one group of sizes per tensor argument and per result, like the
+signatures of NumPy's generalized ufuncs. A name stands for the same size everywhere. ``...`` stands
+for leading sizes, which broadcast, and a number for itself. Sizes of results may contain sums,
+differences, products, quotients, ``min`` and ``max``, and may refer to integer arguments by name. A
+dtype may follow a result: ``(n): int64``; it defaults to that of the first tensor. ``like x`` is
+the shape of argument `x`. ``data: int64`` means that the kernel determines the sizes.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _DTYPES = (
 
 
 class _Size(NamedTuple):
-    """One size of a result: an expression, compiled."""
+    """One size of a result, as a compiled expression."""
 
     text: str
     code: Any
 
 
 class _Result(NamedTuple):
-    #: Whether there is ``...`` in front.
+    #: Whether the group starts with ``...``.
     leading: bool
     sizes: tuple[_Size, ...]
-    #: Of ``like x``: the name.
+    #: The name in ``like x``, or None.
     like: str | None
-    #: Whether the kernel finds out the sizes.
+    #: Whether the kernel determines the sizes.
     by_kernel: bool
     dtype: Any
 
@@ -54,12 +54,12 @@ _empty = candelabra.ops.empty
 
 
 def optional(schema: Parsed, name: str) -> bool:
-    """Tell whether a tensor argument may be missing."""
+    """Return whether a tensor argument is optional."""
     return any(parameter.name == name and parameter.type.endswith("?") for parameter in schema.parameters)
 
 
 def split_groups(text: str) -> list[str]:
-    """Part at the commas that lie in no brackets."""
+    """Split at commas outside of parentheses."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -71,22 +71,21 @@ def split_groups(text: str) -> list[str]:
 
 
 class ShapeRule:
-    """What the results of an operator are like: its description, as
-    `candelabra.library.register_fake` takes it.
+    """Shape rule of an operator, callable as `candelabra.library.register_fake` requires.
 
     Parameters
     ----------
     name
-        The operator's, for messages.
+        Name of the operator, for messages.
     schema
-        Taken apart.
+        The parsed schema.
     text
-        In the notation of this module.
+        The rule in the notation of this module.
 
     Raises
     ------
     ValueError
-        Where the text does not fit the schema.
+        If the text does not fit the schema.
     """
 
     def __init__(self, name: str, schema: Parsed, text: str) -> None:
@@ -105,8 +104,7 @@ class ShapeRule:
             self._refuse(f"it describes {len(self.results)} result(s), but the schema has {len(schema.results)}")
 
         one = self.results[0] if len(self.results) == 1 and not self.groups else None
-        #: The position of the argument that the only result is like, if there is nothing else to
-        #: the rule.
+        #: Position of the argument in a rule that is only ``like x``; allows a fast path.
         self.quick = (
             self.parameters.index(one.like)
             if one is not None and one.like is not None and not optional(schema, one.like)
@@ -115,7 +113,7 @@ class ShapeRule:
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether the kernel finds out the sizes of a result."""
+        """Whether the kernel determines the sizes of any result."""
         return any(result.by_kernel for result in self.results)
 
     def _refuse(self, why: str) -> None:
@@ -181,10 +179,10 @@ class ShapeRule:
             )
         return _Size(text, compile(tree, "<shape rule>", "eval"))  # type: ignore[arg-type]
 
-    # ---- at a call
+    # ---- calls
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Make the results of a call."""
+        """Allocate the results of a call."""
         if self.quick is not None and self.quick < len(arguments):
             like = arguments[self.quick]
             return _empty(like.shape, dtype=self.results[0].dtype or like.dtype, device=like.device)
@@ -265,8 +263,9 @@ def _split_sizes(text: str) -> list[str]:
 
 
 def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a description of results of a function that gives their sizes: one tuple, or a list of
-    them; or tensors, taken as they are.
+    """Wrap a shape function as a fake implementation.
+
+    The function returns one size tuple, a list of them, or tensors, which are used as they are.
     """
     tensors = [number for number, parameter in enumerate(schema.parameters) if parameter.type == "Tensor"]
 
@@ -295,9 +294,7 @@ def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Ca
 
 
 def default_rule(schema: Parsed) -> str | None:
-    """The rule where none is given: results like the first tensor; None where there is no tensor,
-    or no result.
-    """
+    """Return the default rule: results like the first tensor. None without tensor or result."""
     tensors = [
         parameter.name for parameter in schema.parameters if parameter.type == "Tensor" and not parameter.mutated
     ]

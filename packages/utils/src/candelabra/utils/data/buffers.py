@@ -1,10 +1,10 @@
-"""The shared memory that batches come in, used again once the parent has no tensor on it any more.
+"""Shared-memory buffers of batches, reused after the parent process has released their tensors.
 
-New memory has to be cleared and mapped page by page, which costs more than filling it. So a worker
-keeps the buffers of the batches it has sent. Each has a flag in memory that both processes share:
-the worker raises it when it sends the buffer, and the parent lowers it when the storage there is
-freed. A buffer that the parent hands on, to a third process or to a fork of its own, is never
-lowered: the worker then gives its own hold of that memory up.
+Clearing and mapping the pages of new memory costs more than filling it. A worker therefore keeps
+the buffers of the batches it has sent. Each buffer has a flag in memory shared by both processes.
+The worker sets the flag when it sends the buffer, and the parent clears it when its storage is
+freed. If the parent passes a buffer to a third process or forks, the flag is never cleared, and the
+worker drops its own reference to that memory.
 """
 
 from __future__ import annotations
@@ -21,49 +21,47 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.multiprocessing import memory, reductions
 
-#: So many buffers a worker can keep at most.
+#: Maximum number of buffers of a worker.
 SLOTS = 256
 FREE, LENT, GIVEN_AWAY = 0, 1, 2
 
 
 class BorrowedFile(memory.AnonymousFile):
-    """The file of a buffer in the parent; lowers the flag when nobody there has a tensor on it any
-    more.
-    """
+    """The file of a buffer in the parent; it clears the flag when its last tensor is freed."""
 
-    # A file is made one by borrow(), which sets these; memory that is passed on asks for the
-    # descriptor.
+    # borrow() changes the class of a file and sets these. Sharing the memory with another process
+    # reads `descriptor`.
     _descriptor: int
     _slot: int
     _flags: Any
     _end: Callable[[], Any]
 
     def lend(self, descriptor: int, slot: int, flags: Any) -> None:
-        """Note whose buffer this is, and that it goes back at the end."""
+        """Set the worker's flags and slot, and register the return of the buffer."""
         self._descriptor, self._slot, self._flags = descriptor, slot, flags
-        # One after the other, and again without a frame of Python's.
+        # Runs both steps in order, also without a Python frame; see AnonymousFile.
         steps = (functools.partial(os.close, descriptor), functools.partial(operator.setitem, flags, slot, FREE))
         self._end = functools.partial(collections.deque, map(operator.call, steps), 0)
 
     def give_away(self) -> None:
-        """Have the buffer not go back: others will hold its memory."""
+        """Prevent the return of the buffer, because another process will hold its memory."""
         self._end = functools.partial(os.close, self._descriptor)
         self._flags[self._slot] = GIVEN_AWAY
 
     @property
     def descriptor(self) -> int:  # type: ignore[override]
-        """The descriptor; who asks for it shares the memory further, so that it cannot go back."""
+        """The descriptor; access gives the buffer away, because the memory is shared further."""
         self.give_away()
         return self._descriptor
 
 
-# By the flags that a buffer has and its place there; without callbacks, which would have a frame of
-# Python's.
+# Keyed by the id of the flags and the slot. No weakref callbacks, because they would run in a
+# Python frame.
 _borrowed: dict[tuple[int, int], weakref.ref[BorrowedFile]] = {}
 
 
 def _before_fork() -> None:
-    # The child will see the same memory, and nobody tells when it is done.
+    # The child maps the same memory and cannot report when it is done with it.
     for file in [reference() for reference in list(_borrowed.values())]:
         if file is not None:
             file.give_away()
@@ -74,12 +72,12 @@ os.register_at_fork(before=_before_fork)
 
 
 def new_flags() -> Any:
-    """Return the flags of one worker, in memory that both processes share."""
+    """Return the flags of one worker in shared memory."""
     return rebuilt((SLOTS,), "uint8")
 
 
 def rebuilt(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return a new tensor of zeros in shared memory."""
+    """Return a new zero-initialized tensor in shared memory."""
     import candelabra
 
     dtype = getattr(candelabra, dtype) if isinstance(dtype, str) else dtype
@@ -92,7 +90,7 @@ def _on(storage: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 
 class Buffers:
-    """The buffers of a worker."""
+    """The buffers of one worker."""
 
     def __init__(self, flags: Tensor) -> None:
         self._tensor = flags
@@ -101,7 +99,7 @@ class Buffers:
         self._taken: list[int] = []
 
     def take(self, nbytes: int) -> Any:
-        """Return a storage of so many bytes, one that came back where there is one."""
+        """Return a storage of `nbytes` bytes, reusing a returned buffer if one fits."""
         fits = -1
         for slot, storage in list(self._kept.items()):
             state = self._flags[slot]
@@ -112,7 +110,7 @@ class Buffers:
                 fits = slot
                 break
         if fits < 0:
-            # What came back and has another size is of batches that are not made any more.
+            # Returned buffers of other sizes belong to batch shapes that are no longer in use.
             for slot in [one for one in self._kept if self._flags[one] == FREE and one not in self._taken][4:]:
                 del self._kept[slot]
             free = next((slot for slot in range(SLOTS) if slot not in self._kept), None)
@@ -125,13 +123,14 @@ class Buffers:
         return self._kept[fits]
 
     def lend(self, sent: bool) -> list[tuple[Any, int]]:
-        """Return what the parent has to know of the buffers taken since the last time, and raise
-        their flags.
+        """Return (storage, slot) of the buffers taken since the last call, and set their flags.
+
+        If the batch was not sent, drop the buffers instead.
         """
         taken, self._taken = self._taken, []
         if not sent:
-            # Whoever made the batch may still hold it: only memory that went to the parent is told
-            # to be free.
+            # The producer of the batch may still hold the memory, and no parent will report it as
+            # free.
             for slot in taken:
                 del self._kept[slot]
             return []
@@ -144,30 +143,30 @@ _buffers: Buffers | None = None
 
 
 def use_buffers(buffers: Buffers) -> None:
-    """Have this process, a worker, take its shared memory from there."""
+    """Make this worker process allocate shared memory from `buffers`."""
     global _buffers
     _buffers = buffers
 
 
 def shared_empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return a tensor in shared memory, which reaches the parent of a worker without a copy."""
+    """Return a tensor in shared memory, which a worker can send to its parent without a copy."""
     if _buffers is None:
         return rebuilt(shape, dtype)
     return _on(_buffers.take(math.prod(shape) * dtype.itemsize), shape, dtype)
 
 
 def lend(sent: bool) -> list[tuple[Any, int]]:
-    """See :meth:`Buffers.lend`."""
+    """Return the buffers taken since the last call; see `Buffers.lend`."""
     return [] if _buffers is None else _buffers.lend(sent)
 
 
 def view_of(flags: Tensor) -> Any:
-    """Return the flags as bytes that can be read and written fast."""
+    """Return a memory view of the flags, for fast access."""
     return memoryview(flags)  # type: ignore[arg-type]
 
 
 def borrow(lent: list[tuple[Any, int]], flags: Tensor) -> None:
-    """Have buffers that came from a worker tell it when they are free again."""
+    """Make buffers received from a worker clear their flags when they are freed."""
     for storage, slot in lent:
         found = memory.file_of(storage)
         if type(found) is not memory.AnonymousFile:
@@ -176,7 +175,7 @@ def borrow(lent: list[tuple[Any, int]], flags: Tensor) -> None:
         descriptor = file.__dict__.pop("descriptor")
         file.__class__ = BorrowedFile
         file.lend(descriptor, slot, view_of(flags))
-        # Those of flags that are gone are left over.
+        # Remove entries whose files no longer exist.
         if len(_borrowed) >= 16 * SLOTS:
             for key in [key for key, reference in _borrowed.items() if reference() is None]:
                 del _borrowed[key]

@@ -1,4 +1,4 @@
-"""How samples become a batch: tensors of tensors, in shared memory where a worker makes them."""
+"""Collation: turns samples into a batch, in shared memory if a worker runs it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ CollateMap = dict[Any, Callable[..., Any]]
 
 
 def destination(shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-    """Where a worker writes a batch of tensors like this one; None in the main process, or where it
-    has to be a new tensor.
+    """Return a shared-memory output for a batch of tensors like `like`, or None.
+
+    None means that the batch has to be a new tensor, as in the main process.
     """
     if get_worker_info() is None or like.requires_grad or like.device.type != "cpu" or 0 in shape:
         return None
@@ -32,7 +33,7 @@ def _numbers(made: Tensor) -> Tensor:
 
 
 def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
-    """Stack tensors of one shape."""
+    """Stack tensors of equal shape."""
     first = batch[0]
     out = None
     if type(first) is Tensor and all(one.dtype == first.dtype and one.shape == first.shape for one in batch):
@@ -41,33 +42,33 @@ def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: CollateMap | None 
 
 
 def collate_numpy_array_fn(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Stack NumPy's arrays into a tensor."""
+    """Stack NumPy arrays into a tensor."""
     if batch[0].dtype.kind not in "biufc":
         raise TypeError(_CANNOT.format(batch[0].dtype))
     return collate([candelabra.as_tensor(one) for one in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Make a tensor of NumPy's numbers."""
+    """Convert NumPy scalars to a tensor."""
     return candelabra.as_tensor(_numpy().asarray(batch))
 
 
 def collate_float_fn(batch: list[float], *, collate_fn_map: CollateMap | None = None) -> Tensor:
-    """Make a tensor of float64."""
+    """Convert floats to a float64 tensor."""
     return _numbers(candelabra.tensor(batch, dtype=candelabra.float64))
 
 
 def collate_int_fn(batch: list[int], *, collate_fn_map: CollateMap | None = None) -> Tensor:
-    """Make a tensor of integers, or of truth values."""
+    """Convert integers or booleans to a tensor."""
     return _numbers(candelabra.tensor(batch))
 
 
 def collate_str_fn(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> list[Any]:
-    """Leave strings and bytes in a list."""
+    """Return strings and bytes as a list."""
     return batch
 
 
-#: The functions by the type of samples; more can be added.
+#: Collate functions by sample type. Entries can be added.
 default_collate_fn_map: CollateMap = {
     Tensor: collate_tensor_fn,
     float: collate_float_fn,
@@ -90,7 +91,7 @@ def _function_for(element: Any, functions: CollateMap | None) -> Callable[..., A
         for kind, function in functions.items():
             if isinstance(element, kind):
                 return function
-    # NumPy is no requirement: who has an array has imported it.
+    # NumPy is optional. If a sample is an array, NumPy is already imported.
     if functions is default_collate_fn_map and (numpy := _numpy()) is not None:
         if isinstance(element, numpy.ndarray):
             return collate_numpy_array_fn
@@ -100,22 +101,22 @@ def _function_for(element: Any, functions: CollateMap | None) -> Callable[..., A
 
 
 def collate(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Make a batch of samples with functions by type.
+    """Collate samples into a batch with functions selected by type.
 
     Parameters
     ----------
     batch : list
-        Samples of one structure: tensors, arrays, numbers, strings, and dictionaries, sequences and
-        named tuples of these.
+        Samples of equal structure: tensors, arrays, numbers, strings, and dictionaries, sequences
+        and named tuples of these.
     collate_fn_map : dict, optional
-        From types, or tuples of types, to functions ``fn(batch, *, collate_fn_map)``.
+        Maps types, or tuples of types, to functions ``fn(batch, *, collate_fn_map)``.
 
     Raises
     ------
     TypeError
-        Where no function fits.
+        If no function matches a sample.
     RuntimeError
-        Where sequences differ in length.
+        If sequences differ in length.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def _same_mapping(element: Any, columns: dict[Any, Any]) -> Any:
             return made
         return type(element)(columns)  # type: ignore[call-arg]
     except TypeError:
-        # A type that cannot be copied or made of a dictionary.
+        # The type cannot be copied or constructed from a dictionary.
         return columns
 
 
@@ -167,26 +168,26 @@ def _same_sequence(element: Any, made: list[Any]) -> Any:
             return result
         return type(element)(made)
     except TypeError:
-        # A type that cannot be copied or made of a list, such as range.
+        # The type cannot be copied or constructed from a list, for example range.
         return made
 
 
 def default_collate(batch: list[Any]) -> Any:
-    """Make a batch of samples: what `DataLoader` calls where no `collate_fn` is given.
+    """Collate samples into a batch; the default `collate_fn` of `DataLoader`.
 
     Parameters
     ----------
     batch : list
-        Tensors and arrays of one shape are stacked, numbers become a tensor, strings stay a list;
-        dictionaries, lists, tuples and named tuples of these are batched by their entries (a tuple
-        becomes a list).
+        Tensors and arrays of equal shape are stacked, numbers become a tensor, and strings stay a
+        list. Dictionaries, lists, tuples and named tuples are collated entry by entry; a tuple
+        becomes a list.
 
     Raises
     ------
     TypeError
-        Of other samples.
+        If a sample has an unsupported type.
     RuntimeError
-        Where shapes or lengths differ.
+        If shapes or lengths differ.
 
     Examples
     --------
@@ -198,14 +199,13 @@ def default_collate(batch: list[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Make tensors of the arrays in a sample: what `DataLoader` calls where there are no batches
-    (``batch_size=None``).
+    """Convert the arrays in a sample to tensors; the default without batches (``batch_size=None``).
 
     Parameters
     ----------
     data : Any
-        Arrays, and dictionaries, sequences and named tuples that have some; the rest stays as it
-        is.
+        Arrays, and dictionaries, sequences and named tuples that contain some. Everything else is
+        returned unchanged.
 
     Examples
     --------

@@ -35,7 +35,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Endless:
-    """The order of a stream: there are no numbers."""
+    """The index stream of an iterable dataset, which has no indices."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -43,65 +43,66 @@ class _Endless:
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, made here or by worker processes, which hand them over in shared
-    memory.
+    """Iterates over batches of a dataset, loaded in this process or by worker processes.
+
+    Workers pass batches in shared memory.
 
     Parameters
     ----------
     dataset : Dataset
-        Samples by number (``__getitem__``, ``__len__``), or an :class:`IterableDataset`.
+        A map-style dataset (``__getitem__``, ``__len__``), or an :class:`IterableDataset`.
     batch_size : int, optional
-        How many samples a batch has; None yields samples one by one.
+        Number of samples per batch; None yields single samples.
     shuffle : bool, optional
-        Whether each epoch has an order of chance.
+        Whether to shuffle in each epoch.
     sampler : Sampler or iterable, optional
-        The order; not together with `shuffle`.
+        The order of samples; excludes `shuffle`.
     batch_sampler : Sampler or iterable, optional
-        Yields the lists of numbers of each batch; not together with `batch_size`, `shuffle`,
-        `sampler` and `drop_last`.
+        Yields the list of indices of each batch; excludes `batch_size`, `shuffle`, `sampler` and
+        `drop_last`.
     num_workers : int
-        How many processes make the batches; 0 is this process.
+        Number of worker processes; 0 loads batches in this process.
     collate_fn : callable, optional
-        Makes a batch of a list of samples; :func:`default_collate` by default.
+        Collates a list of samples into a batch; :func:`default_collate` by default.
     pin_memory : bool
-        Whether batches go to page-locked memory, from which accelerators copy faster.
+        Whether to copy batches to page-locked memory, which speeds up transfers to accelerators.
     drop_last : bool
-        Whether the last batch is left out where it is not full.
+        Whether to drop the last batch if it is incomplete.
     timeout : float
-        After so many seconds without a batch from a worker, RuntimeError is raised; 0 waits for
-        ever (but notices when one dies).
+        Seconds to wait for a batch of a worker before a RuntimeError is raised. 0 waits without a
+        limit, but detects dead workers.
     worker_init_fn : callable, optional
-        Called in each worker with its number.
+        Called in each worker with the worker's id.
     multiprocessing_context : str or context, optional
-        How processes start: ``"fork"``, ``"spawn"``, ``"forkserver"``.
+        Start method of workers: ``"fork"``, ``"spawn"``, ``"forkserver"``, or a context.
     generator : Generator, optional
-        Where the order and the seeds of workers come from; the default generator by default.
+        Generator for the order and the seeds of workers; the default generator if None.
     prefetch_factor : int, optional
-        How many batches each worker is ahead; 2 by default.
+        Number of batches that each worker loads in advance; 2 by default.
     persistent_workers : bool
-        Whether workers live on after an epoch.
+        Whether workers are kept alive after an epoch.
     pin_memory_device : str
-        For which device memory is pinned.
+        Device for which memory is pinned.
     in_order : bool
-        Whether batches come in the order of the sampler; else as they are ready.
+        Whether batches are returned in the order of the sampler, or as soon as they are ready.
     seed_each_batch : bool
-        Seed the generators of Python, NumPy and Candelabra for each batch from its place in the
-        epoch: what datasets draw by chance is then the same for any number of workers, none
-        included, and after a resume. Otherwise each worker is seeded once.
+        Seed the generators of Python, NumPy and Candelabra for each batch from its position in the
+        epoch. Random numbers drawn by datasets then do not depend on the number of workers, and are
+        the same after a resume. Otherwise each worker is seeded once.
 
     Raises
     ------
     ValueError
-        Of options that contradict each other.
+        If options contradict each other.
     RuntimeError
-        While iterating: a worker was killed, or the timeout is over. An exception in a worker is
-        raised here by its type, with the traceback it had there.
+        While iterating, if a worker was killed or the timeout expired. An exception in a worker is
+        raised here with its type and the worker's traceback.
 
     Notes
     -----
-    The order is the same for any number of workers. ``state_dict()`` in the middle of an epoch says
-    how far it is, and ``load_state_dict()`` has the next iteration go on there with the same order:
-    samples by number are not read again, streams are read and dropped up to that place.
+    The order does not depend on the number of workers. ``state_dict()`` can be called within an
+    epoch. After ``load_state_dict()``, the next iteration resumes at that batch with the same
+    order. Map-style samples are not loaded again; streams are read and dropped up to that batch.
 
     Examples
     --------
@@ -207,7 +208,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes start; None in a loader without workers."""
+        """Multiprocessing context of the workers; None without workers."""
         if self._context is None and self.num_workers:
             from candelabra import multiprocessing
 
@@ -256,9 +257,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def pins(self) -> bool:
-        """Whether batches are moved to page-locked memory: where that is asked for and an
-        accelerator is there to profit.
-        """
+        """Whether batches are copied to page-locked memory: requires an accelerator."""
         if not self.pin_memory:
             return False
         if accelerator.is_available():
@@ -276,7 +275,7 @@ class DataLoader(Generic[T_co]):
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def _generators(self) -> list[Any]:
-        """The generators that the order depends on, but for the default one."""
+        """Return the generators that determine the order, except the default generator."""
         owners = (self, self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None))
         found: list[Any] = []
         for owner in owners:
@@ -307,18 +306,17 @@ class DataLoader(Generic[T_co]):
         return len(self._index_sampler)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Iterators belong to the process that made them.
+        # Iterators belong to the process that created them.
         return {**self.__dict__, "_iterator": None, "_latest": None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the latest iteration is, as plain data and tensors that `candelabra.save`
-        takes.
+        """Return the position of the latest iteration, as data that `candelabra.save` accepts.
 
         Returns
         -------
         dict
-            Whether an epoch is under way, how many of its batches were yielded, and the generators
-            that its order depends on.
+            Whether an epoch is in progress, how many of its batches were yielded, and the states of
+            the generators that determine its order.
 
         Examples
         --------
@@ -343,18 +341,18 @@ class DataLoader(Generic[T_co]):
         return {"in_epoch": False, "batches": 0, "generators": states, "default_generator": None}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Have the next iteration go on where the state was taken.
+        """Make the next iteration resume from a state.
 
         Parameters
         ----------
         state_dict : dict
-            What :meth:`state_dict` returned, of a loader made with the same options (the number of
-            workers may differ).
+            The result of :meth:`state_dict` of a loader with the same options. The number of
+            workers may differ.
 
         Raises
         ------
         ValueError
-            Where the state is of a loader with other generators, or no state of a loader.
+            If the state is invalid, or comes from a loader with other generators.
         """
         missing = {"in_epoch", "batches", "generators", "default_generator"} - set(state_dict)
         if missing:

@@ -1,4 +1,4 @@
-"""Datasets: what has samples by number, and what yields them one after the other."""
+"""Datasets: map-style datasets, iterable datasets, and combinations of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by number: subclasses define ``__getitem__``, and ``__len__`` where a sampler has to
-    know how many there are.
+    """Base class of map-style datasets.
 
-    ``__getitems__(indices)`` may be defined besides, for sources that give many samples faster than
-    one by one; the loader then calls that with the numbers of a batch.
+    Subclasses define ``__getitem__``, and ``__len__`` if a sampler needs the number of samples.
+    They may also define ``__getitems__(indices)``, if loading many samples at once is faster. The
+    loader then calls it with the indices of a batch.
 
     Examples
     --------
@@ -42,10 +42,10 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """Samples that come as a stream: subclasses define ``__iter__``.
+    """Base class of stream datasets; subclasses define ``__iter__``.
 
-    With workers, each of them iterates a copy of the dataset: ask :func:`get_worker_info` there
-    which part is to be yielded.
+    Each worker iterates over its own copy of the dataset. Call :func:`get_worker_info` in
+    ``__iter__`` to select the worker's part.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     Parameters
     ----------
     *tensors : Tensor
-        All of the same size in the first dimension.
+        Tensors of equal size in the first dimension.
 
     Raises
     ------
     AssertionError
-        Where the sizes differ.
+        If the sizes differ.
 
     Examples
     --------
@@ -102,18 +102,17 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets side by side: a sample is the tuple, or the dictionary, of the samples of each.
+    """Datasets in parallel: a sample is the tuple or dictionary of their samples.
 
     Parameters
     ----------
     *args, **kwargs : Dataset
-        The parts, all of one length; samples are tuples of positional ones, or dictionaries of
-        named ones.
+        Datasets of equal length. Positional arguments give tuples, keyword arguments dictionaries.
 
     Raises
     ------
     ValueError
-        Where lengths differ, where both ways are mixed, and where there is no dataset.
+        If lengths differ, positional and keyword arguments are mixed, or there is no dataset.
 
     Examples
     --------
@@ -160,12 +159,12 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other.
+    """Concatenation of map-style datasets.
 
     Parameters
     ----------
     datasets : iterable of Dataset
-        At least one; none of them iterable only.
+        At least one dataset; iterable datasets are not allowed.
 
     Examples
     --------
@@ -180,7 +179,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return where each dataset ends."""
+        """Return the cumulative sizes of the datasets."""
         return list(itertools.accumulate(len(part) for part in sequence))
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -206,13 +205,13 @@ class ConcatDataset(Dataset[T_co]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        """Where each dataset ends, by the name that once was misspelled."""
+        """Deprecated misspelled alias of `cumulative_sizes`."""
         warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable datasets one after the other.
+    """Concatenation of iterable datasets.
 
     Examples
     --------
@@ -243,7 +242,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a dataset, by their numbers.
+    """Subset of a dataset, given by indices.
 
     Examples
     --------
@@ -275,17 +274,17 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
-    """Split a dataset by chance into parts that share no sample.
+    """Split a dataset randomly into disjoint subsets.
 
     Parameters
     ----------
     dataset : Dataset
-        What to split.
+        The dataset to split.
     lengths : sequence of int or float
-        How many samples each part gets, or which fraction; fractions sum to 1, what rounding leaves
-        goes to the first parts by turns.
+        Sizes of the parts, or fractions that sum to 1. Samples left over by rounding are
+        distributed round-robin, starting with the first part.
     generator : Generator, optional
-        Where the chance comes from.
+        Source of randomness.
 
     Returns
     -------
@@ -294,8 +293,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     Raises
     ------
     ValueError
-        Where the lengths do not sum to the length of the dataset, or a fraction is not between 0
-        and 1.
+        If the lengths do not sum to the length of the dataset, or a fraction is not between 0 and
+        1.
 
     Examples
     --------

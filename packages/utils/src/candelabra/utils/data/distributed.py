@@ -1,4 +1,4 @@
-"""The sampler of one process among several that train together."""
+"""Sampler for distributed training."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """The samples of one of several processes, each of which takes its share of every epoch.
+    """Sampler that restricts each process to its share of the samples.
 
-    All processes shuffle with the same seed and the same epoch, and take every ``num_replicas``-th
-    number. Call :meth:`set_epoch` before each epoch: the order is the same in all of them
-    otherwise.
+    All processes shuffle with the same seed and epoch, and each takes every ``num_replicas``-th
+    index. Call :meth:`set_epoch` before each epoch; otherwise every epoch has the same order.
 
     Parameters
     ----------
     dataset : Dataset
-        What has a length.
+        A dataset with a length.
     num_replicas, rank : int, optional
-        How many processes there are, and which one this is; asked for at ``candelabra.distributed``
-        by default.
+        Number of processes and index of this process; by default from ``candelabra.distributed``.
     shuffle : bool
-        Whether the order is one of chance.
+        Whether to shuffle.
     seed : int
-        The same in all processes.
+        Seed of the shuffle; must be the same in all processes.
     drop_last : bool
-        Whether samples at the end are left out so that all get as many; else some at the beginning
-        come twice.
+        Whether to drop samples at the end so that all processes get the same number. Otherwise
+        samples from the beginning are repeated.
 
     Raises
     ------
     ValueError
-        Where `rank` is not among `num_replicas`.
+        If `rank` is not less than `num_replicas`, or is negative.
     RuntimeError
-        Where either is not given and there is no group of processes to ask.
+        If either is missing and no process group is initialized.
 
     Examples
     --------
@@ -94,5 +92,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next, so that it has an order of its own."""
+        """Set the epoch, which determines the shuffle."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""How the samples of one batch are had from a dataset."""
+"""Fetchers: load the samples of one batch from a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .dataset import IterableDataset, Subset, TensorDataset
 
 
 class MapFetcher:
-    """Fetches samples by number."""
+    """Fetches samples by index."""
 
     def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any]) -> None:
         self.dataset = dataset
@@ -24,7 +24,7 @@ class MapFetcher:
         self._whole = batched and collate_fn is default_collate and _rows_of(dataset) is not None
 
     def fetch(self, index: Any) -> Any:
-        """Return the batch, or the one sample."""
+        """Return the batch for a list of indices, or a single sample."""
         if self._whole and index:
             return _gather(self.dataset, index)
         if not self.batched:
@@ -36,7 +36,7 @@ class MapFetcher:
 
 
 class IterableFetcher:
-    """Fetches what comes next; raises StopIteration where nothing does."""
+    """Fetches the next samples of a stream; raises StopIteration at its end."""
 
     def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
         self._samples = iter(dataset)
@@ -45,7 +45,7 @@ class IterableFetcher:
         self.drop_last = drop_last
 
     def fetch(self, index: Any) -> Any:
-        """Return a batch of as many samples as `index` has numbers, or one sample."""
+        """Return a batch of ``len(index)`` samples, or a single sample."""
         if not self.batched:
             return self.collate_fn(next(self._samples))
         samples = list(itertools.islice(self._samples, len(index)))
@@ -55,14 +55,14 @@ class IterableFetcher:
 
 
 def make_fetcher(dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> Any:
-    """Return the fetcher that fits a dataset."""
+    """Return the fetcher for a dataset."""
     if isinstance(dataset, IterableDataset):
         return IterableFetcher(dataset, batched, collate_fn, drop_last)
     return MapFetcher(dataset, batched, collate_fn)
 
 
 def _rows_of(dataset: Any) -> TensorDataset | None:
-    """The tensors below a dataset whose samples are nothing but rows of them."""
+    """Return the `TensorDataset` below any `Subset` wrappers, or None for other datasets."""
     while type(dataset) is Subset:
         dataset = dataset.dataset
     plain = type(dataset) is TensorDataset and all(type(tensor) is candelabra.Tensor for tensor in dataset.tensors)
@@ -70,7 +70,7 @@ def _rows_of(dataset: Any) -> TensorDataset | None:
 
 
 def _gather(dataset: Any, index: list[int]) -> list[Any]:
-    """What stacking rows one by one gives, in one operator for each tensor."""
+    """Return the stacked rows at `index`, with one operator call per tensor."""
     while type(dataset) is Subset:
         index = [dataset.indices[number] for number in index]
         dataset = dataset.dataset
@@ -87,7 +87,7 @@ def _gather(dataset: Any, index: list[int]) -> list[Any]:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed the generators of Python, of NumPy where it is installed, and of Candelabra."""
+    """Seed the generators of Python, Candelabra, and NumPy if it is installed."""
     import random
 
     seed &= (1 << 63) - 1
@@ -101,7 +101,7 @@ def seed_generators(seed: int) -> None:
 
 
 def generator_states() -> Any:
-    """The states that `seed_generators` overwrites."""
+    """Return the generator states that `seed_generators` overwrites."""
     import random
 
     numpy = sys.modules.get("numpy")
@@ -109,7 +109,7 @@ def generator_states() -> Any:
 
 
 def restore_generators(states: Any) -> None:
-    """Put back what `generator_states` returned."""
+    """Restore the states that `generator_states` returned."""
     import random
 
     random.setstate(states[0])

@@ -1,4 +1,4 @@
-"""Iterators over the batches of a `DataLoader`: in this process, or by workers."""
+"""Iterators over the batches of a `DataLoader`, in this process or with workers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from .dataset import IterableDataset
 from .fetching import generator_states, make_fetcher, restore_generators, seed_generators
 from .worker import BATCH, END, ERROR, Work, run
 
-#: How long a worker may take to end by itself, in seconds, before it is made to.
+#: Seconds that a worker has to exit before it is terminated.
 PATIENCE = 1.0
 
 
 class BatchIterator:
-    """What the two kinds have in common: the order, the place within it, and what is done with each
-    batch.
-    """
+    """Base class of the iterators: order, position, and processing of each batch."""
 
     def __init__(self, loader: Any) -> None:
         self._auto_collation = loader.batch_sampler is not None
@@ -42,7 +40,7 @@ class BatchIterator:
         self._begin(loader)
 
     def _begin(self, loader: Any) -> None:
-        """Start an epoch, or take up the one that a state was loaded of."""
+        """Start an epoch, or resume the epoch of a loaded state."""
         state, loader._resumed = loader._resumed, None
         skipped = state["batches"] if state else 0
         generators = loader._generators()
@@ -54,14 +52,14 @@ class BatchIterator:
                 default = candelabra.get_rng_state()
                 candelabra.set_rng_state(state["default_generator"])
         try:
-            #: The generators when the epoch began: the order follows from them.
+            #: Generator states at the start of the epoch, which determine its order.
             self.started_with = ([generator.get_state() for generator in generators], candelabra.get_rng_state())
             self._base_seed = int(
                 candelabra.empty((), dtype=candelabra.int64).random_(generator=loader.generator).item()
             )
             self._indices: Iterator[Any] = iter(loader._index_sampler)
-            # Samplers draw at the first number: that has to be now, while the generators are as
-            # they were noted.
+            # Samplers draw random numbers at their first index. Do that now, before the generators
+            # change.
             count = 0 if self._iterable else skipped
             ahead = list(itertools.islice(self._indices, count + 1))[count:]
             self._indices = itertools.chain(ahead, self._indices)
@@ -70,7 +68,7 @@ class BatchIterator:
                 candelabra.set_rng_state(default)
         self._task = 0 if self._iterable else skipped
         self._to_drop = skipped if self._iterable else 0
-        #: How many batches of this epoch were yielded.
+        #: Number of batches of this epoch that were yielded.
         self.yielded = 0 if self._iterable else skipped
         self.finished = False
 
@@ -112,7 +110,7 @@ class BatchIterator:
 
 
 def pinned(data: Any) -> Any:
-    """Move the tensors of a batch to page-locked memory."""
+    """Copy the tensors of a batch to page-locked memory."""
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, dict):
@@ -125,7 +123,7 @@ def pinned(data: Any) -> Any:
 
 
 class InProcess(BatchIterator):
-    """Makes batches when they are asked for."""
+    """Loads batches in this process on demand."""
 
     def __init__(self, loader: Any) -> None:
         if loader.timeout:
@@ -148,7 +146,7 @@ class InProcess(BatchIterator):
 
 
 class ByWorkers(BatchIterator):
-    """Has batches made by worker processes, some ahead of time, each with a pipe of its own."""
+    """Loads batches with worker processes, partly in advance; each worker has its own pipe."""
 
     def __init__(self, loader: Any) -> None:
         self._prefetch = loader.prefetch_factor
@@ -159,8 +157,8 @@ class ByWorkers(BatchIterator):
         self._connections: list[Any] = []
         self._processes: list[Any] = []
         self._flags: list[Any] = []
-        # Batches in flight at the end, an error, Ctrl-C, a loop that is left: whatever ends this
-        # iterator ends its workers.
+        # The finalizer ends the workers however the iterator ends: completion, an error, Ctrl-C or
+        # a loop that was left.
         self._end = weakref.finalize(self, end_workers, os.getpid(), self._connections, self._processes)
         super().__init__(loader)
 
@@ -199,7 +197,7 @@ class ByWorkers(BatchIterator):
         self._active = [True] * self._num_workers
         self._load = [0] * self._num_workers
         self._turn = 0
-        #: Which worker has which task, in the order in which their batches are due.
+        #: (worker, task) pairs in the order in which their batches are returned.
         self._due: deque[tuple[int, int]] = deque()
         self._arrived: dict[int, tuple[str, Any]] = {}
         for _ in range(self._prefetch * self._num_workers):
@@ -212,7 +210,7 @@ class ByWorkers(BatchIterator):
             self._died(number)
 
     def _assign(self) -> None:
-        """Give the next task to the worker whose turn it is."""
+        """Send the next task to the next worker in turn."""
         able = [number for number in range(self._num_workers) if self._active[number]]
         if not able:
             return
@@ -231,7 +229,7 @@ class ByWorkers(BatchIterator):
         self._task += 1
 
     def _receive(self, number: int) -> None:
-        """Take a message of a worker; raises BlockingIOError where there is none."""
+        """Receive a message of a worker; raises BlockingIOError if there is none."""
         try:
             epoch, task, kind, answer, lent = self._connections[number].receive_message(wait=False).load()
         except (EOFError, ConnectionResetError):
@@ -246,7 +244,7 @@ class ByWorkers(BatchIterator):
         self._arrived[task] = (kind, answer)
 
     def _wait(self, numbers: list[int]) -> None:
-        """Wait for a message of one of these workers, or for the death of any."""
+        """Wait for a message of one of these workers, or for the exit of any worker."""
         ends = {self._connections[number]: number for number in numbers}
         sentinels = {process.sentinel: number for number, process in enumerate(self._processes)}
         ready = waiting.wait([*ends, *sentinels], self._timeout)
@@ -292,7 +290,7 @@ class ByWorkers(BatchIterator):
                 answer.raise_again()
 
     def _take(self) -> tuple[str, Any] | None:
-        """The answer that is due; None where a message came that is not it."""
+        """Return the next answer in order, or None if another one arrived."""
         if self._in_order:
             task, number = self._due[0]
             if task not in self._arrived:
@@ -319,16 +317,14 @@ class ByWorkers(BatchIterator):
 
     @property
     def ended(self) -> bool:
-        """Whether the workers are gone."""
+        """Whether the workers have ended."""
         return not self._end.alive
 
 
 def end_workers(owner: int, connections: list[Any], processes: list[Any]) -> None:
-    """Close the pipes, which workers take as the end; make those end that are in the middle of
-    something.
-    """
+    """Close the pipes, which ends idle workers, and terminate those that do not exit in time."""
     if os.getpid() != owner:
-        # A fork has a copy of the iterator, but the workers are not its children.
+        # A forked process has a copy of the iterator, but the workers are not its children.
         return
     for end in connections:
         end.close()

@@ -1,4 +1,4 @@
-"""Samplers: in which order the samples of a dataset are taken, and in which groups."""
+"""Samplers: the order of samples and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import candelabra
 
 T_co = TypeVar("T_co", covariant=True)
 
-#: Draws with replacement are made so many at a time.
+#: Number of indices per random draw with replacement.
 DRAWN_AT_ONCE = 32
 
 
 def _own_generator() -> Any:
-    """A generator that the default one seeds, so that what is drawn later by others does not change
-    the order.
-    """
+    """Return a new generator seeded by the default one, independent of its later use."""
     generator = candelabra.Generator()
     generator.manual_seed(int(candelabra.empty((), dtype=candelabra.int64).random_().item()))
     return generator
 
 
 class Sampler(Generic[T_co]):
-    """An order of samples: subclasses define ``__iter__``, which yields numbers (or lists of them),
-    and ``__len__`` where it is known.
+    """Base class of samplers.
+
+    Subclasses define ``__iter__``, which yields indices or lists of them, and ``__len__`` if the
+    length is known.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """All samples, in their order.
+    """Samples in their original order.
 
     Examples
     --------
@@ -64,18 +64,19 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Samples by chance.
+    """Samples in random order.
 
     Parameters
     ----------
     data_source : Dataset
-        What has a length.
+        A dataset with a length.
     replacement : bool
-        Whether a sample may come again before all have come.
+        Whether to sample with replacement.
     num_samples : int, optional
-        How many to draw; as many as there are by default.
+        Number of samples to draw; the length of the dataset by default.
     generator : Generator, optional
-        Where the chance comes from; by default one that the default generator seeds in each epoch.
+        Source of randomness; by default a generator seeded from the default generator in each
+        epoch.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many samples are drawn; follows the length of the dataset where none was given."""
+        """Number of samples to draw; the current length of the dataset if none was given."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -129,7 +130,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Given numbers, in an order of chance, each once.
+    """The given indices in random order, without replacement.
 
     Examples
     --------
@@ -153,19 +154,18 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers from 0 to ``len(weights) - 1``, each as probable as its weight; weights need not sum
-    to 1.
+    """Random indices from 0 to ``len(weights) - 1`` with probabilities proportional to weights.
 
     Parameters
     ----------
     weights : sequence of float
-        One for each sample.
+        One weight per sample; they need not sum to 1.
     num_samples : int
-        How many to draw.
+        Number of samples to draw.
     replacement : bool
-        Whether a number may come again.
+        Whether to sample with replacement.
     generator : Generator, optional
-        Where the chance comes from.
+        Source of randomness.
 
     Examples
     --------
@@ -200,16 +200,16 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of what another sampler yields.
+    """Batches of the indices of another sampler.
 
     Parameters
     ----------
     sampler : Sampler or iterable
-        What yields the numbers.
+        The sampler of single indices.
     batch_size : int
-        How many go into a list.
+        Number of indices per batch.
     drop_last : bool
-        Whether the last list is left out where it is shorter.
+        Whether to drop the last batch if it is incomplete.
 
     Examples
     --------

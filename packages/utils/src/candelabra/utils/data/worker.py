@@ -1,4 +1,4 @@
-"""What a worker process of a `DataLoader` does, and how its exceptions reach the parent."""
+"""Worker processes of a `DataLoader`, and the transfer of their exceptions to the parent."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .dataset import IterableDataset
 from .fetching import make_fetcher, seed_generators
 from .worker_info import WorkerInfo, set_worker_info
 
-#: The kinds of answers to a task.
+#: Kinds of answers to a task.
 BATCH, END, ERROR = "batch", "end", "error"
 
 
 @dataclass
 class Work:
-    """What all workers of a loader are told."""
+    """Data that is common to all workers of a loader."""
 
     dataset: Any
     batched: bool
@@ -35,7 +35,7 @@ class Work:
 
 
 class RaisedInWorker:
-    """An exception on its way to the parent: its type and the text of its traceback."""
+    """An exception in transfer to the parent: its type and the text of its traceback."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind: type[BaseException] = type(error)
@@ -43,37 +43,37 @@ class RaisedInWorker:
         self.text = "".join(traceback.format_exception(error))
 
     def raise_again(self) -> None:
-        """Raise the exception in this process, by its type where that takes a message."""
+        """Raise the exception in this process, with its type if that accepts a message."""
         message = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
         if issubclass(self.kind, KeyError):
             raise KeyError(_Shown(message))
         try:
             error = self.kind(message)
         except Exception:
-            # The type wants other arguments.
+            # The type requires other arguments.
             raise RuntimeError(message) from None
         raise error
 
 
 class _Shown(str):
-    """A message that KeyError shows with its line ends."""
+    """A message that KeyError prints with its line breaks."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def run(connection: Any, inherited: list[Any], work: Work, number: int, flags: Any) -> None:
-    """Answer tasks until the parent closes its end."""
+    """Process tasks until the parent closes its end of the pipe."""
     for end in inherited:
-        # Otherwise nobody would notice that the process at its other end is gone.
+        # An inherited pipe end that stays open would hide the exit of the process at the other end.
         end.close()
-    # Ctrl-C goes to all processes of a terminal; the parent ends its workers.
+    # Ctrl-C goes to all processes of a terminal. The parent ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     candelabra.set_num_threads(1)
     seed = (work.base_seed + number) & ((1 << 63) - 1)
     seed_generators(seed)
     if work.collate_fn is default_collate:
-        # A function of somebody else may keep a batch, which then must not be written again.
+        # A custom collate function may keep a batch, whose buffer must not be reused then.
         use_buffers(Buffers(flags))
     set_worker_info(WorkerInfo(number, work.num_workers, seed, work.dataset))
     where = f"in DataLoader worker process {number}"
@@ -86,7 +86,7 @@ def run(connection: Any, inherited: list[Any], work: Work, number: int, flags: A
     try:
         _answer(connection, work, failure, where)
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        # The parent has closed its end, or is gone.
+        # The parent has closed its end or has exited.
         return
 
 
@@ -120,18 +120,18 @@ def _answer(connection: Any, work: Work, failure: RaisedInWorker | None, where: 
         except Exception as error:
             kind, answer = ERROR, RaisedInWorker(error, where)
         _send(connection, epoch, task, kind, answer, where)
-        # Not until the next task: this would keep the memory of the batch.
+        # Release the memory of the batch before waiting for the next task.
         del answer
 
 
 def _send(connection: Any, epoch: int, task: int, kind: str, answer: Any, where: str) -> None:
     try:
-        # Batches that are not sent leave their buffers unused; they are taken up again.
+        # For answers that are not batches, lend() drops the buffers.
         connection.send((epoch, task, kind, answer, lend(kind == BATCH)))
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
-        # What cannot be pickled; an exception's type may be such a thing, too.
+        # The answer cannot be pickled, possibly because of the type of an exception.
         raised = answer if kind == ERROR else RaisedInWorker(error, where)
         raised.kind = RuntimeError if kind == ERROR else raised.kind
         connection.send((epoch, task, ERROR, raised, lend(False)))

@@ -1,4 +1,4 @@
-"""What a worker process knows about itself."""
+"""Information about the current worker process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class WorkerInfo:
-    """Who a worker is: `id`, `num_workers`, `seed`, and its copy of the `dataset`."""
+    """Information about a worker: `id`, `num_workers`, `seed`, and its copy of the `dataset`."""
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
         self.id = id
@@ -22,19 +22,19 @@ _info: WorkerInfo | None = None
 
 
 def set_worker_info(info: WorkerInfo | None) -> None:
-    """Make this process the worker described."""
+    """Set the worker information of this process."""
     global _info
     _info = info
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return who this worker of a `DataLoader` is; None in the main process.
+    """Return information about the current `DataLoader` worker; None in the main process.
 
     Returns
     -------
     WorkerInfo or None
-        With `id` (from 0), `num_workers`, `seed` (that this worker's generators were seeded with)
-        and `dataset` (its copy).
+        Has `id` (from 0), `num_workers`, `seed` (the seed of this worker's generators) and
+        `dataset` (the worker's copy).
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""The training loop that is written by hand each time, and its pieces, each of which can be used by
-itself.
-"""
+"""Training loop, and its parts, each of which can be used separately."""
 
 from .callbacks import HOOKS, Callback, EarlyStopping
 from .checkpoints import Checkpoints

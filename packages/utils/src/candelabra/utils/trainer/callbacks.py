@@ -1,11 +1,11 @@
-"""What is called while a model is trained."""
+"""Callbacks of the training loop."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-#: The methods that are called, and with which arguments besides the trainer.
+#: Hook methods, with their arguments besides the trainer.
 HOOKS = {
     "on_fit_start": "before the first epoch, after a resume",
     "on_epoch_start": "before the batches of an epoch; not where it goes on in its middle",
@@ -23,11 +23,10 @@ HOOKS = {
 
 
 class Callback:
-    """A base for callbacks, where one is wanted: every method is there and does nothing.
+    """Optional base class of callbacks; all hook methods exist and do nothing.
 
-    Any object will do that has some of the methods that `HOOKS` lists. They are called with the
-    trainer and what is listed there, of each callback in the order in which they were given, and in
-    this order::
+    A callback is any object with at least one of the methods in `HOOKS`. The trainer calls the
+    callbacks in the order in which they were given, and the hooks in this order::
 
         on_fit_start
           on_epoch_start
@@ -40,8 +39,8 @@ class Callback:
         on_exception    where there is one
         on_fit_end
 
-    ``trainer.stop("why")`` ends training after the step. A callback with ``state_dict()`` and
-    ``load_state_dict()`` has its state in checkpoints.
+    ``trainer.stop("why")`` ends training after the current step. Checkpoints include the state of
+    callbacks that have ``state_dict()`` and ``load_state_dict()``.
 
     Examples
     --------
@@ -52,46 +51,44 @@ class Callback:
     """
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Be called before the first epoch, after a resume."""
+        """Run before the first epoch, after a resume."""
 
     def on_epoch_start(self, trainer: Any) -> None:
-        """Be called before the batches of an epoch."""
+        """Run before the batches of an epoch."""
 
     def on_batch_start(self, trainer: Any, batch: Any) -> None:
-        """Be called before the forward pass of a batch."""
+        """Run before the forward pass of a batch."""
 
     def on_batch_end(self, trainer: Any, batch: Any, loss: float) -> None:
-        """Be called after the backward pass of a batch."""
+        """Run after the backward pass of a batch."""
 
     def on_before_step(self, trainer: Any) -> None:
-        """Be called when the gradients of a step are complete, before they are clipped."""
+        """Run when the gradients of a step are complete, before they are clipped."""
 
     def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Be called after the optimizer and the scheduler stepped."""
+        """Run after a step of the optimizer and the scheduler."""
 
     def on_evaluate_start(self, trainer: Any) -> None:
-        """Be called before an evaluation."""
+        """Run before an evaluation."""
 
     def on_evaluate_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Be called after an evaluation."""
+        """Run after an evaluation."""
 
     def on_epoch_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Be called after an epoch and its evaluation."""
+        """Run after an epoch and its evaluation."""
 
     def on_checkpoint(self, trainer: Any, path: Any) -> None:
-        """Be called after a checkpoint was written."""
+        """Run after a checkpoint was written."""
 
     def on_exception(self, trainer: Any, error: BaseException) -> None:
-        """Be called when an exception leaves the loop."""
+        """Run when an exception leaves the loop."""
 
     def on_fit_end(self, trainer: Any) -> None:
-        """Be called at the end."""
+        """Run at the end of training."""
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse an object that has no method that is ever called, or one whose name begins with
-    ``on_`` and that never is.
-    """
+    """Raise TypeError if an object has no hook method, or an ``on_`` method that is not a hook."""
     if isinstance(callback, type):
         raise TypeError(f"a callback is an object, but got the class {callback.__name__}: write {callback.__name__}()")
     named = [name for name in dir(callback) if name.startswith("on_") and callable(getattr(callback, name))]
@@ -102,25 +99,25 @@ def check_callback(callback: Any) -> None:
 
 
 class EarlyStopping:
-    """Stops training when a value has not become better for a while.
+    """Stops training when a value has stopped improving.
 
     Parameters
     ----------
     monitor : str
-        Which of the values of an evaluation.
+        Name of the evaluation value to monitor.
     patience : int
-        After how many evaluations without a better value.
+        Number of evaluations without improvement after which training stops.
     min_delta : float
-        By how much a value has to be better to count.
+        Minimum change that counts as an improvement.
     mode : str
-        Whether small (``"min"``) or large (``"max"``) values are good.
+        Whether smaller (``"min"``) or larger (``"max"``) values are better.
 
     Raises
     ------
     ValueError
-        If there is no such mode, or patience is not positive.
+        If the mode is unknown or patience is not positive.
     KeyError
-        While training, if evaluations have no such value.
+        During training, if evaluations do not have the monitored value.
 
     Examples
     --------
@@ -144,7 +141,7 @@ class EarlyStopping:
         self.waited = 0
 
     def on_evaluate_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Compare with the best value."""
+        """Compare the value with the best one, and stop training if patience has run out."""
         if self.monitor not in values:
             raise KeyError(f"EarlyStopping: an evaluation has no {self.monitor!r}, only {', '.join(values)}")
         found = values[self.monitor] if self.mode == "min" else -values[self.monitor]
@@ -156,9 +153,9 @@ class EarlyStopping:
             trainer.stop(f"{self.monitor} was not better for {self.waited} evaluations")
 
     def state_dict(self) -> dict[str, float]:
-        """Return the best value and how long ago it was."""
+        """Return the best value and the number of evaluations since then."""
         return {"best": self.best, "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Go on from the state of another."""
+        """Restore the state that `state_dict` returned."""
         self.best, self.waited = float(state["best"]), int(state["waited"])

@@ -1,4 +1,4 @@
-"""Files of a run, from which it goes on: which are kept, and which is the newest and the best."""
+"""Checkpoint files: writing, retention, and selection of the newest and the best."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ _NAME = re.compile(r"step-(\d+)\.candelabra")
 
 
 class Checkpoints:
-    """A folder of checkpoints, of which the last and the best are kept.
+    """A folder of checkpoints that keeps the newest and the best.
 
-    Each is a file ``step-NUMBER.candelabra``, written by `candelabra.save`: beside its place,
-    synced and renamed. So whatever happens, a file that has such a name is whole. An older one is
-    removed only when the newer one is there. A folder is for one run at a time.
+    Each checkpoint is a file ``step-NUMBER.candelabra``. `candelabra.save` writes a temporary file,
+    syncs it and renames it, so a file with this name is always complete. Older files are removed
+    only after the new one exists. Only one run at a time may use a folder.
 
     Parameters
     ----------
     folder : str or path
-        Where; made where it is not there.
+        Path of the folder. It is created if it does not exist.
     every_steps : int, optional
-        After so many steps of the optimizer.
+        Interval between checkpoints in optimizer steps.
     every_epochs : int, optional
-        After so many epochs; 1 unless `every_steps` is given.
+        Interval between checkpoints in epochs; 1 unless `every_steps` is given.
     keep_last : int, optional
-        How many of the newest are kept; None keeps all.
+        Number of newest checkpoints to keep; None keeps all.
     keep_best : int
-        How many more of the best, by the latest evaluation before them.
+        Number of additional best checkpoints to keep, ranked by the latest evaluation before each.
     monitor : str
-        Which value tells.
+        Name of the value for the ranking.
     mode : str
-        Whether small (``"min"``) or large (``"max"``) values are good.
+        Whether smaller (``"min"``) or larger (``"max"``) values are better.
 
     Raises
     ------
     ValueError
-        If a number is negative, or there is no such mode.
+        If a number is negative or the mode is unknown.
 
     Examples
     --------
@@ -73,50 +73,48 @@ class Checkpoints:
         self.keep_best = keep_best
         self.monitor = monitor
         self.mode = mode
-        #: The monitored value that each checkpoint was written with.
+        #: Monitored value of each checkpoint, by step.
         self.values: dict[int, float] = {}
 
     def path(self, step: int) -> Path:
-        """The file of a step."""
+        """Return the path of the checkpoint of a step."""
         return self.folder / f"step-{step:08d}.candelabra"
 
     def paths(self) -> list[Path]:
-        """All checkpoints that are there, the oldest first."""
+        """Return the paths of all existing checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         return sorted(found, key=_step)
 
     def latest(self) -> Path | None:
-        """The newest checkpoint; None where there is none."""
+        """Return the newest checkpoint, or None."""
         paths = self.paths()
         return paths[-1] if paths else None
 
     def best(self) -> Path | None:
-        """The checkpoint with the best value; None where none was evaluated."""
+        """Return the checkpoint with the best value, or None if none has a value."""
         ranked = self._ranked()
         return self.path(ranked[0]) if ranked else None
 
     def _ranked(self) -> list[int]:
-        """Steps of checkpoints that are there and have a value, the best first, the earlier one
-        among equals.
-        """
+        """Return the steps of checkpoints with a value, best first; ties in order of step."""
         sign = 1 if self.mode == "min" else -1
         there = {_step(path) for path in self.paths()}
         valued = [step for step, value in self.values.items() if step in there and not math.isnan(value)]
         return sorted(valued, key=lambda step: (sign * self.values[step], step))
 
     def save(self, state: Any, step: int, value: float | None = None) -> Path:
-        """Write a checkpoint, then remove those that are not kept.
+        """Write a checkpoint, then remove those that are not to be kept.
 
         Parameters
         ----------
         state
-            What `candelabra.save` takes.
+            Data for `candelabra.save`.
         step : int
-            How far the run is.
+            Step of the run.
         value : float, optional
-            How good it is.
+            Monitored value at this step.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if value is not None:
@@ -139,9 +137,7 @@ class Checkpoints:
                 self.values.pop(_step(path), None)
 
     def remove_remnants(self) -> None:
-        """Remove what a run that was killed while it wrote left behind: files that never became
-        checkpoints.
-        """
+        """Remove temporary files left by a run that was killed while it wrote a checkpoint."""
         if self.folder.is_dir():
             for path in self.folder.glob("step-*.candelabra.*.part"):
                 path.unlink(missing_ok=True)
@@ -151,7 +147,7 @@ class Checkpoints:
         return {"values": dict(self.values)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the values of checkpoints that are in the folder."""
+        """Restore the values of checkpoints that exist in the folder."""
         self.values = {
             int(step): float(value) for step, value in state["values"].items() if os.path.exists(self.path(int(step)))
         }

@@ -1,4 +1,4 @@
-"""Gradients that are too large."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ import candelabra
 def clip_gradients(
     parameters: Iterable[Any], norm: float | None = None, value: float | None = None, norm_type: float = 2.0
 ) -> Any:
-    """Bound gradients in place: each element by `value`, then all of them together by their norm.
+    """Clip gradients in place: first each element by `value`, then all by their joint norm.
 
     Parameters
     ----------
     parameters : iterable of Tensor
-        Those without a gradient are left out.
+        Parameters. Those without a gradient are skipped.
     norm : float, optional
-        The largest norm that all gradients have together, as if they were one vector: where it is
-        larger, all are scaled down.
+        Maximum norm of all gradients as one vector. Larger gradients are scaled down.
     value : float, optional
-        The largest magnitude of an element.
+        Maximum magnitude of an element.
     norm_type : float
-        Which norm: 2, another number, or infinity.
+        Order of the norm: a number, or infinity.
 
     Returns
     -------
     Tensor
-        The norm of all gradients before it was bounded, as a tensor of one element.
+        Joint norm of the gradients before the scaling, as a one-element tensor.
 
     Raises
     ------
@@ -37,8 +36,8 @@ def clip_gradients(
 
     Notes
     -----
-    Scaling by the norm is of Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent
-    neural networks", 2013.
+    Source of the scaling by norm: Pascanu, Mikolov and Bengio, "On the difficulty of training
+    recurrent neural networks", 2013.
 
     Examples
     --------

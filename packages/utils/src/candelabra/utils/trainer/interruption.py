@@ -1,4 +1,4 @@
-"""Ctrl-C and the end of a job, as requests to stop after the step that is under way."""
+"""Handling of SIGINT and SIGTERM as requests to stop after the current step."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-#: What is asked for once is done after the step; what is asked for again, at once.
+#: The first signal requests a stop after the step. The second one has its original effect.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """Call `stop` with the name of a signal that asks the process to end, within a block; the
-    second one does what it did before.
+    """Call `stop` with the name of the first signal of `SIGNALS` that arrives within the block.
 
-    Signals come to the main thread, so that in another one nothing is changed.
+    The second signal has its original effect. Only the main thread receives signals; in other
+    threads, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -35,8 +35,8 @@ def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
 
     for number in SIGNALS:
         handler = signal.getsignal(number)
-        # A signal that is ignored stays so, and a handler that was not set by Python cannot be put
-        # back.
+        # Leave ignored signals ignored. A handler that Python did not set (None) cannot be
+        # restored.
         if handler is not None and handler != signal.SIG_IGN:
             before[number] = handler
             signal.signal(number, handle)

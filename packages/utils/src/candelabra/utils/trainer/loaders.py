@@ -1,4 +1,4 @@
-"""What is asked of a loader: its length, and a new order for an epoch."""
+"""Helpers for data loaders: length, and the epoch of samplers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def total_steps(loader: Any, accumulate: int, epochs: int | None, steps: int | None) -> int | None:
-    """How many steps there are in all; None where the loader does not know its length."""
+    """Return the total number of steps, or None if it is unknown."""
     length = length_of(loader)
     if epochs is None or length is None:
         return steps
@@ -15,7 +15,7 @@ def total_steps(loader: Any, accumulate: int, epochs: int | None, steps: int | N
 
 
 def length_of(loader: Any) -> int | None:
-    """How many batches a loader has; None where it does not know."""
+    """Return the number of batches of a loader, or None if it is unknown."""
     try:
         return len(loader)
     except TypeError:
@@ -23,7 +23,7 @@ def length_of(loader: Any) -> int | None:
 
 
 def set_epoch(loader: Any, epoch: int) -> None:
-    """Tell samplers that draw their order from the number of the epoch."""
+    """Set the epoch of samplers whose order depends on it."""
     samplers: list[Any] = [
         getattr(loader, "sampler", None),
         getattr(getattr(loader, "batch_sampler", None), "sampler", None),

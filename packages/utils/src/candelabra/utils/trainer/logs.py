@@ -1,4 +1,4 @@
-"""What a run shows and leaves behind: a progress bar, a table, a drawing, a log for TensorBoard."""
+"""Logging callbacks: progress bar, CSV table, plot of curves, TensorBoard log."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import candelabra
 
 
 class ProgressBar:
-    """Shows how far training is, by tqdm.
+    """Shows the progress of training with tqdm.
 
     Parameters
     ----------
     **options
-        What ``tqdm.tqdm`` takes.
+        Arguments of ``tqdm.tqdm``.
 
     Raises
     ------
     ImportError
-        When training starts and tqdm is not installed.
+        If tqdm is not installed; raised at the start of training.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -29,7 +29,7 @@ class ProgressBar:
         self._bar: Any = None
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Draw the bar."""
+        """Create the bar."""
         try:
             from tqdm.auto import tqdm
         except ImportError as error:
@@ -43,60 +43,59 @@ class ProgressBar:
         )
 
     def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Move on by a step."""
+        """Advance the bar by one step."""
         self._bar.set_postfix(epoch=trainer.progress.epoch + 1, loss=f"{values['loss']:.4g}", refresh=False)
         self._bar.update()
 
     def on_epoch_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Write a line with the epoch's values above the bar."""
+        """Print a line with the epoch's values above the bar."""
         shown = [f"{name} {value:.4g}" for name, value in values.items() if name not in ("epoch", "step", "lr")]
         self._bar.write(f"epoch {values['epoch']:g}: {', '.join(shown)}")
 
     def on_fit_end(self, trainer: Any) -> None:
-        """Leave the bar as it is."""
+        """Close the bar and leave it on screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
 class CSVLog:
-    """Writes a table: a line for every so many steps, and one for each evaluation and epoch.
+    """Writes a CSV table, with rows for steps, evaluations and epochs.
 
-    The columns are ``step``, ``epoch`` and whatever values there are. A run that goes on from a
-    checkpoint takes away the lines that were written after it, so that the table is that of one
-    run.
+    The columns are ``step``, ``epoch`` and the names of all values. A resumed run removes rows that
+    were written after its checkpoint, so the table describes a single run.
 
     Parameters
     ----------
     path : str or path
-        The file. A run that begins anew writes over it.
+        Path of the file. A new run overwrites it.
     every : int
-        After how many steps a line is written; the evaluations always are.
+        Interval between rows of steps. Evaluations are always written.
     """
 
     def __init__(self, path: Any, every: int = 1) -> None:
         self.path = Path(path)
         self.every = every
-        #: How many lines belong to the run so far.
+        #: Number of rows that belong to the run so far.
         self.lines = 0
         self._columns: list[str] = []
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Keep the lines that belong to the run so far."""
+        """Truncate the table to the rows of the run so far."""
         self._columns = ["step", "epoch"]
         self._write(self._read()[: self.lines])
 
     def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Add a line."""
+        """Add a row for a step."""
         if trainer.progress.step % self.every == 0:
             self._add(trainer, values)
 
     def on_evaluate_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Add a line."""
+        """Add a row for an evaluation."""
         self._add(trainer, values)
 
     def on_epoch_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Add a line with what an evaluation did not have."""
+        """Add a row with the training values of the epoch."""
         self._add(trainer, {name: value for name, value in values.items() if name.startswith("train_")})
 
     def _add(self, trainer: Any, values: dict[str, float]) -> None:
@@ -131,65 +130,64 @@ class CSVLog:
         os.replace(beside, self.path)
 
     def state_dict(self) -> dict[str, int]:
-        """Return how many lines there are."""
+        """Return the number of rows."""
         return {"lines": self.lines}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on after so many lines."""
+        """Restore the number of rows."""
         self.lines = int(state["lines"])
 
 
 class Curves:
-    """Draws the loss of training and the values of evaluations into a picture, anew after each
-    epoch and at the end.
+    """Plots the training loss and the evaluation values, after each epoch and at the end.
 
     Parameters
     ----------
     path : str or path
-        The picture; its ending says of which kind, such as ``.png``.
+        Path of the image. Its suffix, such as ``.png``, selects the format.
     every : int
-        After how many steps there is a point.
+        Interval between points in steps.
 
     Raises
     ------
     ImportError
-        When training starts and matplotlib is not installed.
+        If matplotlib is not installed; raised at the start of training.
     """
 
     def __init__(self, path: Any, every: int = 1) -> None:
         self.path = Path(path)
         self.every = every
-        #: Steps and losses of training, and by name steps and values of evaluations.
+        #: (step, value) points of each curve, by name.
         self.points: dict[str, list[tuple[int, float]]] = {"train_loss": []}
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Look whether it can be drawn, before hours were spent."""
+        """Check that matplotlib is installed, before time is spent on training."""
         try:
             import matplotlib.figure  # noqa: F401
         except ImportError as error:
             raise ImportError(f"Curves needs matplotlib ({error}): pip install matplotlib") from error
 
     def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Add a point."""
+        """Add a point to the training loss."""
         if trainer.progress.step % self.every == 0:
             self.points["train_loss"].append((trainer.progress.step, values["loss"]))
 
     def on_evaluate_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Add a point to each curve."""
+        """Add a point to each curve of an evaluation value."""
         for name, value in values.items():
             self.points.setdefault(name, []).append((trainer.progress.step, value))
 
     def on_epoch_end(self, trainer: Any, values: dict[str, float]) -> None:
-        """Draw."""
+        """Draw the plot."""
         self.draw()
 
     def on_fit_end(self, trainer: Any) -> None:
-        """Draw, where there is something to be drawn."""
+        """Draw the plot if there are any points."""
         if any(self.points.values()):
             self.draw()
 
     def draw(self) -> None:
-        """Draw into the file: losses in one field, each other value in one of its own."""
+        """Draw the plot: one panel for the losses and one for each other value."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -214,31 +212,31 @@ class Curves:
         figure.savefig(self.path, dpi=110)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the points."""
+        """Return the points of all curves."""
         return {
             name: candelabra.tensor(points, dtype=candelabra.float64).reshape(-1, 2)
             for name, points in self.points.items()
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on after these points."""
+        """Restore the points of all curves."""
         self.points = {name: [(int(step), value) for step, value in points.tolist()] for name, points in state.items()}
 
 
 class TensorBoard:
-    """Writes scalars for TensorBoard: of every so many steps, and of each evaluation.
+    """Writes scalars of steps and evaluations for TensorBoard.
 
     Parameters
     ----------
     log_dir : str or path, optional
-        The folder; ``runs/DATE_HOST`` by default.
+        Folder of the log; ``runs/DATE_HOST`` by default.
     every : int
-        After how many steps scalars are written.
+        Interval between steps whose values are written.
 
     Raises
     ------
     ImportError
-        When training starts and tensorboard is not installed.
+        If tensorboard is not installed; raised at the start of training.
     """
 
     def __init__(self, log_dir: Any = None, every: int = 1) -> None:
@@ -247,9 +245,7 @@ class TensorBoard:
         self.writer: Any = None
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Open the log; what an earlier run wrote after the step at which this one goes on is
-        hidden.
-        """
+        """Open the log, and hide events that an earlier run wrote after the current step."""
         from ..tensorboard import SummaryWriter
 
         step = trainer.progress.step

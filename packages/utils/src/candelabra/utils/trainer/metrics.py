@@ -1,4 +1,4 @@
-"""Numbers that say how good a model is."""
+"""Metrics of model quality."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 
 class Mean:
-    """The mean of numbers that come one after the other, each with a weight; summed in double
-    precision.
+    """Running weighted mean, accumulated in double precision.
 
     Examples
     --------
@@ -24,13 +23,13 @@ class Mean:
         self.weight = 0.0
 
     def add(self, number: Any, weight: float = 1) -> None:
-        """Take in a number, or a tensor of one element."""
+        """Add a number or a one-element tensor."""
         self.total += float(number) * weight
         self.weight += weight
 
     @property
     def value(self) -> float:
-        """The mean of what was taken in; NaN where that is nothing."""
+        """The mean of the added numbers; NaN if there are none."""
         return self.total / self.weight if self.weight else float("nan")
 
     def state_dict(self) -> dict[str, float]:
@@ -38,19 +37,19 @@ class Mean:
         return {"total": self.total, "weight": self.weight}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Go on from the sum and weight of another."""
+        """Restore the sum and the weight."""
         self.total, self.weight = state["total"], state["weight"]
 
 
 def accuracy(output: Any, target: Any) -> float:
-    """Return which part of a batch is classified right.
+    """Return the fraction of correctly classified samples in a batch.
 
     Parameters
     ----------
     output : Tensor
-        Scores of classes: (N, C, ...); or of one class, (N,) or (N, 1), positive where it is that.
+        Class scores (N, C, ...); or the logits of a binary classifier, (N,) or (N, 1).
     target : Tensor
-        Numbers of classes, (N, ...).
+        Class indices (N, ...).
 
     Examples
     --------
@@ -68,9 +67,7 @@ def accuracy(output: Any, target: Any) -> float:
 
 
 def size_of(batch: Any) -> int:
-    """How many samples a batch has: the size of the first dimension of the first tensor in it; 1
-    where there is none.
-    """
+    """Return the first size of the first tensor in a batch, or 1 if there is no tensor."""
     found = _first_size(batch)
     return 1 if found is None else found
 
@@ -89,11 +86,10 @@ def _first_size(batch: Any) -> int | None:
 
 
 class Metrics:
-    """Metrics by name: functions of output and target, averaged over samples, and objects that keep
-    count themselves.
+    """Metrics by name, averaged over samples.
 
-    A metric is a function ``f(output, target)`` that returns a number, the mean over the batch; or
-    an object with ``update(output, target)``, ``compute()`` and ``reset()``.
+    A metric is a function ``f(output, target)`` that returns the mean over a batch, or an object
+    with ``update(output, target)``, ``compute()`` and ``reset()``.
     """
 
     def __init__(self, metrics: Any) -> None:
@@ -111,14 +107,14 @@ class Metrics:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset all metrics."""
         self._means = {name: Mean() for name, metric in self._metrics.items() if not hasattr(metric, "update")}
         for name, metric in self._metrics.items():
             if name not in self._means:
                 metric.reset()
 
     def add(self, output: Any, target: Any) -> None:
-        """Take in a batch."""
+        """Add a batch."""
         for name, metric in self._metrics.items():
             if name in self._means:
                 self._means[name].add(metric(output, target), size_of(target))
@@ -126,7 +122,7 @@ class Metrics:
                 metric.update(output, target)
 
     def values(self) -> dict[str, float]:
-        """Return the value of each."""
+        """Return the value of each metric."""
         return {
             name: self._means[name].value if name in self._means else float(metric.compute())
             for name, metric in self._metrics.items()

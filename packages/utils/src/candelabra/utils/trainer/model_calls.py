@@ -1,4 +1,4 @@
-"""How a model is called with a batch, and what is made of what it returns."""
+"""Calls of a model with a batch, and processing of the results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import candelabra
 
 
 def call_model(model: Any, inputs: Any) -> Any:
-    """Call a model with inputs: the entries of a list or tuple are its arguments, those of a dict
-    its keyword arguments.
-    """
+    """Call a model; lists and tuples are positional arguments, dicts are keyword arguments."""
     if isinstance(inputs, dict):
         return model(**inputs)
     if isinstance(inputs, list | tuple):
@@ -19,12 +17,12 @@ def call_model(model: Any, inputs: Any) -> Any:
 
 
 def inputs_of(batch: Any) -> Any:
-    """The inputs of a batch that may have a target beside them."""
+    """Return the inputs of a batch, which may also contain a target."""
     return batch[0] if isinstance(batch, list | tuple) and len(batch) in (1, 2) else batch
 
 
 def numbers_of(result: dict[str, Any]) -> dict[str, float]:
-    """What is to be averaged of what a step returned."""
+    """Return the values of a step's result that are to be averaged."""
     return {
         name: float(value.detach().item() if isinstance(value, candelabra.Tensor) else value)
         for name, value in result.items()
@@ -33,9 +31,7 @@ def numbers_of(result: dict[str, Any]) -> dict[str, float]:
 
 
 def together(outputs: list[Any]) -> Any:
-    """Outputs of batches as one output: tensors one behind the other, in whatever lists, tuples and
-    dicts they are.
-    """
+    """Concatenate the outputs of batches, within nested lists, tuples and dicts."""
     first = outputs[0]
     if isinstance(first, candelabra.Tensor):
         return candelabra.cat(outputs) if first.dim() else candelabra.stack(outputs)

@@ -1,4 +1,4 @@
-"""Modes that last for a block."""
+"""Context managers for modes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import candelabra
 
 
 class evaluating:
-    """Evaluation mode, without recording; each module gets its own mode back."""
+    """Evaluation mode without gradient recording; restores the mode of each module at the end."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -26,7 +26,7 @@ class evaluating:
 
 
 class deterministic_algorithms:
-    """Operators that are not deterministic are refused, where that is wanted."""
+    """If `wanted`, make nondeterministic operators raise an error."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted

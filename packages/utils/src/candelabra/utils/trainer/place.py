@@ -1,4 +1,4 @@
-"""How far the batches of an epoch are, and how to come back there."""
+"""Position within the batches of an epoch, and resuming from it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from .randomness import random_states, set_random_states
 
 
 class Place:
-    """Goes through a loader's batches and knows how to take them up again in the middle, in the
-    same order.
+    """Iterates over a loader's batches, and can resume within an epoch in the same order.
 
-    Iterating yields the batches of one epoch. Within it, :meth:`state_dict` is what another place
-    needs to go on with the next batch.
+    Iteration yields the batches of one epoch. :meth:`state_dict` within the epoch returns the state
+    from which another instance resumes with the next batch.
 
     Parameters
     ----------
     loader : iterable
-        A `DataLoader`, something else with ``state_dict()`` and ``load_state_dict()``, or whatever
-        yields the batches of an epoch each time it is iterated over. A `DataLoader` whose samples
-        have numbers does not read those again that were seen; other batches are drawn again, with
-        all generators as they were, and dropped.
+        A `DataLoader`, another object with ``state_dict()`` and ``load_state_dict()``, or any
+        iterable that yields the batches of an epoch. A `DataLoader` over a map-style dataset does
+        not load the consumed samples again. Otherwise the consumed batches are drawn again with the
+        original generator states and dropped.
 
     Notes
     -----
-    All generators (see :func:`random_states`) are noted where an epoch begins, so that an order
-    drawn from any of them can be drawn again. Generators of one's own are out of sight, but for
-    those of a `DataLoader` and its sampler.
+    The states of all generators (see :func:`random_states`) are saved at the start of an epoch, so
+    that its order can be reproduced. Custom generators are not covered, except those of a
+    `DataLoader` and its sampler.
 
     Examples
     --------
@@ -44,13 +43,13 @@ class Place:
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
-        #: How many batches of this epoch were yielded.
+        #: Number of batches of this epoch that were yielded.
         self.batches = 0
-        #: Whether all of them were.
+        #: Whether all batches of this epoch were yielded.
         self.exhausted = False
         self._at_start: dict[str, Any] | None = None
         self._resumed: dict[str, Any] | None = None
-        # Held, for a loader's state is that of an iterator that is alive.
+        # Keeps the iterator alive, because the state of a loader is that of a live iterator.
         self._iterator: Any = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -77,14 +76,14 @@ class Place:
         self.exhausted = True
 
     def _again(self, state: dict[str, Any]) -> Iterator[Any]:
-        """The batches from where the state was taken."""
+        """Return the batches that follow the given state."""
         saved, count = state["loader"], state["batches"]
         if saved is not None and not (self._is_stream() and saved.get("in_epoch")):
             self.loader.load_state_dict(saved)
             return iter(self.loader)
         if saved is not None:
-            # What a stream draws by chance is to be drawn before the generators are set to where
-            # training was.
+            # Restart the loader first: a stream must draw its random numbers before the generators
+            # are set to the state of training.
             self.loader.load_state_dict({**saved, "in_epoch": False, "batches": 0})
         batches = iter(self.loader)
         for number in range(count):
@@ -105,7 +104,7 @@ class Place:
         return hasattr(self.loader, "state_dict") and hasattr(self.loader, "load_state_dict")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the epoch is: plain data and tensors that `candelabra.save` takes."""
+        """Return the position in the epoch, as data that `candelabra.save` accepts."""
         if self._resumed is not None:
             return dict(self._resumed)
         return {
@@ -116,12 +115,12 @@ class Place:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on where the state was taken.
+        """Make the next iteration resume from a state.
 
         Raises
         ------
         ValueError
-            Where the state is of another kind of loader.
+            If the state is not that of a `Place`, or its loader had a state and this one cannot.
         """
         missing = {"batches", "exhausted", "random", "loader"} - set(state)
         if missing:
@@ -133,6 +132,6 @@ class Place:
         self._resumed = dict(state)
 
     def next_epoch(self) -> None:
-        """Forget the place: the next iteration begins an epoch."""
+        """Reset the position, so that the next iteration starts a new epoch."""
         self._resumed, self._at_start, self._iterator = None, None, None
         self.batches, self.exhausted = 0, False

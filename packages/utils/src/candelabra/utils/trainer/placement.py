@@ -1,4 +1,4 @@
-"""Where a model is trained, and how its batches get there."""
+"""Device selection, and transfer of batches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from candelabra import backends
 
 
 def choose_device(device: Any = "auto") -> Any:
-    """Return a device: the one that is named, or with ``"auto"`` the CUDA device where a backend
-    drives one, else the CPU.
+    """Return a device; ``"auto"`` selects CUDA if it is available, and the CPU otherwise.
 
     Parameters
     ----------
     device : str, int or device
-        ``"auto"``, or what `candelabra.device` takes.
+        ``"auto"``, or an argument of `candelabra.device`.
 
     Examples
     --------
@@ -31,18 +30,18 @@ def choose_device(device: Any = "auto") -> Any:
 
 
 def to_device(batch: Any, device: Any, non_blocking: bool = False) -> Any:
-    """Return a batch with all its tensors on a device, in the containers that it came in.
+    """Return a batch with all its tensors on a device, in containers of the same types.
 
     Parameters
     ----------
     batch
-        Tensors in any nesting of dict and other mappings, list, tuple, named tuple and data class;
-        objects with a method ``to`` (packed sequences, batches of one's own) are asked to move
-        themselves, and everything else stays as it is.
+        Tensors nested in dicts and other mappings, lists, tuples, named tuples and data classes.
+        Objects with a method ``to``, such as packed sequences, are moved with it. Everything else
+        is unchanged.
     device : str or device
-        Where to.
+        Target device.
     non_blocking : bool
-        Whether copies from page-locked memory may still be under way on return.
+        Whether copies from page-locked memory may be asynchronous.
 
     Examples
     --------

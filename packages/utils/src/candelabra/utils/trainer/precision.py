@@ -1,6 +1,4 @@
-"""Mixed precision: an autocast block for the forward pass, and a gradient scaler where the dtype
-needs one.
-"""
+"""Mixed precision: autocast for the forward pass, and gradient scaling for float16."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any
 import candelabra
 from candelabra import amp
 
-#: What may be said instead of a dtype.
+#: Names that are accepted instead of a dtype.
 NAMES = {
     "float32": None, "32": None, "full": None,
     "bfloat16": "bfloat16", "bf16": "bfloat16",
@@ -19,24 +17,24 @@ NAMES = {
 
 
 class Precision:
-    """What the forward pass computes in, and how gradients are scaled for it.
+    """Compute dtype of the forward pass, and the gradient scaler that it needs.
 
     Parameters
     ----------
     dtype : str, dtype or None
         None or ``"float32"`` computes in the dtypes of the parameters. ``"bfloat16"`` and
-        ``"float16"`` compute matrix products and convolutions in these (`candelabra.amp.autocast`).
-        float16 has so few exponents that gradients vanish: they are scaled by a
-        `candelabra.amp.GradScaler`.
+        ``"float16"`` use `candelabra.amp.autocast`, which computes matrix products and convolutions
+        in that dtype. The exponent range of float16 is so small that gradients underflow, so they
+        are scaled by a `candelabra.amp.GradScaler`.
     device_type : str
-        ``"cpu"``, ``"cuda"``.
+        ``"cpu"`` or ``"cuda"``.
     scaler : GradScaler, optional
-        A scaler of one's own.
+        A custom scaler.
 
     Raises
     ------
     ValueError
-        Where there is no such precision.
+        If the dtype is not supported.
 
     Examples
     --------
@@ -65,22 +63,20 @@ class Precision:
         self.scaler = scaler
 
     def forward(self) -> Any:
-        """Return the context manager that the forward pass and the loss are computed in."""
+        """Return the context manager for the forward pass and the loss."""
         return nullcontext() if self.dtype is None else amp.autocast(self.device_type, dtype=self.dtype)
 
     def backward(self, loss: Any) -> None:
-        """Compute gradients of the loss, scaled where there is a scaler."""
+        """Compute the gradients of the loss, scaled if there is a scaler."""
         (loss if self.scaler is None else self.scaler.scale(loss)).backward()
 
     def unscale(self, optimizer: Any) -> None:
-        """Make gradients those of the loss itself, as clipping needs them."""
+        """Unscale the gradients, which is required before clipping."""
         if self.scaler is not None:
             self.scaler.unscale_(optimizer)
 
     def step(self, optimizer: Any) -> bool:
-        """Step the optimizer; returns whether it did, which it does not where scaled gradients
-        overflowed.
-        """
+        """Step the optimizer; return False if an overflow made the scaler skip the step."""
         if self.scaler is None:
             optimizer.step()
             return True
@@ -94,6 +90,6 @@ class Precision:
         return {} if self.scaler is None else dict(self.scaler.state_dict())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Give the scaler the state of another."""
+        """Restore the state of the scaler."""
         if self.scaler is not None and state:
             self.scaler.load_state_dict(state)

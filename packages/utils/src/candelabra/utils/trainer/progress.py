@@ -1,4 +1,4 @@
-"""How far training is."""
+"""Counters of training progress."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import dataclasses
 
 @dataclasses.dataclass
 class Progress:
-    """How far training is."""
+    """Counters of training progress."""
 
-    #: Epochs that are complete.
+    #: Completed epochs.
     epoch: int = 0
-    #: Steps of the optimizer.
+    #: Optimizer steps.
     step: int = 0
-    #: Batches that were gone through, those left out for a loss that is not finite among them.
+    #: Processed batches, including those skipped because of a loss that is not finite.
     batches: int = 0
-    #: Batches that were left out.
+    #: Skipped batches.
     skipped: int = 0

@@ -1,6 +1,4 @@
-"""The generators that a training run draws from: Python's, NumPy's and Candelabra's of each
-device.
-"""
+"""Random number generators of a training run: Python's, NumPy's, and one per device."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from candelabra import _C
 
 
 def _devices() -> list[Any]:
-    """All devices whose generators may have been drawn from: those of the backends that are
-    loaded.
-    """
+    """Return all devices of the loaded backends, whose generators may have been used."""
     places = {str(_C.get_default_device()): _C.get_default_device()}
     for kind in _C.loaded_device_types():
         for number in range(_C.backend_info(kind)["device_count"]):
@@ -27,17 +23,17 @@ def _devices() -> list[Any]:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators of Python, NumPy (where it is imported) and all devices.
+    """Seed the generators of Python, NumPy (if it is imported) and all devices.
 
     Parameters
     ----------
     seed : int
-        From 0 to 2**32 - 1, which is what NumPy takes.
+        The seed, from 0 to 2**32 - 1, which is NumPy's range.
 
     Raises
     ------
     ValueError
-        If it is another number.
+        If the seed is out of range.
 
     Examples
     --------
@@ -58,8 +54,9 @@ def seed_everything(seed: int) -> None:
 
 
 def random_states() -> dict[str, Any]:
-    """Return the states of the generators of Python, NumPy (where it is imported) and all devices,
-    as data that `candelabra.save` takes.
+    """Return the states of the generators of Python, NumPy (if it is imported) and all devices.
+
+    The result consists of data that `candelabra.save` accepts.
 
     Examples
     --------
@@ -87,13 +84,13 @@ def random_states() -> dict[str, Any]:
 
 
 def set_random_states(states: dict[str, Any]) -> None:
-    """Give all generators the states that :func:`random_states` returned.
+    """Restore the generator states that :func:`random_states` returned.
 
     Parameters
     ----------
     states : dict
-        What :func:`random_states` returned. Devices that are not there are left out: a run may go
-        on on another machine.
+        The result of :func:`random_states`. Missing devices are skipped, so a run can resume on
+        another machine.
     """
     version, numbers, spare = states["python"]
     random.setstate((version, tuple(numbers.tolist()), spare))
@@ -110,7 +107,7 @@ def set_random_states(states: dict[str, Any]) -> None:
 
 @contextmanager
 def kept_generators() -> Iterator[None]:
-    """Give all generators the states back that they had, at the end of the block.
+    """Restore all generator states at the end of the block.
 
     Examples
     --------

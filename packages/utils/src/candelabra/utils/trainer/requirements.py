@@ -1,4 +1,4 @@
-"""What schedules and optimizers want of the loop."""
+"""Requirements of schedules and optimizers on the training loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def needs_value(scheduler: Any) -> bool:
-    """Whether a schedule's step has an argument without a default, the value that it looks at."""
+    """Return whether a schedule's ``step`` has a required argument, the monitored value."""
     parameters = inspect.signature(scheduler.step).parameters.values()
     return any(
         parameter.default is parameter.empty
@@ -17,7 +17,7 @@ def needs_value(scheduler: Any) -> bool:
 
 
 def refuse_closures(optimizer: Any) -> None:
-    """Raise a TypeError for optimizers that evaluate the loss themselves."""
+    """Raise TypeError for optimizers that require a closure."""
     closure = inspect.signature(optimizer.step).parameters.get("closure")
     if closure is not None and closure.default is closure.empty:
         raise TypeError(

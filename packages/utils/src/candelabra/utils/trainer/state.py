@@ -1,4 +1,4 @@
-"""The state of a Trainer: what a checkpoint holds, and how training goes on from it."""
+"""State of a Trainer: contents of a checkpoint, and how to restore it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
-    """Return what `Trainer.state_dict` does."""
+    """Return the state of a trainer; see `Trainer.state_dict`."""
     place = trainer._place_state if trainer._place is None else trainer._place.state_dict()
     return {
         "format": FORMAT,
@@ -42,12 +42,12 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
 
 
 def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
-    """Do what `Trainer.load_state_dict` does.
+    """Restore the state of a trainer; see `Trainer.load_state_dict`.
 
     Raises
     ------
     ValueError
-        If it is no state of a trainer, or that of a later version.
+        If the state is not that of a trainer, or comes from a later version.
     """
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError("load_state_dict(): this is no state of a Trainer")
@@ -77,8 +77,9 @@ def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
 
 
 def named(callbacks: list[Any]) -> list[tuple[str, Any]]:
-    """Return callbacks by type, numbered within it, so that their states find them where others
-    were added.
+    """Return callbacks with names made of the type and a count.
+
+    The names match states to callbacks even if callbacks of other types were added.
     """
     counts: dict[str, int] = {}
     pairs = []

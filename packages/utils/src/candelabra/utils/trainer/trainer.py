@@ -1,4 +1,4 @@
-"""The Trainer: the loop over epochs, batches and steps, and what belongs to it."""
+"""The Trainer: a loop over epochs, batches and steps."""
 
 from __future__ import annotations
 
@@ -31,85 +31,86 @@ from .state import set_state, state_of
 
 
 class Trainer:
-    """Trains a model: epochs, steps, evaluation, and checkpoints from which a run goes on as if it
-    had never been interrupted.
+    """Trains a model, with evaluation and with checkpoints for exact resume.
+
+    A resumed run gives the same result as an uninterrupted one.
 
     Parameters
     ----------
     model : Module
-        What is trained. It is moved to the device.
+        The model to train. It is moved to the device.
     optimizer : Optimizer
-        Of the model's parameters.
+        Optimizer of the model's parameters.
     loss : callable, optional
-        ``loss(output, target)``. A batch is then a pair of inputs and target; inputs that are a
-        list or tuple are the model's arguments, a dict its keyword arguments.
+        ``loss(output, target)``. A batch is then a pair of inputs and target. Inputs in a list or
+        tuple are positional arguments of the model, and a dict holds keyword arguments.
     step : callable, optional
-        Instead of `loss`: ``step(model, batch)`` returns the loss, or a dict with ``"loss"``, for
-        metrics ``"output"`` and ``"target"``, and whatever other numbers are to be averaged and
-        logged.
+        Alternative to `loss`: ``step(model, batch)`` returns the loss, or a dict with ``"loss"``.
+        The dict may contain ``"output"`` and ``"target"`` for metrics, and further numbers to
+        average and log.
     scheduler : optional
-        A learning rate schedule. One whose ``step`` needs a value (ReduceLROnPlateau) gets the
-        latest `monitor` after each epoch.
+        A learning-rate schedule. If its ``step`` needs a value (ReduceLROnPlateau), it gets the
+        latest `monitor` value after each epoch.
     schedule_by : str
         Whether the schedule steps after each ``"step"`` or each ``"epoch"``.
     metrics : dict or list, optional
-        By name: functions of output and target that return the mean over a batch, or objects with
-        ``update(output, target)``, ``compute()`` and ``reset()``. Evaluations have them.
+        Metrics of evaluations by name: functions of output and target that return the mean over a
+        batch, or objects with ``update(output, target)``, ``compute()`` and ``reset()``.
     device : str or device
-        ``"auto"`` is the CUDA device where there is one, else the CPU.
+        ``"auto"`` selects the CUDA device if there is one, and the CPU otherwise.
     precision : str or dtype, optional
-        ``"bfloat16"`` or ``"float16"`` compute the forward pass in an autocast block; float16 with
-        a gradient scaler.
+        ``"bfloat16"`` or ``"float16"`` run the forward pass under autocast; float16 also uses a
+        gradient scaler.
     accumulate : int
-        How many batches' gradients make a step: the mean of their losses is what is descended.
-        Fewer batches left at the end of an epoch make a step, too.
+        Number of batches whose gradients are accumulated for a step. The step minimizes the mean of
+        their losses. The last step of an epoch may have fewer batches.
     clip_norm, clip_value : float, optional
-        Bounds of the norm of all gradients and of each element.
+        Upper bounds of the joint gradient norm and of each gradient element.
     callbacks : iterable
-        Objects with some of the methods that :data:`HOOKS` lists; see :class:`Callback`.
+        Objects with some of the methods in :data:`HOOKS`; see :class:`Callback`.
     checkpoints : Checkpoints, str or path, optional
-        Where the state is saved and how often; a folder by itself keeps the newest, after each
+        Checkpoint settings. A path is a folder that keeps the newest checkpoint, written after each
         epoch.
     on_nan : str
-        What happens when a loss is not finite: ``"raise"`` FloatingPointError before anything is
-        changed by it, ``"skip"`` the batch, or ``"ignore"``.
+        Action if a loss is not finite: ``"raise"`` a FloatingPointError before anything is changed,
+        ``"skip"`` the batch, or ``"ignore"`` it.
     seed : int, optional
-        Seeds all generators when training begins.
+        Seed for all generators at the start of training.
     deterministic : bool
-        Refuse operators that are not deterministic while training.
+        Whether nondeterministic operators raise an error during training.
     max_time : float or timedelta, optional
-        After so many seconds of :meth:`fit`, it stops after the step and saves.
+        Seconds after which :meth:`fit` stops at the end of a step and saves.
     profiler : optional
-        A context manager that lasts as long as :meth:`fit`; where it has ``step()``, that is called
-        after each step (`candelabra.profiler.profile`).
+        A context manager that is active during :meth:`fit`, such as `candelabra.profiler.profile`.
+        If it has a method ``step()``, that is called after each step.
     monitor : str
-        Which value the schedule looks at.
+        Name of the value that the schedule monitors.
     progress_bar : bool or dict, optional
-        Show how far it is, by tqdm; a dict has its options. By default where tqdm is installed.
+        Whether to show a tqdm progress bar; a dict has options for tqdm. By default, it is shown if
+        tqdm is installed.
 
     Attributes
     ----------
     progress : Progress
-        Epochs, steps and batches so far.
+        Numbers of epochs, steps and batches so far.
     history : list of dict
-        For each epoch its number, the steps so far, the mean of the loss, and what the evaluation
-        found.
+        For each epoch: its number, the steps so far, the mean loss, and the evaluation values.
     stopped : str or None
-        Why the latest :meth:`fit` stopped before its end; ``"SIGINT"`` after Ctrl-C.
+        Reason why the latest :meth:`fit` stopped early; ``"SIGINT"`` after Ctrl-C.
 
     Raises
     ------
     TypeError
-        If neither or both of `loss` and `step` are given; of an optimizer that needs a closure, and
-        of objects that are no callbacks.
+        If neither or both of `loss` and `step` are given, the optimizer needs a closure, or an
+        object is not a callback.
     ValueError
-        Of options that mean nothing.
+        If an option is invalid.
 
     Notes
     -----
-    A run that is killed and goes on from its checkpoint ends with the same weights, bit for bit:
-    the checkpoint has the model, optimizer, schedule, scaler, callbacks, all generators, and the
-    place in the epoch.
+    A killed run that resumes from its checkpoint ends with bitwise identical weights. Checkpoints
+    contain the model, optimizer, schedule, scaler, callbacks, all generators, and the position in
+    the epoch.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class Trainer:
         self.history: list[dict[str, float]] = []
         self.stopped: str | None = None
         self.is_fitting = False
-        #: How many steps training takes in all, where that is known.
+        #: Total number of training steps, or None if it is unknown.
         self.total_steps: int | None = None
         self._place: Place | None = None
         self._place_state: dict[str, Any] | None = None
@@ -217,21 +218,22 @@ class Trainer:
         eval_every: int | None = None,
         resume: Any = False,
     ) -> list[dict[str, float]]:
-        """Train until there were so many epochs, or steps, in all.
+        """Train until a total number of epochs or steps is reached.
 
         Parameters
         ----------
         train_loader : iterable
-            The batches of an epoch, each time it is iterated over: a `DataLoader`.
+            Iterable over the batches of an epoch, such as a `DataLoader`.
         eval_loader : iterable, optional
-            What the model is evaluated on, after each epoch.
+            Data for the evaluation after each epoch.
         epochs, steps : int, optional
-            When to stop, counted from the beginning of training and not of this call: a run that
-            goes on is asked for the same. Whichever comes first, where both are given.
+            Total number of epochs or steps, counted from the start of training and not of this
+            call. A resumed run takes the same values. If both are given, the first limit reached
+            applies.
         eval_every : int, optional
-            Evaluate after so many steps instead of each epoch.
+            Evaluate every `eval_every` steps instead of after each epoch.
         resume : bool, str or path
-            True goes on from the newest checkpoint, where there is one; a path from that one.
+            True resumes from the newest checkpoint, if there is one; a path selects a checkpoint.
 
         Returns
         -------
@@ -241,16 +243,16 @@ class Trainer:
         Raises
         ------
         ValueError
-            If it is not said when to stop.
+            If neither `epochs` nor `steps` is given.
         RuntimeError
-            If there are no batches, or `resume` is True without checkpoints.
+            If there are no batches, or `resume` is True and there is no checkpoint folder.
         FloatingPointError
             If a loss is not finite and `on_nan` is ``"raise"``.
 
         Notes
         -----
-        Ctrl-C and SIGTERM stop after the step under way: the state is saved, `stopped` says so, and
-        this returns. The second one does what it would have done.
+        On Ctrl-C or SIGTERM, training stops after the current step, saves the state, sets `stopped`
+        and returns. A second signal has its original effect.
         """
         if epochs is None and steps is None:
             raise ValueError("fit(): say when to stop, by epochs= or steps=")
@@ -269,8 +271,8 @@ class Trainer:
         deadline = math.inf if self.max_time is None else time.monotonic() + self.max_time
 
         def is_over(stepped: bool = True) -> bool:
-            # At least one step is taken: a time that is always too short would never come to an
-            # end.
+            # Take at least one step. Otherwise repeated runs with a short time limit would never
+            # finish.
             if stepped and self.stopped is None and time.monotonic() >= deadline:
                 self.stop("max_time")
             return (
@@ -288,8 +290,8 @@ class Trainer:
             try:
                 self._call("on_fit_start")
                 if self._random is not None:
-                    # Last of all, so that nothing that was done to go on is seen in what is drawn
-                    # from here on.
+                    # Restore the generators last, so that the resume itself does not affect later
+                    # random numbers.
                     set_random_states(self._random)
                     self._random = None
                 while not is_over(stepped=False):
@@ -306,7 +308,7 @@ class Trainer:
         return self.history
 
     def _train_epoch(self, eval_loader: Any, eval_every: int | None, is_over: Callable[[], bool]) -> None:
-        """Go through the batches of an epoch, or through those that are left of it."""
+        """Train on the remaining batches of an epoch."""
         place, progress = self._place, self.progress
         assert place is not None
         if self._place_state is None or not (self._place_state["batches"] or self._place_state["exhausted"]):
@@ -325,20 +327,21 @@ class Trainer:
                 self._take_step(pending, losses / pending)
                 pending, losses = 0, 0.0
                 self._after_step(eval_loader, eval_every)
-                # Training that ends with the last batch of an epoch ends that epoch, too.
+                # If training ends with the last batch of an epoch, the epoch also counts as
+                # complete.
                 if is_over() and (self.stopped is not None or place.batches != length_of(place.loader)):
                     break
         else:
             if pending:
                 self._take_step(pending, losses / pending)
                 self._after_step(eval_loader, eval_every)
-        # A place where the batch after the last one was not asked for yet is taken up again as
-        # such, and ends here then.
+        # If the end of the loader was not reached yet, the epoch stays open. A resumed run
+        # completes it.
         if place.exhausted:
             self._end_epoch(eval_loader if eval_every is None else None)
 
     def _train_batch(self, batch: Any) -> float | None:
-        """Compute the gradient of a batch's loss; None for a batch that is left out."""
+        """Compute the gradient of a batch's loss; return None for a skipped batch."""
         batch = to_device(batch, self.device, non_blocking=True)
         self._call("on_batch_start", batch)
         with self.precision.forward():
@@ -359,9 +362,9 @@ class Trainer:
         return loss
 
     def _take_step(self, pending: int, loss: float) -> None:
-        """Step the optimizer along the gradients of so many batches, and the schedule after it."""
+        """Step the optimizer with the gradients of `pending` batches, then the schedule."""
         if pending < self.accumulate:
-            # Each loss was divided by how many were to come.
+            # Each loss was divided by `accumulate`, but fewer batches were left.
             for parameter in self._parameters():
                 if parameter.grad is not None:
                     parameter.grad.mul_(self.accumulate / pending)
@@ -387,7 +390,7 @@ class Trainer:
             self.profiler.step()
 
     def _end_epoch(self, eval_loader: Any) -> None:
-        """Evaluate, note how it went, and step the schedule."""
+        """Evaluate, record the results, and step the schedule."""
         place = self._place
         assert place is not None
         if not place.batches:
@@ -418,8 +421,9 @@ class Trainer:
             self.save_checkpoint()
 
     def forward(self, batch: Any) -> dict[str, Any]:
-        """Compute the loss of a batch that is on the device, and whatever else `step` returns: a
-        dict with ``"loss"``.
+        """Compute the loss of a batch on the device; return a dict with ``"loss"``.
+
+        The dict also contains the other values that `step` returns.
         """
         if self.step_function is not None:
             result = self.step_function(self.model, batch)
@@ -441,7 +445,7 @@ class Trainer:
         return {"loss": self.loss(output, batch[1]), "output": output, "target": batch[1]}
 
     def stop(self, reason: str) -> None:
-        """Have training stop after the step that is under way; `stopped` says why."""
+        """Stop training after the current step; `reason` is stored in `stopped`."""
         self.stopped = reason
 
     # ---- evaluation
@@ -449,18 +453,18 @@ class Trainer:
     def evaluate(self, loader: Any) -> dict[str, float]:
         """Return the mean loss and the metrics over all batches of a loader.
 
-        The model is in evaluation mode, nothing is recorded, and no generator is changed by it:
-        training goes on as if it had not been.
+        The model is in evaluation mode and gradients are not recorded. All generator states are
+        restored, so an evaluation does not affect training.
 
         Parameters
         ----------
         loader : iterable
-            Batches as in training.
+            Iterable over batches as in training.
 
         Returns
         -------
         dict
-            ``eval_loss``, ``eval_NAME`` of each metric and of each other number that `step`
+            ``eval_loss``, and ``eval_NAME`` for each metric and each further number that `step`
             returns.
         """
         means: dict[str, Mean] = {}
@@ -489,19 +493,20 @@ class Trainer:
         return values
 
     def predict(self, loader: Any, *, step: Callable[..., Any] | None = None) -> Any:
-        """Return the model's outputs for all batches of a loader, put together, on the CPU.
+        """Return the model's outputs for all batches of a loader, concatenated on the CPU.
 
         Parameters
         ----------
         loader : iterable
-            Batches as in training, or inputs alone: a tensor, a dict, a list with one entry.
+            Iterable over batches as in training, or over inputs: a tensor, a dict, or a list with
+            one entry.
         step : callable, optional
-            ``step(model, batch)`` returns the output, where batches are otherwise.
+            ``step(model, batch)`` returns the output, for other kinds of batches.
 
         Returns
         -------
         Tensor, or tuple, list or dict of tensors
-            Put together along the first dimension.
+            Outputs concatenated along the first dimension.
         """
         outputs = []
         with evaluating(self.model), kept_generators():
@@ -517,33 +522,32 @@ class Trainer:
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that training goes on from: plain data and tensors that
-        `candelabra.save` takes.
-        """
+        """Return the full training state, as data that `candelabra.save` accepts."""
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of another trainer that was made alike; the next :meth:`fit` goes on
-        from there.
+        """Restore the state of a trainer with the same setup; the next :meth:`fit` resumes from it.
 
         Raises
         ------
         ValueError
-            If it is no state of a trainer.
+            If the state is not that of a trainer.
         """
         set_state(self, state)
 
     def save(self, path: Any) -> None:
-        """Write the state to a file, all at once."""
+        """Write the state to a file atomically."""
         candelabra.save(self.state_dict(), path)
 
     def load(self, path: Any) -> None:
-        """Take over the state of a file."""
+        """Load the state from a file."""
         self.load_state_dict(candelabra.load(path, map_location=self.device))
 
     def save_checkpoint(self, again: bool = True) -> Path | None:
-        """Write a checkpoint now; None where there are no checkpoints, or where `again` is False
-        and this state was written already.
+        """Write a checkpoint now and return its path.
+
+        Returns None without a checkpoint folder, before the first batch, or if `again` is False and
+        this state is already saved.
         """
         at = (self.progress.step, self.progress.epoch)
         if self.checkpoints is None or (not again and self._saved_at == at) or not self.progress.batches:
@@ -565,7 +569,7 @@ class Trainer:
         return path
 
     def _resume(self, source: Any) -> bool:
-        """Load the checkpoint that is meant; whether there is one."""
+        """Load the selected checkpoint; return False if there is none."""
         if source is True:
             if self.checkpoints is None:
                 raise RuntimeError("fit(): resume=True needs checkpoints=, the folder to look in")
@@ -577,7 +581,7 @@ class Trainer:
         self._saved_at = (self.progress.step, self.progress.epoch)
         return True
 
-    # ---- what is used above
+    # ---- helpers
 
     def _parameters(self) -> list[Any]:
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]

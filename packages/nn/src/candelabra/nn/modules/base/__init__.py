@@ -1,1 +1,1 @@
-"""What every module inherits: its registry, tree, hooks, conversions and state."""
+"""Implement the base classes of `Module`: registry, tree, hooks, conversion and state dicts."""

@@ -1,4 +1,4 @@
-"""Other dtypes and devices for the parameters and buffers of a module."""
+"""Convert and move the parameters and buffers of a module."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def _floats(tensor: Tensor) -> bool:
 
 
 class Conversion:
-    """The part of `Module` that moves and converts. All of it works in place, keeps parameters the
-    same objects, and returns self.
+    """Implement the methods of `Module` that convert and move its tensors.
+
+    They all work in place and return self. `Parameter` objects keep their identity.
     """
 
     _parameters: dict[str, Parameter | None]
@@ -41,14 +42,14 @@ class Conversion:
                 grad = parameter.grad
                 new_grad = None if grad is None else fn(grad)
             if grad is not None:
-                parameter.grad = None  # a gradient of the old dtype or device would not fit the new data
+                parameter.grad = None  # the old gradient would differ from the new data in dtype or device
             if new is not parameter:
                 parameter.data = new
             if grad is not None:
                 parameter.grad = grad if new_grad is grad else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
-                # It stays what it is: a buffer whose shape is not known.
+                # An uninitialized buffer must keep its class.
                 buffer.data = fn(buffer.data)  # type: ignore[union-attr]
             elif buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -57,14 +58,14 @@ class Conversion:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, convert floating and complex tensors to a dtype, or both.
 
-        Called as ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype,
+        Call it as ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype,
         non_blocking=False)``, ``to(tensor, non_blocking=False)`` or ``to(memory_format=...)``.
         Integer tensors keep their dtype.
 
         Raises
         ------
         TypeError
-            When the dtype is neither floating nor complex.
+            If the dtype is neither floating nor complex.
 
         Examples
         --------
@@ -118,16 +119,16 @@ class Conversion:
         return self._apply(lambda tensor: tensor.to("cpu"))
 
     def cuda(self, device: Any = None) -> Self:
-        """Move to a CUDA device: the current one, or the one of this number."""
+        """Move to a CUDA device: the current one, or the one with this index."""
         target = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
         return self._apply(lambda tensor: tensor.to(target))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without copying: the new memory holds anything."""
+        """Move to a device without copying; the new memory is uninitialized."""
         return self._apply(lambda tensor: candelabra.empty_like(tensor, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
-        """Move all parameters and buffers to memory that other processes can map."""
+        """Move all parameters and buffers to shared memory."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
 

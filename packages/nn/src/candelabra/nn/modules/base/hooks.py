@@ -1,5 +1,6 @@
-"""Hooks: functions that are called before or after `forward`, of one module or of all, and around
-its gradients.
+"""Implement hooks that run before or after `forward` and around the gradients.
+
+A hook belongs to one module, or to all modules.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _numbers = itertools.count()
 
 
 class RemovableHandle:
-    """Takes a hook away again: call `remove`, or use the handle as a context manager."""
+    """Remove a hook by calling `remove`, or by use as a context manager."""
 
     def __init__(self, hooks: dict[int, Any], *, extra: tuple[dict[int, Any], ...] = ()) -> None:
         self.id = next(_numbers)
         self._hooks = tuple(weakref.ref(table) for table in (hooks, *extra))
 
     def remove(self) -> None:
-        """Remove the hook. Doing it twice is allowed."""
+        """Remove the hook. Repeated calls have no effect."""
         for reference in self._hooks:
             table = reference()
             if table is not None:
@@ -40,7 +41,8 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.id, tables = state
-        # A table that is gone is replaced by one that is as empty and as short-lived.
+        # If the table is gone, refer to a temporary empty one, so that the new weak reference is
+        # dead too.
         self._hooks = tuple(weakref.ref(OrderedDict() if table is None else table) for table in tables)
 
     def __enter__(self) -> RemovableHandle:
@@ -63,7 +65,7 @@ global_registration: dict[str, OrderedDict[int, Callable[..., Any]]] = {
 
 
 def any_global() -> bool:
-    """Whether a call has to look at the hooks of all modules."""
+    """Return whether any global hook is registered."""
     return bool(global_forward_pre or global_forward or global_backward_pre or global_backward)
 
 
@@ -81,8 +83,9 @@ def _register_global(
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, args)`` before the `forward` of every module; what it returns, unless
-    None, replaces args.
+    """Call ``hook(module, args)`` before the `forward` of every module.
+
+    If the hook returns a value other than None, it replaces args.
     """
     return _register_global(global_forward_pre, hook)
 
@@ -90,8 +93,9 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call ``hook(module, args, output)`` after the `forward` of every module; what it returns,
-    unless None, replaces output.
+    """Call ``hook(module, args, output)`` after the `forward` of every module.
+
+    If the hook returns a value other than None, it replaces output.
     """
     flags = [global_forward_with_kwargs] if with_kwargs else []
     if always_call:
@@ -118,16 +122,14 @@ def _note_global_kind(full: bool) -> None:
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Do the same as `register_module_full_backward_hook`, which is the better name."""
+    """Register a hook like `register_module_full_backward_hook`, which is preferred."""
     require_autograd("register_module_backward_hook")
     _note_global_kind(False)
     return _register_global(global_backward, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_input, grad_output)`` after the gradients of every module were
-    computed.
-    """
+    """Call ``hook(module, grad_input, grad_output)`` after each module's gradients are computed."""
     require_autograd("register_module_full_backward_hook")
     _note_global_kind(True)
     return _register_global(global_backward, hook)
@@ -140,28 +142,31 @@ def _register_registration(kind: str, hook: Callable[..., Any]) -> RemovableHand
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, parameter)`` when a parameter is registered anywhere; what it
-    returns, unless None, is used instead.
+    """Call ``hook(module, name, parameter)`` when any module registers a parameter.
+
+    If the hook returns a value other than None, it replaces the parameter.
     """
     return _register_registration("parameter", hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, buffer)`` when a buffer is registered anywhere; what it returns,
-    unless None, is used instead.
+    """Call ``hook(module, name, buffer)`` when any module registers a buffer.
+
+    If the hook returns a value other than None, it replaces the buffer.
     """
     return _register_registration("buffer", hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, submodule)`` when a submodule is registered; what it returns,
-    unless None, is used instead.
+    """Call ``hook(module, name, submodule)`` when any module registers a submodule.
+
+    If the hook returns a value other than None, it replaces the submodule.
     """
     return _register_registration("module", hook)
 
 
 def require_autograd(what: str) -> None:
-    """Raise unless candelabra.autograd is installed."""
+    """Raise an error if candelabra.autograd is not installed."""
     if importlib.util.find_spec("candelabra.autograd") is None:
         raise RuntimeError(
             f"{what} needs gradients, which candelabra.autograd computes; install it: pip install candelabra-autograd"
@@ -169,16 +174,14 @@ def require_autograd(what: str) -> None:
 
 
 def has_hooks(module: Module) -> bool:
-    """Whether a call of `module` has hooks to run."""
+    """Return whether a call of `module` has hooks to run."""
     return bool(
         module._forward_pre_hooks or module._forward_hooks or module._backward_hooks or module._backward_pre_hooks
     )  # fmt: skip
 
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module.forward` with all hooks around it, in PyTorch's order: those of all modules
-    first.
-    """
+    """Call `module.forward` and all hooks in PyTorch's order: global hooks run first."""
     called: set[int] = set()
 
     def run_forward_hooks(result: Any, only_always: bool) -> Any:
@@ -191,7 +194,7 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
                     continue
                 called.add(number)
                 if only_always:
-                    # The exception that is on its way is the one to report.
+                    # The exception in flight takes precedence over a failure of the hook.
                     try:
                         new = (
                             hook(module, args, kwargs, result) if number in with_kwargs else hook(module, args, result)
@@ -243,11 +246,11 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 class BackwardHooks:
-    """Watches the gradients of one call of a module.
+    """Run the backward hooks for one call of a module.
 
-    The tensors that go into the module, and those that come out, pass through the identity, as a
-    custom function whose backward is called with the gradients: those of the outputs first, those
-    of the inputs when the module is done.
+    The tensors that enter and leave the module pass through an identity autograd function. Its
+    backward receives the gradients: first those of the outputs, and those of the inputs when the
+    module is done.
     """
 
     def __init__(self, module: Module) -> None:
@@ -260,12 +263,12 @@ class BackwardHooks:
         self.output_places: list[int] = []
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Pass the tensors of `args` that require grad through the identity."""
+        """Pass the tensors in `args` that require grad through the identity."""
         self.inputs = len(args)
         self.input_places = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
         if self.input_places:
-            # The gradients of the other tensors are zeros in PyTorch: None is only for what is no
-            # tensor.
+            # As in PyTorch, the other tensors get zero gradients, and None marks arguments that are
+            # not tensors.
             self.constants = [
                 (i, tuple(value.shape), value.dtype, value.device)
                 for i, value in enumerate(args)
@@ -274,8 +277,9 @@ class BackwardHooks:
         return self._through(args, self.input_places, self._input_gradients)
 
     def watch_outputs(self, result: Any) -> Any:
-        """Pass the tensors of `result`, a tensor or a tuple, that require grad through the
-        identity.
+        """Pass the tensors that require grad through the identity.
+
+        `result` is a tensor or a tuple.
         """
         values = result if isinstance(result, tuple) else (result,)
         self.outputs = len(values)
@@ -303,7 +307,7 @@ class BackwardHooks:
             grads = self._replaced(hook(self.module, grads), grads, "pre hook")
         self.grad_outputs = grads
         if not self.input_places:
-            # Nothing flows on to the inputs, so this is the only moment there is.
+            # No gradient reaches the inputs, so the hooks run now.
             nothing = (None,) * self.inputs
             for hook in (*global_backward.values(), *self.module._backward_hooks.values()):
                 if hook(self.module, nothing, grads) is not None:
@@ -347,8 +351,9 @@ _watch_function: Any = None
 
 
 def _watch() -> Callable[..., Any]:
-    """The identity whose backward calls a function with the gradients. Made on first use, since
-    candelabra.autograd may be absent.
+    """Return the identity autograd function whose backward calls a function with the gradients.
+
+    It is created on first use, because candelabra.autograd may be missing.
     """
     global _watch_function
     if _watch_function is None:

@@ -1,4 +1,4 @@
-"""The named parameters, buffers or submodules of one module."""
+"""Store the named parameters, buffers or submodules of one module."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 class Registry(dict[str, Any]):
-    """A dictionary whose entries are also attributes of the module that owns it.
+    """Mirror the entries of a dictionary as attributes of the module that owns it.
 
-    Every change is repeated in the instance dictionary of the owner. So ``module.weight`` is an
-    ordinary attribute, found without any Python code, and ``module._parameters["weight"] = ...``
-    still does what it says. The owner is referred to weakly: a module is freed with its last
-    reference, not by the cyclic collector.
+    Every change is also applied to the instance dictionary of the owner. ``module.weight`` is
+    therefore an ordinary attribute that is found without Python code.
+    ``module._parameters["weight"] = ...`` works as in PyTorch. The reference to the owner is weak,
+    so a module is freed with its last reference, without the garbage collector.
     """
 
     __slots__ = ("_owner",)
@@ -67,5 +67,5 @@ class Registry(dict[str, Any]):
         return dict(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        # The owner is set again by Module.__setstate__.
+        # Module.__setstate__ restores the owner.
         return Registry, (None, dict(self))

@@ -1,4 +1,4 @@
-"""State dicts: the parameters and buffers of a module by path, taken out and put in."""
+"""Save and load state dicts: the parameters and buffers of a module by path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` did not find, and what it found no place for."""
+    """Hold the keys that `load_state_dict` did not find and those it did not expect."""
 
     __slots__ = ()
 
@@ -30,12 +30,12 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
     __str__ = __repr__
 
 
-#: PyTorch prints it with this name.
+#: PyTorch's repr shows this class name.
 IncompatibleKeys = _IncompatibleKeys
 
 
 class StateDict:
-    """The part of `Module` that makes and loads state dicts."""
+    """Implement the methods of `Module` that create and load state dicts."""
 
     _version: int = 1
     _parameters: dict[str, Parameter | None]
@@ -47,24 +47,25 @@ class StateDict:
     _load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
 
-    # ---- taking out
+    # ---- saving
 
     def get_extra_state(self) -> Any:
-        """Return more state of this module to be kept in its state dict; a module that defines this
-        also defines `set_extra_state`.
+        """Return additional state for the state dict.
+
+        A module that defines this method must also define `set_extra_state`.
         """
         raise RuntimeError(
             f"{type(self).__name__} has no extra state; a module that has some defines both get_extra_state() and set_extra_state()"
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(
             f"{type(self).__name__} was given extra state by load_state_dict but defines no set_extra_state() to take it"
         )
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put the state of this module alone into `destination`."""
+        """Add the state of this module, without its submodules, to `destination`."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
                 destination[prefix + name] = parameter if keep_vars else parameter.detach()
@@ -75,9 +76,9 @@ class StateDict:
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return the parameters and persistent buffers of this module and all below it, by path.
+        """Return the parameters and persistent buffers of this module and its submodules, by path.
 
-        The tensors are the module's own, not copies; without `keep_vars` they are detached.
+        The tensors share memory with the module. Unless `keep_vars` is set, they are detached.
 
         Examples
         --------
@@ -85,7 +86,7 @@ class StateDict:
         >>> list(nn.Sequential(nn.Linear(2, 2), nn.ReLU()).state_dict())
         ['0.weight', '0.bias']
         """
-        if args:  # the older spelling, by position
+        if args:  # the legacy positional form
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -116,19 +117,20 @@ class StateDict:
         return handle
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the state of this module
-        was taken out; it may change it.
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after this module is saved.
+
+        The hook may modify the state dict in place.
         """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return self._register_state_dict_hook(hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before the state of this module is taken out."""
+        """Call ``hook(module, prefix, keep_vars)`` before this module is saved."""
         handle = RemovableHandle(self._state_dict_pre_hooks)
         self._state_dict_pre_hooks[handle.id] = hook
         return handle
 
-    # ---- putting in
+    # ---- loading
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
@@ -140,8 +142,10 @@ class StateDict:
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
-        unexpected_keys, error_msgs)`` before loading.
+        """Call a hook before loading.
+
+        The call is ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)``.
         """
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
 
@@ -152,8 +156,9 @@ class StateDict:
         return handle
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after loading; it may change the two lists of
-        keys in place.
+        """Call ``hook(module, incompatible_keys)`` after loading.
+
+        The hook may modify the two lists of keys in place.
         """
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
@@ -169,9 +174,7 @@ class StateDict:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take the state of this module alone out of `state_dict`, and note what is wrong with
-        it.
-        """
+        """Load the state of this module, without its submodules, and collect the errors."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
@@ -193,9 +196,9 @@ class StateDict:
                 )
                 continue
             if is_lazy(mine):
-                continue  # what has a shape was given to it by the hook of lazy modules
+                continue  # the lazy module's load hook has already materialized it if possible
             if mine.ndim == 0 and given.ndim == 1 and given.shape[0] == 1:
-                given = given[0]  # scalars were kept as vectors of one element in old checkpoints
+                given = given[0]  # old checkpoints store scalars as vectors of one element
             if given.shape != mine.shape:
                 error_msgs.append(
                     f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current model is "
@@ -234,25 +237,24 @@ class StateDict:
             for key in state_dict:
                 if key.startswith(prefix) and key != extra_key:
                     name, *rest = key[len(prefix) :].split(".", 1)
-                    # With a rest it belongs to a submodule, which looks at it itself.
+                    # A key with more components belongs to a submodule, which checks it itself.
                     if (name not in self._modules) if rest else (name not in own):
                         unexpected_keys.append(key)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy the tensors of `state_dict` into the parameters and buffers of this module and all
-        below it.
+        """Copy the tensors of `state_dict` into this module and its submodules.
 
         Parameters
         ----------
         state_dict
-            Tensors by path, as `state_dict` returns them.
+            Tensors by path, as returned by `state_dict`.
         strict
-            Whether keys that are missing or that nobody asks for are an error.
+            Whether missing or unexpected keys are an error.
         assign
-            Take the tensors themselves, with their dtype and device, instead of copying into the
-            module's.
+            Whether to replace the module's tensors by the given ones, including dtype and device,
+            instead of copying the values.
 
         Returns
         -------
@@ -262,7 +264,7 @@ class StateDict:
         Raises
         ------
         RuntimeError
-            Lists everything that does not fit, by key.
+            If any key or shape does not match. The message lists all problems by key.
 
         Examples
         --------

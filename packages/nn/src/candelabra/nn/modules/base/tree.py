@@ -1,4 +1,4 @@
-"""Walking over a module and what is in it: parameters, buffers, submodules, by name."""
+"""Traverse the parameters, buffers and submodules of a module by name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """The part of `Module` that finds parameters, buffers and submodules. Names are paths with
-    dots, as in ``"encoder.0.weight"``.
+    """Implement the methods of `Module` that find parameters, buffers and submodules.
+
+    Names are dotted paths such as ``"encoder.0.weight"``.
     """
 
     _parameters: dict[str, Parameter | None]
@@ -25,8 +26,9 @@ class Tree:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Go over this module and all below it, with their paths; each once, unless
-        `remove_duplicate` is False.
+        """Iterate over this module and its submodules at all depths, with their paths.
+
+        Each module is visited once, unless `remove_duplicate` is False.
 
         Examples
         --------
@@ -46,12 +48,12 @@ class Tree:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """Go over this module and all below it, each once."""
+        """Iterate over this module and its submodules at all depths, each once."""
         for _, module in self.named_modules():
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Go over the modules directly below this one, with their names; each once."""
+        """Iterate over the direct submodules and their names, each once."""
         seen: set[Any] = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -59,7 +61,7 @@ class Tree:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """Go over the modules directly below this one."""
+        """Iterate over the direct submodules."""
         for _, module in self.named_children():
             yield module
 
@@ -83,8 +85,7 @@ class Tree:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Go over the parameters of this module (with `recurse`, and of all below it), with their
-        paths.
+        """Iterate over the parameters and their paths; `recurse` includes those of submodules.
 
         Examples
         --------
@@ -95,34 +96,32 @@ class Tree:
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Go over the parameters, each once: what an optimizer is given."""
+        """Iterate over the parameters, each once. Pass the result to an optimizer."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def _names_parameters_itself(self) -> bool:
-        """Whether no subclass says what its parameters are."""
+        """Return whether no subclass overrides `parameters` or `named_parameters`."""
         return type(self).parameters is Tree.parameters and type(self).named_parameters is Tree.named_parameters
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Go over the buffers of this module (with `recurse`, and of all below it), with their
-        paths.
-        """
+        """Iterate over the buffers and their paths; `recurse` includes those of submodules."""
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Go over the buffers, each once."""
+        """Iterate over the buffers, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """Return the module with the path `target`.
+        """Return the module at the path `target`.
 
         Raises
         ------
         AttributeError
-            When a step of the path does not exist or is not a module.
+            If a component of the path does not exist or is not a module.
 
         Examples
         --------
@@ -143,9 +142,7 @@ class Tree:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at the path `target`; with `strict`, only where there is a module
-        already.
-        """
+        """Set the module at the path `target`. With `strict`, a module must already exist there."""
         from ..module import Module
 
         if not target:
@@ -161,7 +158,7 @@ class Tree:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter with the path `target`, or raise AttributeError."""
+        """Return the parameter at the path `target`, or raise AttributeError."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -172,7 +169,7 @@ class Tree:
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer with the path `target`, or raise AttributeError."""
+        """Return the buffer at the path `target`, or raise AttributeError."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):

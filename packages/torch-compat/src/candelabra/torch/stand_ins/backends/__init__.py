@@ -1,1 +1,1 @@
-"""``torch.backends``: what libraries there are, and switches that programs set."""
+"""``torch.backends``: availability of libraries, and their settings."""

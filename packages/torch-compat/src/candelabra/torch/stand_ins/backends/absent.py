@@ -1,4 +1,4 @@
-"""``torch.backends.mps``: there is no backend for Apple's GPUs."""
+"""``torch.backends.mps``: there is no backend for Apple GPUs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["is_available", "is_built", "is_macos13_or_newer"]
 
 
 def is_available() -> bool:
-    """Whether there is such a device: there is not."""
+    """Return False, because there is no backend for Apple GPUs."""
     return False
 
 
@@ -14,5 +14,5 @@ is_built = is_available
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Whether the system is macOS: backends are for Linux."""
+    """Return False, because backends exist only for Linux."""
     return False

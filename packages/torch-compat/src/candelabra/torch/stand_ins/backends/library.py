@@ -1,4 +1,4 @@
-"""Libraries that the CPU's backend is built with: MKL, oneDNN (mkldnn) and OpenMP."""
+"""Libraries that the CPU backend includes: MKL, oneDNN (mkldnn) and OpenMP."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ enabled = True
 
 
 def is_available() -> bool:
-    """Whether the library is there: it is part of the CPU's backend."""
+    """Return whether the CPU backend, which includes the library, is installed."""
     return "cpu" in backends.installed()

@@ -1,4 +1,4 @@
-"""``torch.backends.opt_einsum``: the order of einsum's products is Candelabra's own."""
+"""``torch.backends.opt_einsum``: not used, because einsum chooses its own contraction order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ strategy: str | None = None
 
 
 def is_available() -> bool:
-    """Whether the package opt_einsum is used: it is not."""
+    """Return False, because the package opt_einsum is not used."""
     return False
 
 
 def get_opt_einsum() -> Any:
-    """The package opt_einsum: None, for it is not used."""
+    """Return None, because the package opt_einsum is not used."""
     return None

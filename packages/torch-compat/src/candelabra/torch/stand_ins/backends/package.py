@@ -1,4 +1,4 @@
-"""``torch.backends`` itself: its submodules are looked up when they are asked for."""
+"""``torch.backends`` itself, whose submodules are imported on first access."""
 
 from __future__ import annotations
 

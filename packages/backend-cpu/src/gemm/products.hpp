@@ -1,11 +1,11 @@
-// Products as operators return them: the bits of a result do not depend on where the result lies.
+// Matrix products for operators. A product is bitwise the same in place, with `out=` and in new
+// memory.
 //
-// In place, into `out=` and into new memory, a product is the same to the last bit. The libraries
-// do not give that: begun with beta * c they round differently (MKL, oneDNN), another leading
-// dimension of c changes how long sums are cut (oneDNN), a transposed c exchanges the factors, and
-// MKL promises equal results for equal alignment only. So every product is made as for a new
-// result: without a beta, rows side by side, at the same distance from a boundary of 64 bytes. What
-// lies differently, or is read as `self`, is made in scratch memory and copied.
+// The libraries do not guarantee this. MKL and oneDNN round differently with a beta. In oneDNN, the
+// leading dimension of c changes how long sums are split. A transposed c exchanges the operands.
+// MKL guarantees equal results only for equal alignment. So every product is computed as for a new
+// result: without a beta, in contiguous rows, at the same offset from a 64-byte boundary. If c has
+// another layout or overlaps `self`, the product is computed in scratch memory and copied.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// How far the matrix with this number begins after a boundary, in a new batch of matrices of `size`
-// elements.
+// The offset in bytes of matrix `index` from an alignment boundary, in a newly allocated batch of
+// matrices of `size` elements.
 template <typename T>
 int64_t position_in_batch(int64_t index, int64_t size) {
   constexpr auto boundary = static_cast<int64_t>(memory_alignment);
   return index % boundary * (size % boundary) * static_cast<int64_t>(sizeof(T)) % boundary;
 }
 
-// Whether c lies as a new result does that begins `position` bytes after a boundary.
+// Whether c has the layout of a new result that begins `position` bytes after a boundary.
 template <typename T>
 bool lies_as_new(const Matrix<T>& c, int64_t position = 0) {
   return (c.column_stride == 1 || c.columns == 1) && c.leading_dimension() == c.columns &&
@@ -48,9 +48,9 @@ bool overlap(const Matrix<const T>& a, const Matrix<T>& b) {
   return a_begin < b_end && b_begin < a_end;
 }
 
-// c = activation(alpha * a @ b + beta * self) for c that lies as new, does not overlap self and has
-// no empty side; beta is not 0. BLAS is slower with a beta than without, more than the addition
-// afterwards costs; the half precisions are rounded once.
+// c = activation(alpha * a @ b + beta * self). Requires lies_as_new(c), no overlap of c and self,
+// no empty side, and beta != 0. Adding `self` afterwards is faster than a BLAS call with a beta.
+// The half precisions are rounded once.
 template <typename T>
 void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta,
                              const Matrix<const T>& self, const Matrix<T>& c, Activation activation) {
@@ -84,8 +84,9 @@ void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b,
   }
 }
 
-// c = activation(alpha * a @ b + beta * self), of any sizes and strides; self may be c. With beta
-// == 0, self is not read. A new c would begin `position` bytes after a boundary of 64.
+// c = activation(alpha * a @ b + beta * self) for any sizes and strides. self may be c. With
+// beta == 0, self is not read. `position` is the offset in bytes from a 64-byte boundary that a new
+// c would have.
 template <typename T>
 void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
                       const Matrix<T>& c, Activation activation = Activation::none, int64_t position = 0) {
@@ -104,7 +105,7 @@ void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alph
   copy_matrix<T>({result.data, c.rows, c.columns, c.columns, 1}, c);
 }
 
-// c = a @ b, of any sizes and strides.
+// c = a @ b, for any sizes and strides.
 template <typename T>
 void multiply_to(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   multiply_and_add<T>(a, b, T(1), T(0), {}, c);
