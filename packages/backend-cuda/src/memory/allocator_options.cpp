@@ -21,24 +21,24 @@ AllocatorOptions AllocatorOptions::parse(const char* text) {
     const double number = std::strtod(value.c_str(), &end);
     const bool is_number = !value.empty() && *end == 0;
     constexpr int64_t most = 1'000'000'000;
-    const auto refuse = [&] {
+    const auto fail = [&] {
       throw failure(CB_VALUE_ERROR, "CANDELABRA_CUDA_ALLOC_CONF: cannot make sense of '%s'", item.c_str());
     };
     if (name == "expandable_segments" || name == "caching") {
-      if (value != "True" && value != "False" && value != "true" && value != "false") raise_out_of_bounds();
+      if (value != "True" && value != "False" && value != "true" && value != "false") fail();
       (name == "caching" ? options.caching : options.expandable_segments) = value[0] == 'T' || value[0] == 't';
     } else if (name == "max_split_size_mb") {
-      if (!is_number || !(number > 20 && number < 1e9)) raise_out_of_bounds();
+      if (!is_number || !(number > 20 && number < 1e9)) fail();
       options.max_split_bytes = index_from_float<int64_t>(number, 0, most) << 20;
     } else if (name == "garbage_collection_threshold") {
-      if (!is_number || !(number > 0 && number < 1)) raise_out_of_bounds();
+      if (!is_number || !(number > 0 && number < 1)) fail();
       options.collect_threshold = number;
     } else if (name == "roundup_power2_divisions") {
       const auto divisions = index_from_float<int64_t>(number, 0, most);
-      if (!is_number || !(number >= 1 && number < 1e9) || (divisions & (divisions - 1)) != 0) raise_out_of_bounds();
+      if (!is_number || !(number >= 1 && number < 1e9) || (divisions & (divisions - 1)) != 0) fail();
       options.rounding_divisions = divisions;
     } else if (!name.empty()) {
-      raise_out_of_bounds();
+      fail();
     }
   }
   return options;

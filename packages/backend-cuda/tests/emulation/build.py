@@ -93,7 +93,7 @@ def write_precompiled(folder: Path, language: str) -> str:
     it, which it finds by itself.
     """
     header = folder / "prelude.hpp"
-    text = f'#include "{language}"\n#include "launch.hpp"\n'
+    text = f'#include "{language}"\n#include "runtime/launch.hpp"\n'
     if not header.is_file() or header.read_text() != text:
         header.write_text(text)
     return f"{header}.gch"
