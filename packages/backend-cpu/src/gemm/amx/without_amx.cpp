@@ -14,17 +14,17 @@ bool has_amx_gemm() {
 
 namespace {
 
-[[noreturn]] void raise_out_of_bounds() {
+[[noreturn]] void raise_without_amx() {
   throw failure(CB_RUNTIME_ERROR, "this build has no matrix products on AMX");
 }
 
 }  // namespace
 
 void amx_gemm(const Gemm<float>&) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 void amx_gemm(const Gemm<float>&, const Epilogue<float>&) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 
 TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k,
@@ -36,17 +36,17 @@ TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step,
       columns_(std::move(columns)),
       tiles_(0),
       ranges_(0) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 TileRows::TileRows(int64_t, int64_t k) : k_(k), tiles_(0), ranges_(0) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 TileRows::~TileRows() = default;
 void TileRows::set_rows(const float*, int64_t, int64_t) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 void TileRows::multiply(TilePanels&, int64_t, float*, int, const Between&) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 
 class AmxAttention::Work {};
@@ -54,14 +54,14 @@ bool suits_amx_attention(const AttentionCall&) {
   return false;
 }
 AmxAttention::AmxAttention(const AttentionCall&) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 AmxAttention::~AmxAttention() = default;
 bool AmxAttention::forward(int64_t, int64_t, int64_t, int64_t) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 bool AmxAttention::backward(int64_t, int64_t) {
-  raise_out_of_bounds();
+  raise_without_amx();
 }
 
 }  // namespace candelabra::cpu
