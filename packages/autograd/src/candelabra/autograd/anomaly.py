@@ -128,7 +128,7 @@ class detect_anomaly:
     Parameters
     ----------
     check_nan
-            Whether NaN in a gradient raises an error.
+        Whether NaN in a gradient raises an error.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class set_checkpoint_early_stop:
     Parameters
     ----------
     enable
-            Whether to stop early; the default is True.
+        Whether to stop early; the default is True.
 
     Examples
     --------
@@ -106,31 +106,31 @@ def checkpoint(
     Parameters
     ----------
     function
-            The function to recompute. It must do the same in both calls.
-        args, kwargs
-            Its arguments.
-        use_reentrant
-            Whether to run a nested backward pass over the recomputed graph. At least one of `args`
-            must then require grad, and `kwargs` and `context_fn` are not supported. False by
-            default.
-        context_fn
-            Returns two context managers: one for the forward pass and one for the recomputation.
-        determinism_check
-            ``"default"`` compares shapes, dtypes and devices of recomputed tensors; ``"none"``
-            turns the check off.
-        debug
-            Accepted for compatibility.
-        preserve_rng_state
-            Whether the recomputation draws the same random numbers.
+        The function to recompute. It must do the same in both calls.
+    args, kwargs
+        Its arguments.
+    use_reentrant
+        Whether to run a nested backward pass over the recomputed graph. At least one of `args`
+        must then require grad, and `kwargs` and `context_fn` are not supported. False by
+        default.
+    context_fn
+        Returns two context managers: one for the forward pass and one for the recomputation.
+    determinism_check
+        ``"default"`` compares shapes, dtypes and devices of recomputed tensors; ``"none"``
+        turns the check off.
+    debug
+        Accepted for compatibility.
+    preserve_rng_state
+        Whether the recomputation draws the same random numbers.
     Returns
     -------
     object
-            The return value of `function`.
+        The return value of `function`.
 
     Raises
     ------
     CheckpointError
-            If the recomputation saves other tensors than the forward pass.
+        If the recomputation saves other tensors than the forward pass.
 
     Examples
     --------
@@ -292,18 +292,18 @@ def checkpoint_sequential(
     Parameters
     ----------
     functions
-            The functions or layers, applied in order, or a module whose children are used.
-        segments
-            The number of segments.
-        input
-            The input of the first function.
-        use_reentrant, kwargs
-            As in :func:`checkpoint`.
+        The functions or layers, applied in order, or a module whose children are used.
+    segments
+        The number of segments.
+    input
+        The input of the first function.
+    use_reentrant, kwargs
+        As in :func:`checkpoint`.
 
     Returns
     -------
     object
-            The return value of the last function.
+        The return value of the last function.
 
     Examples
     --------

@@ -434,8 +434,8 @@ def walk_back(
     Returns
     -------
     list of Tensor, or None
-            The gradients of `inputs` (tensors or gradient edges). None without `inputs`, in which
-            case gradients are accumulated into leaves.
+        The gradients of `inputs` (tensors or gradient edges). None without `inputs`, in which
+        case gradients are accumulated into leaves.
     """
     walk = Walk(not retain_graph, create_graph)
     if inputs is None:

@@ -22,15 +22,15 @@ def fit(grad: Tensor, to: Like) -> Tensor:
     Parameters
     ----------
     grad
-            A gradient with the shape and dtype of a result.
-        to
-            Shape, dtype and device of the input.
+        A gradient with the shape and dtype of a result.
+    to
+        Shape, dtype and device of the input.
 
     Returns
     -------
     Tensor
-            `grad` summed over the broadcast dimensions and converted. Only the real part is kept if
-            the input is real.
+        `grad` summed over the broadcast dimensions and converted. Only the real part is kept if
+        the input is real.
     """
     shape, dtype, device = to
     if grad.is_complex() and not dtype.is_complex:

@@ -40,12 +40,12 @@ def enter_dual_level() -> int:
     Returns
     -------
     int
-            The level number, always 0.
+        The level number, always 0.
 
     Raises
     ------
     RuntimeError
-            If a level is already active.
+        If a level is already active.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     Raises
     ------
     RuntimeError
-            If no level is active, or `level` is not the active one.
+        If no level is active, or `level` is not the active one.
 
     Examples
     --------
@@ -117,18 +117,18 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Parameters
     ----------
     tensor
-            The primal.
-        tangent
-            The direction, with the primal's shape, dtype and device.
-        level
-            The number of the active level, or None.
+        The primal.
+    tangent
+        The direction, with the primal's shape, dtype and device.
+    level
+        The number of the active level, or None.
 
     Raises
     ------
     RuntimeError
-            If no level is active, or shape, dtype or device of the two differ.
-        ValueError
-            If the dtype of one of the two is not differentiable.
+        If no level is active, or shape, dtype or device of the two differ.
+    ValueError
+        If the dtype of one of the two is not differentiable.
 
     Examples
     --------

@@ -241,16 +241,16 @@ class Function(metaclass=_Meta):
         Parameters
         ----------
         info
-                An object with ``batch_size`` and ``randomness``.
-            in_dims
-                The batch dimension of each argument, or None if it has no batch.
-            arguments
-                The arguments of ``forward``, with batches.
+            An object with ``batch_size`` and ``randomness``.
+        in_dims
+            The batch dimension of each argument, or None if it has no batch.
+        arguments
+            The arguments of ``forward``, with batches.
 
         Returns
         -------
         tuple
-                The results, and the batch dimension of each.
+            The results, and the batch dimension of each.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
@@ -263,13 +263,13 @@ class Function(metaclass=_Meta):
         Parameters
         ----------
         arguments
-                The arguments of ``forward``. Tensor arguments are differentiable; tensors inside
-                lists and other containers are not.
+            The arguments of ``forward``. Tensor arguments are differentiable; tensors inside
+            lists and other containers are not.
 
         Returns
         -------
         Tensor or tuple of Tensor
-                The return value of ``forward``.
+            The return value of ``forward``.
         """
         return _apply(cls, arguments, keywords)
 

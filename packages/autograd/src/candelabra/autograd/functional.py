@@ -104,22 +104,22 @@ def vjp(
     Parameters
     ----------
     func
-            Takes tensors and returns a tensor or a tuple of tensors.
-        inputs
-            A tensor or a tuple of tensors.
-        v
-            The vector, with the shapes of the outputs. Optional if there is one output with one
-            element.
-        create_graph
-            Whether the results can be differentiated.
-        strict
-            Whether an output that does not depend on an input raises an error. If False, its
-            derivative is zero.
+        Takes tensors and returns a tensor or a tuple of tensors.
+    inputs
+        A tensor or a tuple of tensors.
+    v
+        The vector, with the shapes of the outputs. Optional if there is one output with one
+        element.
+    create_graph
+        Whether the results can be differentiated.
+    strict
+        Whether an output that does not depend on an input raises an error. If False, its
+        derivative is zero.
 
     Returns
     -------
     tuple
-            The outputs of `func`, and the product, with the shapes of `inputs`.
+        The outputs of `func`, and the product, with the shapes of `inputs`.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def jvp(
     Returns
     -------
     tuple
-            The outputs of `func`, and the product, with the shapes of the outputs.
+        The outputs of `func`, and the product, with the shapes of the outputs.
 
     Examples
     --------
@@ -199,17 +199,17 @@ def jacobian(
     Returns
     -------
     Tensor or tuple
-            For one output and one input, a tensor whose shape is the output's shape followed by the
-            input's. Otherwise (nested) tuples of such tensors, indexed by output first.
+        For one output and one input, a tensor whose shape is the output's shape followed by the
+        input's. Otherwise (nested) tuples of such tensors, indexed by output first.
 
     Raises
     ------
     ValueError
-            If `strategy` is not one of the two.
-        NotImplementedError
-            If forward mode is used without `vectorize`, or with `create_graph`.
-        RuntimeError
-            If both `strict` and `vectorize` are set.
+        If `strategy` is not one of the two.
+    NotImplementedError
+        If forward mode is used without `vectorize`, or with `create_graph`.
+    RuntimeError
+        If both `strict` and `vectorize` are set.
 
     Examples
     --------
@@ -333,12 +333,12 @@ def hessian(
     Returns
     -------
     Tensor or tuple
-            For one input, a tensor with the input's shape twice; for several, a tuple of tuples.
+        For one input, a tensor with the input's shape twice; for several, a tuple of tuples.
 
     Raises
     ------
     RuntimeError
-            If the function does not return a single element.
+        If the function does not return a single element.
 
     Examples
     --------
@@ -381,16 +381,16 @@ def vhp(
     Parameters
     ----------
     func
-            Returns a tensor with one element.
-        inputs, create_graph, strict
-            As in :func:`vjp`.
-        v
-            The vector, with the shapes of `inputs`.
+        Returns a tensor with one element.
+    inputs, create_graph, strict
+        As in :func:`vjp`.
+    v
+        The vector, with the shapes of `inputs`.
 
     Returns
     -------
     tuple
-            The output of `func`, and the product, with the shapes of `inputs`.
+        The output of `func`, and the product, with the shapes of `inputs`.
 
     Examples
     --------

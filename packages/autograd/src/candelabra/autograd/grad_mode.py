@@ -27,7 +27,7 @@ class set_multithreading_enabled:
     Parameters
     ----------
     mode
-            In PyTorch: whether to use one backward thread per device.
+        In PyTorch: whether to use one backward thread per device.
 
     Examples
     --------

@@ -184,46 +184,46 @@ def gradcheck(
     Parameters
     ----------
     func
-            Takes `inputs` and returns a tensor or a tuple of tensors.
-        inputs
-            A tensor or a tuple. Tensors that require grad are checked. They should be float64 or
-            complex128, and their elements must not overlap in memory.
-        eps
-            The step size of the differences.
-        atol, rtol
-            Tolerances: ``|a - n| <= atol + rtol * |n|``.
+        Takes `inputs` and returns a tensor or a tuple of tensors.
+    inputs
+        A tensor or a tuple. Tensors that require grad are checked. They should be float64 or
+        complex128, and their elements must not overlap in memory.
+    eps
+        The step size of the differences.
+    atol, rtol
+        Tolerances: ``|a - n| <= atol + rtol * |n|``.
     raise_exception
-            Whether a failed check raises an error; if False, the function returns False.
-        nondet_tol
-            Allowed difference between two computations of the same gradient.
-        check_undefined_grad
-            Whether to check the backward pass if only some outputs have gradients.
-        check_grad_dtypes
-            Accepted for compatibility; dtypes of gradients are always checked.
-        check_batched_grad
-            Whether to check ``is_grads_batched`` as well.
-        check_batched_forward_grad
-            Whether to check tangents computed under vmap.
-        check_forward_ad
-            Whether to check forward-mode derivatives as well.
-        check_backward_ad
-            Whether to check gradients; set to False to check only forward mode.
-        fast_mode
-            Whether to check one direction instead of all of them.
-        masked
-            Accepted for compatibility.
+        Whether a failed check raises an error; if False, the function returns False.
+    nondet_tol
+        Allowed difference between two computations of the same gradient.
+    check_undefined_grad
+        Whether to check the backward pass if only some outputs have gradients.
+    check_grad_dtypes
+        Accepted for compatibility; dtypes of gradients are always checked.
+    check_batched_grad
+        Whether to check ``is_grads_batched`` as well.
+    check_batched_forward_grad
+        Whether to check tangents computed under vmap.
+    check_forward_ad
+        Whether to check forward-mode derivatives as well.
+    check_backward_ad
+        Whether to check gradients; set to False to check only forward mode.
+    fast_mode
+        Whether to check one direction instead of all of them.
+    masked
+        Accepted for compatibility.
 
     Returns
     -------
     bool
-            True if no check failed.
+        True if no check failed.
 
     Raises
     ------
     GradcheckError
-            If the Jacobians differ; the message shows both.
+        If the Jacobians differ; the message shows both.
     ValueError
-        If no input requires grad.
+    If no input requires grad.
 
     Examples
     --------
@@ -436,12 +436,12 @@ def gradgradcheck(
     Returns
     -------
     bool
-            True if no check failed.
+        True if no check failed.
 
     Raises
     ------
     GradcheckError
-            As in :func:`gradcheck`.
+        As in :func:`gradcheck`.
 
     Examples
     --------

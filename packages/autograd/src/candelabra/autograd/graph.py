@@ -184,9 +184,9 @@ class saved_tensors_hooks:
     Parameters
     ----------
     pack_hook
-            Takes a tensor and returns any object, which is saved in its place.
-        unpack_hook
-            Takes the object returned by `pack_hook` and returns a tensor with the same contents.
+        Takes a tensor and returns any object, which is saved in its place.
+    unpack_hook
+        Takes the object returned by `pack_hook` and returns a tensor with the same contents.
 
     Examples
     --------
@@ -233,9 +233,9 @@ class save_on_cpu(saved_tensors_hooks):
     Parameters
     ----------
     pin_memory
-            Whether to copy to pinned memory.
+        Whether to copy to pinned memory.
     device_type
-        Accepted for compatibility.
+    Accepted for compatibility.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
     Returns
     -------
     context manager
-            Yields a context whose ``clear()`` releases the saved tensors that have not been copied.
+        Yields a context whose ``clear()`` releases the saved tensors that have not been copied.
 
     Examples
     --------
@@ -420,7 +420,7 @@ def register_multi_grad_hook(
     Raises
     ------
     ValueError
-            If the mode is not one of the two.
+        If the mode is not one of the two.
 
     Examples
     --------

@@ -175,13 +175,13 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     Parameters
     ----------
     hook
-            Takes the gradient. It may return a replacement with the same shape. It should not
-            modify its argument.
+        Takes the gradient. It may return a replacement with the same shape. It should not
+        modify its argument.
 
     Returns
     -------
     RemovableHandle
-            Call its ``remove()`` to remove the hook.
+        Call its ``remove()`` to remove the hook.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> RemovableHan
     Raises
     ------
     RuntimeError
-            If the tensor does not require grad, or is not a leaf.
+        If the tensor does not require grad, or is not a leaf.
 
     Examples
     --------

@@ -25,11 +25,11 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
     Parameters
     ----------
     leaf, grad
-            The leaf and the gradient that arrived there.
-        create_graph
-            Whether gradients are recorded; then nothing is changed in place.
-        held
-            Number of references to `grad` held by the engine; 0 to always copy.
+        The leaf and the gradient that arrived there.
+    create_graph
+        Whether gradients are recorded; then nothing is changed in place.
+    held
+        Number of references to `grad` held by the engine; 0 to always copy.
     """
     old = leaf._grad
     if old is not None:

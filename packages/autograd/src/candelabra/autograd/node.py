@@ -124,13 +124,13 @@ class Node:
         Parameters
         ----------
         hook
-                Takes two tuples of tensors or None. It may return a replacement for
-                ``grad_inputs``.
+            Takes two tuples of tensors or None. It may return a replacement for
+            ``grad_inputs``.
 
         Returns
         -------
         RemovableHandle
-                Call its ``remove()`` to remove the hook.
+            Call its ``remove()`` to remove the hook.
 
         Examples
         --------

@@ -208,7 +208,7 @@ class EventList(list[Any]):
         Raises
         ------
         ValueError
-                If `sort_by` is not one of these.
+            If `sort_by` is not one of these.
         """
         if sort_by is not None and sort_by not in _SORTABLE:
             raise ValueError(f"sort_by has to be one of {', '.join(_SORTABLE)}, not {sort_by!r}")
@@ -280,16 +280,16 @@ class profile:
     Parameters
     ----------
     enabled
-            Whether the profiler does anything.
-        record_shapes
-            Whether to record the shapes of inputs.
-        profile_memory
-            Whether the table shows the memory of results.
-        with_stack
-            Whether to record the stack of the program.
-        use_cpu, use_cuda, use_device, with_flops, with_modules, use_kineto
-            Accepted for compatibility. Work on other devices is measured by the duration of the
-            call.
+        Whether the profiler does anything.
+    record_shapes
+        Whether to record the shapes of inputs.
+    profile_memory
+        Whether the table shows the memory of results.
+    with_stack
+        Whether to record the stack of the program.
+    use_cpu, use_cuda, use_device, with_flops, with_modules, use_kineto
+        Accepted for compatibility. Work on other devices is measured by the duration of the
+        call.
 
     Examples
     --------
@@ -390,7 +390,7 @@ class profile:
         Raises
         ------
         RuntimeError
-                If the block has not ended.
+            If the block has not ended.
         """
         if self._finished is None:
             raise RuntimeError("Profiler didn't finish running")
@@ -452,9 +452,9 @@ class record_function:
     Parameters
     ----------
     name
-            The name of the event.
+        The name of the event.
     args
-        Accepted for compatibility.
+    Accepted for compatibility.
 
     Examples
     --------

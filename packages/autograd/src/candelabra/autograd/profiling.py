@@ -67,18 +67,18 @@ def schedule(
     Parameters
     ----------
     wait, warmup, active
-            Number of steps of each kind per cycle.
-        repeat
-            Number of cycles; 0 for no limit.
-        skip_first
-            Number of steps before the first cycle.
-        skip_first_wait
-            If not 0, the first cycle has no wait steps.
+        Number of steps of each kind per cycle.
+    repeat
+        Number of cycles; 0 for no limit.
+    skip_first
+        Number of steps before the first cycle.
+    skip_first_wait
+        If not 0, the first cycle has no wait steps.
 
     Raises
     ------
     ValueError
-            If a number is negative, or `active` is 0.
+        If a number is negative, or `active` is 0.
 
     Examples
     --------
@@ -125,11 +125,11 @@ def tensorboard_trace_handler(
     Parameters
     ----------
     dir_name
-            The output directory; created if it is missing.
-        worker_name
-            Prefix of the file names; host name and process id by default.
-        use_gzip
-            Whether to compress the files.
+        The output directory; created if it is missing.
+    worker_name
+        Prefix of the file names; host name and process id by default.
+    use_gzip
+        Whether to compress the files.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class profile:
         Raises
         ------
         RuntimeError
-                If no cycle has ended.
+            If no cycle has ended.
         """
         if self._events is None:
             raise RuntimeError("Profiler is not initialized: no cycle of steps is over yet")
@@ -311,7 +311,7 @@ class profile:
         Raises
         ------
         ValueError
-                If events do not have `metric`.
+            If events do not have `metric`.
         """
         if metric not in ("self_cpu_time_total", "cpu_time_total"):
             raise ValueError(f"metric has to be self_cpu_time_total or cpu_time_total, not {metric!r}")

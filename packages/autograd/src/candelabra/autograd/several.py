@@ -50,15 +50,15 @@ def several_derivative(
     Parameters
     ----------
     name
-            The operator's name in the catalogue.
-        inputs
-            Names of the differentiable tensor arguments.
-        formula
-            Called as ``formula(grads, results, arguments, needs)``. `grads` has None for undefined
-            gradients, `arguments` maps names to values, and `needs` says which inputs need a
-            gradient. Returns a tuple with one entry per input.
-        unsaved
-            Tensor arguments that the formula does not use, and that are therefore not saved.
+        The operator's name in the catalogue.
+    inputs
+        Names of the differentiable tensor arguments.
+    formula
+        Called as ``formula(grads, results, arguments, needs)``. `grads` has None for undefined
+        gradients, `arguments` maps names to values, and `needs` says which inputs need a
+        gradient. Returns a tuple with one entry per input.
+    unsaved
+        Tensor arguments that the formula does not use, and that are therefore not saved.
     """
     parameters = signature(OPERATORS[name].schema).parameters
     names = [parameter.name for parameter in parameters]

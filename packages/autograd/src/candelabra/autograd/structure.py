@@ -48,7 +48,7 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     Returns
     -------
     tuple
-            The leaves, from left to right, and the structure.
+        The leaves, from left to right, and the structure.
 
     Examples
     --------

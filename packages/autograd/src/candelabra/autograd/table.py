@@ -76,16 +76,16 @@ def derivative(
     Parameters
     ----------
     name
-            The operator's name in the catalogue.
-        broadcast
-            Whether inputs may be broadcast or promoted. If True, gradients are reduced to the
-            shapes and converted to the dtypes of the inputs.
-        title
-            Name of the node without ``Backward0``; by default the operator's name in camel case.
-        may_return_self
-            Whether the operator may return its argument unchanged.
-        formulas
-            The gradient function of each input.
+        The operator's name in the catalogue.
+    broadcast
+        Whether inputs may be broadcast or promoted. If True, gradients are reduced to the
+        shapes and converted to the dtypes of the inputs.
+    title
+        Name of the node without ``Backward0``; by default the operator's name in camel case.
+    may_return_self
+        Whether the operator may return its argument unchanged.
+    formulas
+        The gradient function of each input.
     """
     ROWS[name] = Row(
         name, formulas, broadcast=broadcast, title=title or title_of(name), may_return_self=may_return_self
@@ -105,13 +105,13 @@ def part_derivative(name: str, look: Formula, span: Formula | None = None) -> No
     Parameters
     ----------
     name
-            The operator's name in the catalogue.
-        look
-            Called as ``look(whole, ...)``; returns the same view of another tensor. Further
-            parameters are as in formulas.
-        span
-            Called as ``span(self_shape, ...)``; returns ``(dim, start, end)``, or None if the part
-            is not a slice along one dimension.
+        The operator's name in the catalogue.
+    look
+        Called as ``look(whole, ...)``; returns the same view of another tensor. Further
+        parameters are as in formulas.
+    span
+        Called as ``span(self_shape, ...)``; returns ``(dim, start, end)``, or None if the part
+        is not a slice along one dimension.
     """
     part = {"look": look} if span is None else {"look": look, "span": span}
     ROWS[name] = Row(name, {"self": look}, title=title_of(name), part=part)

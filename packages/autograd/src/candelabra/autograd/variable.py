@@ -24,9 +24,9 @@ class Variable(metaclass=_VariableMeta):
     Parameters
     ----------
     data
-            The tensor.
-        requires_grad
-            Whether to record operations on the result.
+        The tensor.
+    requires_grad
+        Whether to record operations on the result.
 
     Examples
     --------

@@ -86,24 +86,24 @@ def backward(
     Parameters
     ----------
     tensors
-            The tensors to differentiate.
-        grad_tensors
-            The vector in the vector-Jacobian product: one gradient for each of `tensors`, with the
-            same shape. None means ones, for a tensor with one element.
-        retain_graph
-            Whether to keep the graph for another backward pass; defaults to `create_graph`.
-        create_graph
-            Whether to record the gradients, for higher-order derivatives.
-        grad_variables
-            A deprecated name of `grad_tensors`.
-        inputs
-            The only tensors to accumulate into; by default all leaves.
+        The tensors to differentiate.
+    grad_tensors
+        The vector in the vector-Jacobian product: one gradient for each of `tensors`, with the
+        same shape. None means ones, for a tensor with one element.
+    retain_graph
+        Whether to keep the graph for another backward pass; defaults to `create_graph`.
+    create_graph
+        Whether to record the gradients, for higher-order derivatives.
+    grad_variables
+        A deprecated name of `grad_tensors`.
+    inputs
+        The only tensors to accumulate into; by default all leaves.
 
     Raises
     ------
     RuntimeError
-            If a tensor does not require grad, if a gradient is missing for a tensor with several
-            elements, or if the graph was freed.
+        If a tensor does not require grad, if a gradient is missing for a tensor with several
+        elements, or if the graph was freed.
 
     Examples
     --------
@@ -175,25 +175,25 @@ def grad(
     Parameters
     ----------
     outputs
-            The tensors or gradient edges to differentiate.
-        inputs
-            Tensors or gradient edges that `outputs` depend on; they need not be leaves.
-        grad_outputs
-            One gradient for each of `outputs`. None means ones, for an output with one element.
-        retain_graph
-            Whether to keep the graph for another backward pass; defaults to `create_graph`.
-        create_graph
-            Whether to record the gradients, for higher-order derivatives.
-        only_inputs
-            Must be True.
-        allow_unused
-            Whether to return None for inputs that `outputs` do not depend on, instead of raising an
-            error; defaults to `materialize_grads`.
-        is_grads_batched
-            Whether `grad_outputs` have an additional first dimension. The backward pass then runs
-            for all entries at once, with :func:`candelabra.vmap`.
-        materialize_grads
-            Whether to return zeros for unused inputs.
+        The tensors or gradient edges to differentiate.
+    inputs
+        Tensors or gradient edges that `outputs` depend on; they need not be leaves.
+    grad_outputs
+        One gradient for each of `outputs`. None means ones, for an output with one element.
+    retain_graph
+        Whether to keep the graph for another backward pass; defaults to `create_graph`.
+    create_graph
+        Whether to record the gradients, for higher-order derivatives.
+    only_inputs
+        Must be True.
+    allow_unused
+        Whether to return None for inputs that `outputs` do not depend on, instead of raising an
+        error; defaults to `materialize_grads`.
+    is_grads_batched
+        Whether `grad_outputs` have an additional first dimension. The backward pass then runs
+        for all entries at once, with :func:`candelabra.vmap`.
+    materialize_grads
+        Whether to return zeros for unused inputs.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def grad(
     Raises
     ------
     RuntimeError
-            If an output or an input does not require grad, or an input is unused.
+        If an output or an input does not require grad, or an input is unused.
 
     Examples
     --------
@@ -302,10 +302,10 @@ def backward_of_tensor(
     Parameters
     ----------
     gradient
-            The gradient of some function with respect to this tensor, with the same shape. Optional
-            for a tensor with one element.
+        The gradient of some function with respect to this tensor, with the same shape. Optional
+        for a tensor with one element.
     retain_graph, create_graph, inputs
-        As in :func:`candelabra.autograd.backward`.
+    As in :func:`candelabra.autograd.backward`.
 
     Raises
     ------

@@ -35,33 +35,33 @@ def vmap(
     Parameters
     ----------
     func
-            Takes tensors, nested containers of tensors and other values. Returns a tensor or nested
-            containers of tensors.
-        in_dims
-            The batch dimension of each argument, in the structure of the arguments, or one number
-            for all. None means that an argument has no batch. Keyword arguments have no batch.
-        out_dims
-            The batch dimension of each result, in the structure of the results, or one number for
-            all. None means that a result has no batch.
-        randomness
-            ``"error"`` forbids random operators; with ``"same"`` all entries share the random
-            numbers; with ``"different"`` each entry draws its own.
-        chunk_size
-            Number of entries to compute at once; all by default.
+        Takes tensors, nested containers of tensors and other values. Returns a tensor or nested
+        containers of tensors.
+    in_dims
+        The batch dimension of each argument, in the structure of the arguments, or one number
+        for all. None means that an argument has no batch. Keyword arguments have no batch.
+    out_dims
+        The batch dimension of each result, in the structure of the results, or one number for
+        all. None means that a result has no batch.
+    randomness
+        ``"error"`` forbids random operators; with ``"same"`` all entries share the random
+        numbers; with ``"different"`` each entry draws its own.
+    chunk_size
+        Number of entries to compute at once; all by default.
 
     Returns
     -------
     Callable
-            Takes the arguments of `func`, with batches.
+        Takes the arguments of `func`, with batches.
 
     Raises
     ------
     ValueError
-            Raised by the returned function if `in_dims` or `out_dims` do not match, or if batch
-            sizes differ.
-        RuntimeError
-            Raised by the returned function if `func` reads the value of a batched tensor. Also
-            raised if `func` draws random numbers in mode ``"error"``.
+        Raised by the returned function if `in_dims` or `out_dims` do not match, or if batch
+        sizes differ.
+    RuntimeError
+        Raised by the returned function if `func` reads the value of a batched tensor. Also
+        raised if `func` draws random numbers in mode ``"error"``.
 
     Examples
     --------

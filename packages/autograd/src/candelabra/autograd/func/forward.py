@@ -25,27 +25,27 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     Parameters
     ----------
     func
-            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
-            that and any other value.
-        primals
-            The arguments, as a tuple of tensors or nested containers of tensors.
-        tangents
-            The vector, with the structure and shapes of `primals`.
-        strict
-            Whether a result that does not depend on the arguments raises an error. If False, its
-            derivative is zero.
-        has_aux
-            Whether `func` returns a pair.
+        Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+        that and any other value.
+    primals
+        The arguments, as a tuple of tensors or nested containers of tensors.
+    tangents
+        The vector, with the structure and shapes of `primals`.
+    strict
+        Whether a result that does not depend on the arguments raises an error. If False, its
+        derivative is zero.
+    has_aux
+        Whether `func` returns a pair.
 
     Returns
     -------
     tuple
-            The value and the product; with `has_aux` also the auxiliary value.
+        The value and the product; with `has_aux` also the auxiliary value.
 
     Raises
     ------
     RuntimeError
-            If `primals` and `tangents` differ in structure or shapes.
+        If `primals` and `tangents` differ in structure or shapes.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def jacfwd(
     Returns
     -------
     Callable
-            As for :func:`jacrev`.
+        As for :func:`jacrev`.
 
     Examples
     --------
@@ -215,15 +215,15 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     Parameters
     ----------
     func
-            Returns a tensor or nested containers of tensors.
-        primals
-            The arguments: tensors or nested containers of tensors.
+        Returns a tensor or nested containers of tensors.
+    primals
+        The arguments: tensors or nested containers of tensors.
 
     Returns
     -------
     tuple
-            The value, and a function that maps one tangent for each of `primals` to the tangent of
-            the value.
+        The value, and a function that maps one tangent for each of `primals` to the tangent of
+        the value.
 
     Examples
     --------

@@ -48,29 +48,29 @@ def functional_call(
     Parameters
     ----------
     module
-            The module to call.
-        parameter_and_buffer_dicts
-            Tensors by parameter or buffer name, or a sequence of such dictionaries.
-        args
-            The positional arguments: a tuple, or a single argument.
-        kwargs
-            The keyword arguments.
-        tie_weights
-            Whether tensors that are tied in the module stay tied in the call.
-        strict
-            Whether to require exactly the names of all parameters and buffers.
+        The module to call.
+    parameter_and_buffer_dicts
+        Tensors by parameter or buffer name, or a sequence of such dictionaries.
+    args
+        The positional arguments: a tuple, or a single argument.
+    kwargs
+        The keyword arguments.
+    tie_weights
+        Whether tensors that are tied in the module stay tied in the call.
+    strict
+        Whether to require exactly the names of all parameters and buffers.
 
     Returns
     -------
     object
-            The return value of the module.
+        The return value of the module.
 
     Raises
     ------
     ValueError
-            If a name is given twice, or if tied tensors get different values.
-        RuntimeError
-            If `strict` is set and names are missing or unknown.
+        If a name is given twice, or if tied tensors get different values.
+    RuntimeError
+        If `strict` is set and names are missing or unknown.
 
     Examples
     --------
@@ -136,12 +136,12 @@ def stack_module_state(models: Sequence[Any] | Any) -> tuple[dict[str, Tensor], 
     Returns
     -------
     tuple
-            The parameters and the buffers by name, each with a new first dimension for the modules.
+        The parameters and the buffers by name, each with a new first dimension for the modules.
 
     Raises
     ------
     RuntimeError
-            If `models` is empty, or if the modules differ in class or mode.
+        If `models` is empty, or if the modules differ in class or mode.
 
     Examples
     --------
@@ -182,12 +182,12 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
     Parameters
     ----------
     root
-            The module, which is modified in place.
+        The module, which is modified in place.
 
     Returns
     -------
     Module
-            The same module.
+        The same module.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:
     Raises
     ------
     RuntimeError
-            If there are none, if one is repeated, or if an argument does not exist.
+        If there are none, if one is repeated, or if an argument does not exist.
     """
 
     def checked(number: Any) -> int:
@@ -107,24 +107,24 @@ def grad_and_value(
     Parameters
     ----------
     func
-            Returns a 0-D tensor. With `has_aux`, it returns a pair of that and any other value.
-        argnums
-            The number of the argument to differentiate with respect to, or a tuple of numbers. The
-            arguments are tensors or nested containers of tensors.
-        has_aux
-            Whether `func` returns a pair.
+        Returns a 0-D tensor. With `has_aux`, it returns a pair of that and any other value.
+    argnums
+        The number of the argument to differentiate with respect to, or a tuple of numbers. The
+        arguments are tensors or nested containers of tensors.
+    has_aux
+        Whether `func` returns a pair.
 
     Returns
     -------
     Callable
-            Takes the arguments of `func` and returns ``(gradient, value)``; with `has_aux`
-            ``(gradient, (value, aux))``.
+        Takes the arguments of `func` and returns ``(gradient, value)``; with `has_aux`
+        ``(gradient, (value, aux))``.
 
     Raises
     ------
     RuntimeError
-            Raised by the returned function if `func` returns something else, or if `argnums` is
-            invalid.
+        Raised by the returned function if `func` returns something else, or if `argnums` is
+        invalid.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     Returns
     -------
     Callable
-            Takes the arguments of `func` and returns the gradient; with `has_aux` ``(gradient,
-            aux)``.
+        Takes the arguments of `func` and returns the gradient; with `has_aux` ``(gradient,
+        aux)``.
 
     Examples
     --------
@@ -202,18 +202,18 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     Parameters
     ----------
     func
-            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
-            that and any other value.
-        primals
-            The arguments: tensors or nested containers of tensors.
-        has_aux
-            Whether `func` returns a pair.
+        Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+        that and any other value.
+    primals
+        The arguments: tensors or nested containers of tensors.
+    has_aux
+        Whether `func` returns a pair.
 
     Returns
     -------
     tuple
-            The value, and a function that maps a cotangent of the value to a tuple of gradients,
-            one for each of `primals`. With `has_aux`, also the auxiliary value.
+        The value, and a function that maps a cotangent of the value to a tuple of gradients,
+        one for each of `primals`. With `has_aux`, also the auxiliary value.
 
     Examples
     --------
@@ -314,22 +314,22 @@ def jacrev(
     Parameters
     ----------
     func
-            Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
-            that and any other value.
-        argnums
-            The number of the argument to differentiate with respect to, or a tuple of numbers.
-        has_aux
-            Whether `func` returns a pair.
-        chunk_size
-            Number of rows to compute at once; all by default.
+        Returns a tensor or nested containers of tensors. With `has_aux`, it returns a pair of
+        that and any other value.
+    argnums
+        The number of the argument to differentiate with respect to, or a tuple of numbers.
+    has_aux
+        Whether `func` returns a pair.
+    chunk_size
+        Number of rows to compute at once; all by default.
 
     Returns
     -------
     Callable
-            Takes the arguments of `func`. For each tensor of the value and each tensor of the
-            argument, it returns a tensor whose shape is the value's followed by the argument's,
-            nested in the structure of both. With `has_aux`, it returns a pair of that and the
-            auxiliary value.
+        Takes the arguments of `func`. For each tensor of the value and each tensor of the
+        argument, it returns a tensor whose shape is the value's followed by the argument's,
+        nested in the structure of both. With `has_aux`, it returns a pair of that and the
+        auxiliary value.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def wrapped_dim(dim: int, ndim: int) -> int:
     Raises
     ------
     IndexError
-            If the dimension does not exist.
+        If the dimension does not exist.
     """
     count = max(ndim, 1)
     if not -count <= dim < count:
