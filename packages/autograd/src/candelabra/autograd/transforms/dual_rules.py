@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 def _positions(operator: Any, names: tuple[str, ...]) -> tuple[int, ...]:
-    parameters = list(signature(operator.schema).parameters)
-    return tuple(next(at for at, parameter in enumerate(parameters) if parameter.name == name) for name in names)
+    return tuple(operator.parameters.index(name) for name in names)
 
 
 #: Operators that are linear in the first argument, for any values of the others.
