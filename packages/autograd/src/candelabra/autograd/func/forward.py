@@ -11,7 +11,8 @@ from candelabra import Tensor
 from ..structure import flatten, map_leaves, unflatten
 from ..transforms.dual_level import DualLevel, forward_enabled
 from ..transforms.levels import differentiable, entered, outside
-from .reverse import basis_of, jacrev, picked, replaced
+from ..transforms.vmap import vmap
+from .reverse import basis_of, jacrev, picked, replaced, vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +150,6 @@ def jacfwd(
 
     @functools.wraps(func)
     def computed(*args: Any, **kwargs: Any) -> Any:
-        from .batching import vmap
-
         chosen = picked(args, argnums)
         flat, structure = flatten(chosen if isinstance(argnums, tuple) else (chosen,))
         for value in flat:
@@ -232,8 +231,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> push(candelabra.ones(2))
     tensor([1., 1.])
     """
-    from .reverse import vjp
-
     value, pull = vjp(func, *primals)
     outputs, output_structure = flatten(value)
     flat, structure = flatten(primals)

@@ -17,7 +17,6 @@ import candelabra
 from candelabra import Tensor, ops
 from candelabra.catalogue import FACTS, OPERATORS
 
-from ..recording import signature
 from ..table import ROWS, WRITTEN
 from ..walks import grad as walk_back
 from .levels import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
@@ -167,7 +166,7 @@ def _by_formulas(
     complex_ones = any(isinstance(primal, Tensor) and primal.is_complex() for primal in primals)
     if complex_ones and operator.name in NOT_HOLOMORPHIC:
         return None
-    parameters = [parameter.name for parameter in signature(operator.schema).parameters]
+    parameters = operator.parameters
     moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
     if any(parameters[position] not in row.formulas for position in moving):
         return None

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import candelabra
 from candelabra import Tensor, dispatch_hooks
 
-from ..recording import signature
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from ..function import Function
 
 VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 256, 512, 16384
 
@@ -104,6 +104,30 @@ def any_level(kind: type[Level]) -> bool:
     return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
 
 
+def level_of(arguments: tuple[Any, ...]) -> Level | None:
+    """Return the innermost layer that any argument belongs to."""
+    found: Level | None = None
+    for argument in arguments:
+        while isinstance(argument, Wrapper):
+            level = argument._level
+            if level.alive:
+                if found is None or level.number > found.number:
+                    found = level
+                break
+            argument = argument._value
+    return found
+
+
+def apply_within(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: Level) -> Any:
+    """Apply a custom function to tensors of `level`."""
+    depth = _state.depth
+    _state.depth = level.number
+    try:
+        return level.apply(function, arguments, keywords)
+    finally:
+        _state.depth = depth
+
+
 class Level:
     """A functorch layer: one active function transform."""
 
@@ -113,6 +137,10 @@ class Level:
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
         """Run an operator call."""
+        raise NotImplementedError
+
+    def apply(self, function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Apply a custom function as a whole, by the gradient, tangent or batch rule it defines."""
         raise NotImplementedError
 
     def detached(self, wrapper: Any) -> Tensor:
@@ -235,9 +263,7 @@ def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[An
     """Split the arguments of a call into positional and keyword-only ones."""
     names = _keyword_only.get(operator.schema)
     if names is None:
-        names = _keyword_only[operator.schema] = tuple(
-            "from" if name == "from_" else name for name in signature(operator.schema).keyword_only
-        )
+        names = _keyword_only[operator.schema] = operator.parameters[operator.positional_count :]
     if not names:
         return arguments, {}
     return arguments[: -len(names)], dict(zip(names, arguments[-len(names) :], strict=True))

@@ -9,8 +9,8 @@ import candelabra
 from candelabra import Tensor
 
 from ..structure import broadcast_prefix, flatten, unflatten
-from ..transforms.batch_level import BatchLevel, out_of
-from ..transforms.levels import entered
+from .batch_level import BatchLevel, out_of
+from .levels import entered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
