@@ -282,7 +282,7 @@ def _backward_of(function: type[Function]) -> Callable[..., Any]:
 
 def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if transformation_depth():
-        from .transforms.levels import apply_within, level_of
+        from .levels import apply_within, level_of
 
         level = level_of(arguments)
         if level is not None:

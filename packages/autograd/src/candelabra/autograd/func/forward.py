@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from ..levels import differentiable, entered, outside
 from ..structure import flatten, map_leaves, unflatten
 from ..transforms.dual_level import DualLevel, forward_enabled
-from ..transforms.levels import differentiable, entered, outside
 from ..transforms.vmap import vmap
 from .reverse import basis_of, jacrev, picked, replaced, vjp
 

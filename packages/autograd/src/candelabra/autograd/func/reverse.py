@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from ..levels import entered, outside
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.levels import entered, outside
 from ..transforms.tape_level import TapeLevel
 from ..transforms.vmap import vmap
 from ..walks import grad as walk_back

@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import candelabra
 from candelabra import _C, Tensor, ops
 
-from .batch_rules import rule_of
-from .batch_shapes import Batched
-from .custom import apply_batched
-from .levels import (
+from ..levels import (
     DATA_DEPENDENT,
     RANDOM,
     VIEW,
@@ -33,6 +30,9 @@ from .levels import (
     outside,
     tensors_in,
 )
+from .batch_rules import rule_of
+from .batch_shapes import Batched
+from .custom import apply_batched
 
 if TYPE_CHECKING:
     from ..function import Function

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from candelabra import Tensor
 
 from ..function import Function, listed, require_setup_context
+from ..levels import entered, outside, split_arguments
 from ..structure import broadcast_prefix, flatten, unflatten
 from .batch_shapes import Batched
-from .levels import entered, outside, split_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

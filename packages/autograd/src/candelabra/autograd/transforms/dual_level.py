@@ -16,9 +16,7 @@ import candelabra
 from candelabra import _C, Tensor
 
 from ..function import Function, listed, run_forward
-from ..node import SingleNode, next_sequence
-from . import dual_rules
-from .levels import (
+from ..levels import (
     NONDIFFERENTIABLE,
     VIEW,
     Level,
@@ -31,6 +29,8 @@ from .levels import (
     outside,
     tensors_in,
 )
+from ..node import SingleNode, next_sequence
+from . import dual_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import candelabra
 from candelabra import _C, Tensor
 
 from ..function import listed, record_application, require_setup_context
-from .levels import (
+from ..levels import (
     NONDIFFERENTIABLE,
     VIEW,
     Level,

@@ -20,7 +20,7 @@ from candelabra import Tensor, dispatch_hooks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..function import Function
+    from .function import Function
 
 VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 256, 512, 16384
 
