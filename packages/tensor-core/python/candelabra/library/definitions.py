@@ -12,8 +12,9 @@ from typing import Any
 from candelabra import _C, assembly
 from candelabra.assembly import OperatorNamespace
 from candelabra.catalogue.declaration import CUSTOM, NO_OUT
+from candelabra.catalogue.schemas import Parsed, parse
 
-from .schemas import Parsed, infer_schema, parse
+from .schemas import infer_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
