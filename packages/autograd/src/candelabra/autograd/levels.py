@@ -14,7 +14,6 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import candelabra
 from candelabra import Tensor, dispatch_hooks
 
 if TYPE_CHECKING:
@@ -92,16 +91,6 @@ def outside() -> Iterator[None]:
         yield
     finally:
         _state.depth += 1
-
-
-def innermost() -> Level | None:
-    """Return the innermost layer of this thread, or None."""
-    return _state.stack[_state.depth - 1] if _state.depth else None
-
-
-def any_level(kind: type[Level]) -> bool:
-    """Return whether a layer of this type is active."""
-    return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
 
 
 def level_of(arguments: tuple[Any, ...]) -> Level | None:
@@ -310,6 +299,3 @@ def map_results(result: Any, function: Callable[[Any], Any]) -> Any:
         kind = type(result)
         return tuple(made) if kind is tuple else kind(made)
     return function(result)
-
-
-grad_enabled = candelabra.is_grad_enabled
