@@ -69,6 +69,17 @@ def apply_batched(function: type[Function], arguments: tuple[Any, ...], level: B
     return tuple(made) if shape["several"] else made[0]
 
 
+def _wrapped(level: BatchLevel, value: Any, dim: int | None) -> Any:
+    return level.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
+
+
+def _in_front(level: BatchLevel, part: Any) -> Any:
+    if not isinstance(part, Tensor):
+        return part
+    with outside():
+        return level.front(part)
+
+
 def _generated(
     function: type[Function], new_level: Callable[[], BatchLevel], dims: Sequence[int | None]
 ) -> tuple[type[Function], dict[str, Any]]:
@@ -78,25 +89,16 @@ def _generated(
     """
     shape: dict[str, Any] = {"several": False}
 
-    def wrapped(level: BatchLevel, value: Any, dim: int | None) -> Any:
-        return level.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
-
-    def in_front(level: BatchLevel, part: Any) -> Any:
-        if not isinstance(part, Tensor):
-            return part
-        with outside():
-            return level.front(part)
-
     class Generated(Function):
         @staticmethod
         def forward(*inputs: Any) -> Any:
             level = new_level()
             with entered(level):
                 output = function.forward(
-                    *(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                    *(_wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
                 )
                 results, shape["several"] = listed(output)
-                return tuple(in_front(level, part) for part in results)
+                return tuple(_in_front(level, part) for part in results)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -104,8 +106,8 @@ def _generated(
             inner = ctx.inner = function._backward_cls()
             inner.needs_input_grad = ctx.needs_input_grad
             with entered(level):
-                own = tuple(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
-                results = [wrapped(level, part, 0) for part in output]
+                own = tuple(_wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                results = [_wrapped(level, part, 0) for part in output]
                 function.setup_context(inner, own, tuple(results) if shape["several"] else results[0])
                 kept = [(None, None) if part is None else level.value_of(part) for part in inner.to_save]
                 ctx.mark_non_differentiable(
@@ -125,9 +127,9 @@ def _generated(
             level = new_level()
             with entered(level):
                 ctx.inner.restore(
-                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
-                made = function.backward(ctx.inner, *(wrapped(level, part, 0) for part in gradients))
+                made = function.backward(ctx.inner, *(_wrapped(level, part, 0) for part in gradients))
                 parts = list(made) if isinstance(made, (tuple, list)) else [made]
                 results = []
                 for part, dim in zip(parts, dims, strict=True):
@@ -144,14 +146,14 @@ def _generated(
             level = new_level()
             with entered(level):
                 ctx.inner.restore(
-                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
                 moved, _ = listed(
                     function.jvp(
-                        ctx.inner, *(wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True))
+                        ctx.inner, *(_wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True))
                     )
                 )
-                return tuple(in_front(level, part) for part in moved)
+                return tuple(_in_front(level, part) for part in moved)
 
     Generated.__name__ = Generated.__qualname__ = f"Vmapped{function.__name__}"
     return Generated, shape
