@@ -20,6 +20,24 @@ if TYPE_CHECKING:
     from .reverse import Argnums
 
 
+def _check_pairs(primals: list[Any], tangents: list[Any]) -> None:
+    """Check that primals and tangents are tensors of the same sizes."""
+    for what, values in (("primals", primals), ("tangents", tangents)):
+        if not values:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}"
+                )
+    for value, direction in zip(primals, tangents, strict=True):
+        if value.shape != direction.shape:
+            raise RuntimeError(
+                "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
+                f"{list(direction.shape)} for {list(value.shape)}"
+            )
+
+
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Compute the value of a function and a Jacobian-vector product.
 
@@ -65,20 +83,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a "
             f"tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {given}"
         )
-    for what, values in (("primals", flat), ("tangents", directions)):
-        if not values:
-            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
-        for value in values:
-            if not isinstance(value, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}"
-                )
-    for value, direction in zip(flat, directions, strict=True):
-        if value.shape != direction.shape:
-            raise RuntimeError(
-                "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
-                f"{list(direction.shape)} for {list(value.shape)}"
-            )
+    _check_pairs(flat, directions)
     level = DualLevel()
     with entered(level), forward_enabled(True):
         inputs = [
