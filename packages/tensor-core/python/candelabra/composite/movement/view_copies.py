@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _clone = OPERATORS["clone"]
 
-#: Each view with the arguments of its example, what that shows of ``x = arange(4.).view(2, 2)``, and
-#: the rule of the copy's ``out=``.
+#: Each view with the arguments of its example, what that shows of ``x = arange(4.).view(2, 2)``,
+#: and the rule of the copy's ``out=``.
 _VIEWS = {
     "alias": ("x", "tensor([[0., 1.],\n        [2., 3.]])", "exact"),
     "as_strided": ("x, (2,), (2,)", "tensor([0., 2.])", "exact"),
