@@ -320,11 +320,23 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run ruff, mypy, clang-format, mdformat, and the lints of float indices and the layout."""
-    session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
+    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the layout."""
+    session.install(
+        "-q",
+        "ruff",
+        "mypy",
+        "clang-format",
+        "import-linter>=2.16,<3",
+        "pluggy",
+        "numpy",
+        "nox",
+        "pytest",
+        *MARKDOWN_NEEDS,
+    )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
+    session.run("python", str(ROOT / "tools" / "lint_imports.py"))
     session.run("python", str(ROOT / "tools" / "lint_float_index.py"))
     session.run("python", str(ROOT / "tools" / "lint_layout.py"))
     sources = [

@@ -132,6 +132,8 @@ class Operator:
     schema: str
     tags: int
     parameters: tuple[str, ...]
+    parameter_types: tuple[str, ...]
+    positional_count: int
     elementwise: builtins.bool
     result_count: int
     inplace: Any

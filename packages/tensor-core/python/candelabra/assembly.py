@@ -101,15 +101,31 @@ NATIVE_FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
+class OperatorNamespace:
+    """The custom operators of one namespace: ``candelabra.ops.mylib``."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"'OperatorNamespace' '{self.__name__}' object has no attribute '{name}': candelabra.library.custom_op(\"{self.__name__}::{name}\", ...) "
+            "would define it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<operators of {self.__name__}: {', '.join(sorted(set(vars(self)) - {'__name__'})) or 'none'}>"
+
+
 class Operators(SimpleNamespace):
     """Every operator by name, and a namespace for each that custom operators were defined in."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
-        from .library import definitions
-
-        return definitions.OperatorNamespace(name)
+        return OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
         """Define the operators of a shared library that `candelabra.utils.cpp_extension` built."""

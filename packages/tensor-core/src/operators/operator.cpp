@@ -354,12 +354,14 @@ PyObject* operator_repr(PyObject* self) {
   return PyUnicode_FromFormat("<operator %s>", reinterpret_cast<Operator*>(self)->schema.text.c_str());
 }
 
-PyObject* parameters(PyObject* self, void*) {
+// A tuple with the same member of all parameters.
+template <PyObject* Parameter::* member>
+PyObject* of_parameters(PyObject* self, void*) {
   return guarded<>(failure, [&] {
     const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
     Ref<> result = owned(PyTuple_New(static_cast<Py_ssize_t>(schema.parameters.size())));
     for (size_t i = 0; i < schema.parameters.size(); ++i) {
-      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].interned));
+      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].*member));
     }
     return result.release();
   });
@@ -421,7 +423,12 @@ PyGetSetDef operator_attributes[] = {
      nullptr, "The text it was declared with.", nullptr},
     {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); },
      nullptr, "The tags it was declared with.", nullptr},
-    {"parameters", parameters, nullptr, "The names of its parameters, in order.", nullptr},
+    {"parameters", of_parameters<&Parameter::interned>, nullptr, "The names of its parameters, in order.", nullptr},
+    {"parameter_types", of_parameters<&Parameter::written_type>, nullptr,
+     "The types of its parameters as the schema has them.", nullptr},
+    {"positional_count",
+     [](PyObject* self, void*) { return PyLong_FromLong(reinterpret_cast<Operator*>(self)->schema.positional_count); },
+     nullptr, "How many of its parameters are not keyword-only.", nullptr},
     {"elementwise",
      [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
      "Whether an element of the result depends on the same element of the inputs only.", nullptr},

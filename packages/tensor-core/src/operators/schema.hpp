@@ -48,7 +48,8 @@ enum class ParameterType : uint8_t {
 
 struct Parameter {
   std::string name;
-  PyObject* interned;  // the name as an interned str
+  PyObject* interned;      // the name as an interned str
+  PyObject* written_type;  // the type in the schema as an interned str: "Tensor(a!)", "int[2]?"
   ParameterType type;
   bool optional = false;           // Tensor?: None allowed
   bool optional_elements = false;  // Tensor?[]

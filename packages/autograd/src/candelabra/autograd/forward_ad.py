@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .transforms import levels
+from . import levels
 from .transforms.dual_level import DualLevel, forward_enabled, is_forward_enabled
 
 if TYPE_CHECKING:

@@ -127,17 +127,6 @@ def operator(
     return declared
 
 
-def names_where(fact: str, value: object) -> frozenset[str]:
-    """Return the operators whose row states this value of a fact.
-
-    Examples
-    --------
-    >>> "bmm" in names_where("autocast", "lower")
-    True
-    """
-    return frozenset(name for name, facts in FACTS.items() if getattr(facts, fact) == value)
-
-
 _OUT = "Tensor, optional: where the result is written"
 
 

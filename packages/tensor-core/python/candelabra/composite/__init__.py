@@ -7,7 +7,6 @@ ranges, splitting, …).
 
 import importlib
 
-from . import out_rules
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _module in (
@@ -35,6 +34,5 @@ __all__ = [
     "decomposes",
     "fallback",
     "function",
-    "out_rules",
     "tensor_property",
 ]

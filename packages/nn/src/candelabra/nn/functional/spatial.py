@@ -11,12 +11,6 @@ from candelabra import Tensor, ops
 from .convolution import _batched, _numbers
 from .pooling import _maximum, _mean
 
-
-def _slices(input: Tensor) -> Tensor:
-    """Merge the depth into the batch: (N, C, D, H, W) to (N * D, C, H, W)."""
-    return input.transpose(1, 2).flatten(0, 1)
-
-
 # ---- pooling
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from ..levels import entered
 from ..structure import broadcast_prefix, flatten, unflatten
-from ..transforms.batch_level import BatchLevel, out_of
-from ..transforms.levels import entered
+from .batch_level import BatchLevel, out_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,13 +14,12 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import candelabra
 from candelabra import Tensor, dispatch_hooks
-
-from ..recording import signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from .function import Function
 
 VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 256, 512, 16384
 
@@ -94,14 +93,28 @@ def outside() -> Iterator[None]:
         _state.depth += 1
 
 
-def innermost() -> Level | None:
-    """Return the innermost layer of this thread, or None."""
-    return _state.stack[_state.depth - 1] if _state.depth else None
+def level_of(arguments: tuple[Any, ...]) -> Level | None:
+    """Return the innermost layer that any argument belongs to."""
+    found: Level | None = None
+    for argument in arguments:
+        while isinstance(argument, Wrapper):
+            level = argument._level
+            if level.alive:
+                if found is None or level.number > found.number:
+                    found = level
+                break
+            argument = argument._value
+    return found
 
 
-def any_level(kind: type[Level]) -> bool:
-    """Return whether a layer of this type is active."""
-    return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
+def apply_within(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: Level) -> Any:
+    """Apply a custom function to tensors of `level`."""
+    depth = _state.depth
+    _state.depth = level.number
+    try:
+        return level.apply(function, arguments, keywords)
+    finally:
+        _state.depth = depth
 
 
 class Level:
@@ -113,6 +126,10 @@ class Level:
 
     def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
         """Run an operator call."""
+        raise NotImplementedError
+
+    def apply(self, function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Apply a custom function as a whole, by the gradient, tangent or batch rule it defines."""
         raise NotImplementedError
 
     def detached(self, wrapper: Any) -> Tensor:
@@ -235,9 +252,7 @@ def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[An
     """Split the arguments of a call into positional and keyword-only ones."""
     names = _keyword_only.get(operator.schema)
     if names is None:
-        names = _keyword_only[operator.schema] = tuple(
-            "from" if name == "from_" else name for name in signature(operator.schema).keyword_only
-        )
+        names = _keyword_only[operator.schema] = operator.parameters[operator.positional_count :]
     if not names:
         return arguments, {}
     return arguments[: -len(names)], dict(zip(names, arguments[-len(names) :], strict=True))
@@ -284,6 +299,3 @@ def map_results(result: Any, function: Callable[[Any], Any]) -> Any:
         kind = type(result)
         return tuple(made) if kind is tuple else kind(made)
     return function(result)
-
-
-grad_enabled = candelabra.is_grad_enabled
