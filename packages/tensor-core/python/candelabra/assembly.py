@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import SimpleNamespace
 
 from candelabra import _C, printing, return_types
@@ -18,7 +19,6 @@ from .composite.registration import BY_OPERATOR, with_checked_tensors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from importlib.machinery import ModuleSpec
     from types import FrameType, ModuleType
     from typing import Any
 
@@ -219,11 +219,15 @@ class MissingPackageError(ModuleNotFoundError):
         self.subpackage = subpackage
 
 
-def _stand_in(name: str, folder: str) -> ModuleSpec | None:
-    from importlib.util import spec_from_file_location
-
+def _stand_in(name: str, folder: str) -> ModuleSpec:
+    # Finders hold the global import lock. One that imported something could wait for a thread that
+    # waits for this lock.
     place = os.path.join(os.path.dirname(__file__), folder)
-    return spec_from_file_location(name, os.path.join(place, "__init__.py"), submodule_search_locations=[place])
+    file = os.path.join(place, "__init__.py")
+    spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file, is_package=True)
+    spec.submodule_search_locations = [place]
+    spec.has_location = True
+    return spec
 
 
 def _only_reserves_its_place(package: ModuleType | None) -> bool:
