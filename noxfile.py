@@ -23,7 +23,7 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
-    "torch-compat", "candelabra",
+    "array-api", "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
@@ -68,6 +68,7 @@ TEST_PACKAGES = {
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
+    "array-api": ["tensor-core", "backend-cpu", "array-api"],
     "torch-compat": [
         "tensor-core",
         "backend-cpu",
@@ -102,7 +103,7 @@ PROCESSORS = {
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites that several processes share by file. Other suites start processes, count descriptors or
 #: wait for each other, so one process runs them.
-SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions"]
+SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api"]
 
 # uv installs packages much faster than pip, but is optional.
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -296,7 +297,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "torch-compat"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -380,6 +381,7 @@ def wheels(session: nox.Session) -> None:
         path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
     )
     session.log(f"wheels of tensor-core and backend-cpu: {total / 1e6:.1f} MB")
+    session.run("python", str(ROOT / "tools" / "core_size.py"))
 
 
 @nox.session
@@ -443,7 +445,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api"],
         "numpy",
         "sphinx",
         "furo",

@@ -43,6 +43,7 @@ PACKAGES = ROOT / "packages"
 #: Packages of Python alone, by the folder of their sources.
 PURE = {
     "autograd": "src", "nn": "src", "optim": "src", "multiprocessing": "src", "utils": "src", "distributions": "src", "torch-compat": "src",
+    "array-api": "src",
 }  # fmt: skip
 ENTRIES = {"backend-cpu": "cpu = candelabra_backend_cpu", "backend-cuda": "cuda = candelabra_backend_cuda"}
 #: Examples and what they are run with, on a GPU and on an emulated one.

@@ -2,7 +2,8 @@
 ``candelabra/backend.h``.
 
 Nothing here is called by users: ``import candelabra`` finds this package by its entry point and
-loads the library the first time that a tensor is made on the device ``cuda``.
+loads the library the first time that a tensor is made on the device ``cuda``. What users call is
+`candelabra.cuda`, which this distribution brings too.
 """
 
 from __future__ import annotations

@@ -524,6 +524,21 @@ def test_backward_without_autograd_says_what_to_install(installed):
     assert "ModuleNotFoundError" in done.stderr and "pip install candelabra-autograd" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("use", "distribution"),
+    [("x.__array_namespace__()", "candelabra-array-api"), ("candelabra.hub", "candelabra-utils")],
+)
+def test_what_other_packages_do_says_what_to_install(installed, use, distribution):
+    installed.distribution("acme-backend", "1.2", "acme", "acme_backend", WORKING)
+    done = installed.run(f"""
+        import candelabra
+        x = candelabra.full((1,), 1.0, device="acme")
+        {use}
+    """)
+    assert done.returncode == 1
+    assert "MissingPackageError" in done.stderr and f"pip install {distribution}" in done.stderr
+
+
 def test_a_distribution_elsewhere_adds_a_subpackage(installed, tmp_path):
     package = tmp_path / "candelabra" / "nn"
     package.mkdir(parents=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from .. import fft as transforms
-from ..types import Device
+from candelabra import fft as transforms
+from candelabra.types import Device
+
 from .array_object import Array, fresh
 from .data_types import Dtype
 

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import candelabra
+from candelabra.types import Device
 
-from ..types import Device
 from .data_types import KINDS, Dtype
 
 #: As many as the core has room for (``max_dims`` in dims.hpp).

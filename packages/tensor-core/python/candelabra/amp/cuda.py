@@ -1,8 +1,10 @@
-"""Mixed precision under PyTorch's older names: `candelabra.amp` for CUDA devices."""
+"""``candelabra.cuda.amp``: `candelabra.amp` for CUDA devices, under PyTorch's older names. Whoever has
+no GPU uses it too, with ``enabled=False``.
+"""
 
 from __future__ import annotations
 
-from candelabra import amp
+from candelabra import amp, backends
 from candelabra.amp import custom_bwd, custom_fwd
 
 TYPE_CHECKING = False
@@ -52,6 +54,4 @@ def amp_definitely_not_available() -> bool:
     >>> candelabra.cuda.amp.amp_definitely_not_available() != candelabra.cuda.is_available()
     True
     """
-    from .devices import is_available
-
-    return not is_available()
+    return not backends.is_available("cuda")

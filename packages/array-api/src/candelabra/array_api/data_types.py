@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import candelabra
+from candelabra.types import Device
 
-from ..types import Device
 from .array_object import Array, as_array
 
 Dtype = candelabra.dtype

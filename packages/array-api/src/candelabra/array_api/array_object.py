@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor
-
-from ..types import Device
+from candelabra.types import Device
 
 if TYPE_CHECKING:
     from types import ModuleType

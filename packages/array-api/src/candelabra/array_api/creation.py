@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import candelabra
 from candelabra import Tensor
+from candelabra.types import Device
 
-from ..types import Device
 from .array_object import Array, as_array, fresh
 from .data_types import KINDS, Dtype
 

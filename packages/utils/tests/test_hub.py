@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from candelabra import hub
+from candelabra.utils import hub
 
 HUBCONF = """
 from beside import VALUE

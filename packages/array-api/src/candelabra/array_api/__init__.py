@@ -15,19 +15,23 @@ from candelabra import (
     bool,
     complex64,
     complex128,
+    e,
     float32,
     float64,
+    inf,
     int8,
     int16,
     int32,
     int64,
+    nan,
+    newaxis,
+    pi,
     uint8,
     uint16,
     uint32,
     uint64,
 )
 
-from .. import e, inf, nan, newaxis, pi
 from . import array_object, fft, linalg
 from .array_object import Array
 from .creation import (
