@@ -1,5 +1,5 @@
-// Attention on blocks of 32 by 32 scores, as in attention.cpp: the forward pass keeps running maxima
-// and sums, and the backward pass recomputes scores.
+// Attention on blocks of 32 by 32 scores, as in attention.cpp: the forward pass keeps running
+// maxima and sums, and the backward pass recomputes scores.
 //
 // float32 uses the bf16x3 emulation of bf16x3_gemm.hpp. Weights are at most 1, and in the forward
 // pass one weight of each row is 1. Parts too small for a bfloat16 lose less than 2^-60 of the
