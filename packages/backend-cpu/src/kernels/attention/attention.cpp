@@ -172,8 +172,8 @@ class ForwardPass {
       }
     }
     const Rows<C> v = rows_of<T>(plan_.value, keys, values_packed_.data());
-    product<C>(false, false, queries.count, columns, keys.count, 1, {scores_.data(), key_block}, v, 1, sums_.data(),
-               columns);
+    product<false, false, C>(queries.count, columns, keys.count, 1, {scores_.data(), key_block}, v, 1, sums_.data(),
+                             columns);
   }
 
   void store(const RowBlock& queries) {
@@ -332,7 +332,7 @@ class BackwardPass {
     for (int64_t i = 0; i < queries.count; ++i)
       recompute_weights(weights_.data() + i * key_block, keys.count, logarithm[i]);
     const Rows<C> p{weights_.data(), key_block}, s{score_grads_.data(), key_block};
-    product<C>(true, false, keys.count, columns, queries.count, 1, p, d, 1, grad_values_.data(), columns);
+    product<true, false, C>(keys.count, columns, queries.count, 1, p, d, 1, grad_values_.data(), columns);
     by_values_.multiply(queries.count, 1, d, score_grads_.data(), key_block);
     for (int64_t i = 0; i < queries.count; ++i) {
       const C delta = deltas_[at + i];
@@ -340,9 +340,9 @@ class BackwardPass {
       const C* weight = weights_.data() + i * key_block;
       for (int64_t j = 0; j < keys.count; ++j) score_grad[j] = weight[j] * (score_grad[j] - delta);
     }
-    product<C>(true, false, keys.count, width, queries.count, plan_.scale, s, q, 1, grad_keys_.data(), width);
-    product<C>(false, false, queries.count, width, keys.count, plan_.scale, s, k, 1, grad_queries_.data() + at * width,
-               width);
+    product<true, false, C>(keys.count, width, queries.count, plan_.scale, s, q, 1, grad_keys_.data(), width);
+    product<false, false, C>(queries.count, width, keys.count, plan_.scale, s, k, 1, grad_queries_.data() + at * width,
+                             width);
   }
 
   void store_key_gradients(const RowBlock& keys) {

@@ -67,14 +67,13 @@ bool half_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 }
 
 // For products so small that calling a library costs more than computing them.
-template <typename C>
-void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b,
-                   C beta, C* c, int64_t pitch) {
+template <bool transpose_a, bool transpose_b, typename C>
+void small_product(int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c, int64_t pitch) {
   const int64_t a_row = transpose_a ? 1 : a.pitch, a_column = transpose_a ? a.pitch : 1;
   for (int64_t i = 0; i < m; ++i) {
     C* row = c + i * pitch;
     if (beta == 0) std::fill_n(row, n, C(0));
-    if (transpose_b) {
+    if constexpr (transpose_b) {
       for (int64_t j = 0; j < n; ++j) {
         C sum = 0;
         for (int64_t p = 0; p < k; ++p) sum += a.data[i * a_row + p * a_column] * b.data[j * b.pitch + p];
@@ -90,11 +89,10 @@ void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int
 }
 
 // c = alpha * op(a) @ op(b) + beta * c with beta 0 or 1, where any side may be empty.
-template <typename C>
-void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta,
-             C* c, int64_t pitch) {
+template <bool transpose_a, bool transpose_b, typename C>
+void product(int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c, int64_t pitch) {
   constexpr int64_t small = 4096;
-  if (m * n * k <= small) return small_product<C>(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c, pitch);
+  if (m * n * k <= small) return small_product<transpose_a, transpose_b>(m, n, k, alpha, a, b, beta, c, pitch);
   gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
 }
 
@@ -117,9 +115,9 @@ class ProductWithRows {
   }
   void multiply(int64_t m, C alpha, Rows<C> a, C* c, int64_t pitch) {
     if (is_transposed_)
-      product<C>(false, false, m, count_, width_, alpha, a, {transposed_.data(), count_}, 0, c, pitch);
+      product<false, false, C>(m, count_, width_, alpha, a, {transposed_.data(), count_}, 0, c, pitch);
     else
-      product<C>(false, true, m, count_, width_, alpha, a, rows_, 0, c, pitch);
+      product<false, true, C>(m, count_, width_, alpha, a, rows_, 0, c, pitch);
   }
 
  private:
