@@ -92,6 +92,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
 // throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
 
+// What the vectorcall slot of an operator holds.
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names);
+
 bool init_operator(PyObject* module);
+// operator_registry.cpp, called by init_operator()
+bool init_operator_registry(PyObject* module);
 
 }  // namespace candelabra
