@@ -21,21 +21,21 @@ struct Kernel {
   bool there() const { return compiled || python; }
 };
 
-namespace shapes {
-struct ElementwiseTraits;
-}
-// The special cases of the elementwise shape rules for this operator (shapes/elementwise.cpp).
-// Never null.
-const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
+// How an operator refuses a category of dtypes: the fact `refuses` of its catalogue row.
+struct Refusal {
+  PyObject* exception = nullptr;  // null: the operator takes these dtypes
+  std::string message;            // empty: that of shapes::not_implemented()
+};
 
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
-  // never null; an in-place variant has those of its operator
-  const shapes::ElementwiseTraits* traits;
+  // for bool, integers, floats and complex numbers; an in-place variant has those of its operator
+  std::array<Refusal, 4> refusals;
   std::array<Kernel, max_device_types> kernels;
+  std::string title;    // what messages call it: the fact `title` of its row, else its name
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
   // the autograd function, set by candelabra.autograd and called after the kernel:

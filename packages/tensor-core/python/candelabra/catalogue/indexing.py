@@ -112,7 +112,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE,
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_copy", tags=INPLACE,
     out="exact whole", linear=("self", "source"), batching="index_write",
     sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(

@@ -89,7 +89,7 @@ operator(
 operator(
     "avg_pool_backward(Tensor grad, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
     " bool count_include_pad, int? divisor_override) -> Tensor",
-    shape="pool_backward", tags=HIDDEN,
+    shape="avg_pool_backward", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -111,7 +111,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="pool_backward", tags=HIDDEN,
+    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="adaptive_avg_pool_backward", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
