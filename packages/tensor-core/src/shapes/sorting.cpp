@@ -93,8 +93,8 @@ void histc(Call& call) {
         info(dtype).type_name, "'");
   const int64_t bins = call.integer(at::bins), most_bins = EqualBins<double>::most_bins;
   check(bins > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", bins);
-  check(bins <= most_bins, PyExc_RuntimeError, base_name(call), "(): ", bins,
-        " bins are too many, expected at most ", most_bins, "; count parts of the range");
+  check(bins <= most_bins, PyExc_RuntimeError, base_name(call), "(): ", bins, " bins are too many, expected at most ",
+        most_bins, "; count parts of the range");
   const double low = call[at::low].f, high = call[at::high].f;
   check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high,
         "] is not finite");

@@ -91,7 +91,7 @@ operator(
     shape="lstsq", tags=HIDDEN,
     autocast="float32",
     title="linalg.lstsq",
-    sees=_SEES_MATRICES,
+    sees=f"{_SEES_MATRICES} driver is gels, gelsy, gelsd or gelss.",
     doc=document(
         "Minimize the norm of ``A @ X - B`` by one of LAPACK's drivers.",
         ">>> x, b = candelabra.tensor([[1.0], [1.0]]), candelabra.tensor([[1.0], [3.0]])\n"

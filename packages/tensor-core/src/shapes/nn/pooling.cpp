@@ -15,8 +15,8 @@ struct Pooling {
 
 // Returns the number of spatial dimensions of a batch (N, C, spatial...).
 int spatial_dims(const Call& call, std::span<const int64_t> sizes) {
-  check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call),
-        "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ", shown(sizes));
+  check(sizes.size() >= 3 && sizes.size() <= 5, PyExc_RuntimeError, base_name(call),
+        "(): expected a batch (N, C, spatial...) of 3 to 5 dimensions, but got shape ", shown(sizes));
   return static_cast<int>(sizes.size()) - 2;
 }
 
@@ -124,10 +124,11 @@ void check_divisor(const Call& call, int i) {
 
 // Checks input_size, the sizes of the gradient of the input, against the gradient of the output.
 Dims check_input_size(const Call& call, const TensorObject& grad, std::span<const int64_t> sizes) {
-  check(static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] &&
+  check(static_cast<int>(sizes.size()) == grad.ndim() && grad.ndim() >= 2 && sizes[0] == grad.sizes[0] &&
             sizes[1] == grad.sizes[1],
         PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
         " does not belong to an input of shape ", shown(sizes));
+  spatial_dims(call, sizes);
   check_magnitude(call, sizes, "input_size");
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", shown(sizes));
@@ -174,6 +175,7 @@ void max_pool_backward(Call& call) {
         " and indices of shape ", shown(indices.sizes), " do not match");
   check(indices.dtype == Dtype::Int64, PyExc_RuntimeError,
         "max_pool_backward(): expected indices of type Long, but got ", info(indices.dtype).type_name);
+  if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   add_gradient(call, grad, check_input_size(call, grad, call.ints(at::input_size)));
 }
 
