@@ -46,7 +46,8 @@ def said(name: str) -> str:
     facts = [f"Shape rule `{FACTS[name].shape}`", kind(name)]
     facts += [words for tag, words in WORDS.items() if OPERATORS[name].tags & tag]
     if FACTS[name].refuses:
-        facts.append(f"never called with dtypes of the kind {' or '.join(FACTS[name].refuses)}")
+        *others, last = FACTS[name].refuses
+        facts.append(f"never called with {', '.join(others)}{' or ' if others else ''}{last} dtypes")
     return "; ".join(facts) + "."
 
 

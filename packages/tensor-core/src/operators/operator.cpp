@@ -502,7 +502,7 @@ PyObject* make_result_type(const Schema& schema) {
 struct Row {
   uint32_t tags;
   const ShapeRuleEntry& rule;
-  std::array<Refusal, 4> refusals;
+  Refusals refusals;
   std::string title;
   PyObject* doc;
 };
@@ -513,7 +513,7 @@ Operator* make_operator(Schema schema, const Row& row) {
   op->vectorcall = operator_vectorcall;
   new (&op->schema) Schema(std::move(schema));
   new (&op->kernels) std::array<Kernel, max_device_types>{};
-  new (&op->refusals) std::array<Refusal, 4>(row.refusals);
+  new (&op->refusals) Refusals(row.refusals);
   new (&op->title) std::string(row.title);
   op->tags = row.tags;
   op->shape = row.rule.rule;
@@ -532,30 +532,6 @@ Operator* make_operator(Schema schema, const Row& row) {
                      op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
   by_name()[op->schema.name] = op;
   return op;
-}
-
-// Reads {category: (exception, message) or None}. None is the message of shapes::not_implemented().
-std::array<Refusal, 4> parse_refusals(const std::string& operator_name, PyObject* refuses) {
-  static constexpr std::array<std::string_view, 4> categories{"bool", "integer", "float", "complex"};
-  std::array<Refusal, 4> refusals;
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(refuses, &at, &key, &value);) {
-    const char* category = PyUnicode_AsUTF8(key);
-    if (!category) throw PythonError();
-    const auto found = std::ranges::find(categories, std::string_view(category));
-    check(found != categories.end(), PyExc_ValueError, operator_name, ": refuses bool, integer, float or complex, not ",
-          category);
-    Refusal& refusal = refusals[static_cast<size_t>(found - categories.begin())];
-    if (value == Py_None) {
-      refusal.exception = Py_NewRef(PyExc_NotImplementedError);
-      continue;
-    }
-    const char* message;
-    if (!PyArg_ParseTuple(value, "Os", &refusal.exception, &message)) throw PythonError();
-    Py_INCREF(refusal.exception);
-    refusal.message = message;
-  }
-  return refusals;
 }
 
 PyObject* declare_operator(PyObject*, PyObject* arguments) {

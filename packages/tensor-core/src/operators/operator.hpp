@@ -7,6 +7,7 @@
 
 #include "dispatch/call.hpp"
 #include "operators/out_arguments.hpp"
+#include "operators/refusals.hpp"
 #include "operators/schema.hpp"
 
 namespace candelabra {
@@ -21,19 +22,13 @@ struct Kernel {
   bool there() const { return compiled || python; }
 };
 
-// How an operator refuses a category of dtypes: the fact `refuses` of its catalogue row.
-struct Refusal {
-  PyObject* exception = nullptr;  // null: the operator takes these dtypes
-  std::string message;            // empty: that of shapes::not_implemented()
-};
-
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
   // for bool, integers, floats and complex numbers; an in-place variant has those of its operator
-  std::array<Refusal, 4> refusals;
+  Refusals refusals;
   std::array<Kernel, max_device_types> kernels;
   std::string title;    // what messages call it: the fact `title` of its row, else its name
   PyObject* composite;  // the decomposition of operators tagged composite

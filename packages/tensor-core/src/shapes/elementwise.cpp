@@ -65,7 +65,8 @@ Dtype floating_or_default(Dtype dtype) {
   return is_integral(dtype) ? default_dtype() : dtype;
 }
 
-// Adds the output of two operands of one dtype, which fast_pair() has prepared if it returned `like`.
+// Adds the output of two operands of one dtype, which fast_pair() has prepared if `like` is not
+// null.
 void combine_like(Call& call, const TensorObject* like, Dtype dtype) {
   if (like) [[likely]] {
     call.add_output(dtype, like->sizes);

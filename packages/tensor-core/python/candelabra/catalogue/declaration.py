@@ -29,9 +29,10 @@ DECLINES = 32768  #: with COMPOSITE: a kernel that says CB_NOT_IMPLEMENTED decli
 ONE_VALUE = 65536  #: writes one value to all elements, which may share memory
 ANY_DEVICE = 131072  #: takes tensors of several devices; the shape rule copies between them
 FLOAT32_NUMBERS = 262144  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
+WRAPPED_NUMBERS = 524288  #: a tensor of a transformation, given for a number, goes to the fallback
 
-#: What a row says in `refuses` of a category of dtypes: the exception and its message, in which ``{}``
-#: is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
+#: What a row says in `refuses` of a category of dtypes: the exception and its message, in which
+#: ``{}`` is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
 Refusal = tuple[type[Exception], str] | None
 
 #: Every declared operator by name, in the order of declaration.

@@ -15,44 +15,34 @@ from .declaration import (
 )
 
 # What operators refuse, with PyTorch's exceptions and messages.
-_ROUNDING: dict[str, Refusal] = {
-    "bool": None,
-    "complex": (NotImplementedError, "{} is not supported for complex inputs"),
+_Refusals = dict[str, Refusal]
+_NO_COMPLEX: _Refusals = {"complex": None}
+_NO_BOOL: _Refusals = {"bool": None}
+_NO_INTEGRAL: _Refusals = {"bool": None, "integer": None}
+_NO_INEXACT: _Refusals = {"float": None, "complex": None}
+_ROUNDING: _Refusals = {"bool": None, "complex": (NotImplementedError, "{} is not supported for complex inputs")}
+_ROUNDING_PART: _Refusals = {**_ROUNDING, "integer": None}
+_COMPLEX_EXTREMUM: _Refusals = {"complex": (RuntimeError, "{} not implemented for complex tensors.")}
+_COMPLEX_INFINITY: _Refusals = {"complex": (RuntimeError, "{} does not support complex inputs.")}
+_COMPLEX_SIGNBIT: _Refusals = {"complex": (NotImplementedError, "signbit is not implemented for complex tensors.")}
+_COMPLEX_HEAVISIDE: _Refusals = {"complex": (RuntimeError, "heaviside is not yet implemented for complex tensors.")}
+_COMPLEX_SIGN: _Refusals = {
+    "complex": (
+        NotImplementedError,
+        "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.",
+    )
 }
-_ROUNDING_PART: dict[str, Refusal] = {**_ROUNDING, "integer": None}
-_COMPLEX_EXTREMUM: dict[str, Refusal] = {
-    "complex": (RuntimeError, "{} not implemented for complex tensors."),
+_RELU: _Refusals = {
+    "bool": (RuntimeError, "Boolean inputs not supported for relu"),
+    "complex": (NotImplementedError, "relu is not supported for complex types"),
 }
-_COMPLEX_INFINITY: dict[str, Refusal] = {
-    "complex": (RuntimeError, "{} does not support complex inputs."),
-}
-_NEGATED_BOOL: dict[str, Refusal] = {
+_NEGATED_BOOL: _Refusals = {
     "bool": (
         RuntimeError,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead.",
-    ),
+    )
 }
-_SIGN: dict[str, Refusal] = {
-    "complex": (
-        NotImplementedError,
-        "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.",
-    ),
-}
-_SIGNBIT: dict[str, Refusal] = {
-    "complex": (NotImplementedError, "signbit is not implemented for complex tensors."),
-}
-_RELU: dict[str, Refusal] = {
-    "bool": (RuntimeError, "Boolean inputs not supported for relu"),
-    "complex": (NotImplementedError, "relu is not supported for complex types"),
-}
-_HEAVISIDE: dict[str, Refusal] = {
-    "complex": (RuntimeError, "heaviside is not yet implemented for complex tensors."),
-}
-_NO_COMPLEX: dict[str, Refusal] = {"complex": None}
-_NO_BOOL: dict[str, Refusal] = {"bool": None}
-_NO_INTEGRAL: dict[str, Refusal] = {"bool": None, "integer": None}
-_NO_INEXACT: dict[str, Refusal] = {"float": None, "complex": None}
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_UNARY = "self has the dtype of the output; for square, bools became int64."
@@ -89,7 +79,7 @@ def _unary(
 # ---- one argument, result of the same dtype
 for name, sentence, given, shown, *facts in (
     ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL)),
-    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_SIGN)),
+    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
     ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
     ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING)),
     ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
@@ -212,7 +202,7 @@ for name, sentence, given, shown, *facts in (
     ("isfinite", "Tell which elements are neither infinite nor NaN.", '[1.0, float("inf")]', "tensor([ True, False])"),
     ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])", dict(out="exact", refuses=_COMPLEX_INFINITY)),
     ("isneginf", "Tell which elements are minus infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])", dict(out="exact", refuses=_COMPLEX_INFINITY)),
-    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])", dict(out="exact", refuses=_SIGNBIT)),
+    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])", dict(out="exact", refuses=_COMPLEX_SIGNBIT)),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self) -> Tensor", shape="unary_bool", **dict(*facts), tags=NONDIFFERENTIABLE,
@@ -350,7 +340,7 @@ for name, sentence, given, shown, *facts in (
     )  # fmt: skip
 operator(
     "heaviside(Tensor self, Tensor values) -> Tensor", shape="heaviside", tags=INPLACE | NONDIFFERENTIABLE,
-    out="exact", refuses=_HEAVISIDE,
+    out="exact", refuses=_COMPLEX_HEAVISIDE,
     sees="self and values have the dtype of the output, which is not complex.",
     doc=document(
         "Compute the step function: 0 below zero, 1 above it, and `values` at zero.",
