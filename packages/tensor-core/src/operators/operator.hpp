@@ -27,10 +27,7 @@ struct Operator {
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
-  // for bool, integers, floats and complex numbers; an in-place variant has those of its operator
-  Refusals refusals;
   std::array<Kernel, max_device_types> kernels;
-  std::string title;    // what messages call it: the fact `title` of its row, else its name
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
   // the autograd function, set by candelabra.autograd and called after the kernel:
@@ -56,6 +53,8 @@ struct Operator {
   bool elementwise;
   bool exact_out;  // out= must have the dtype of the result
   OutMemory out_memory;
+  Refusals refusals;  // an in-place variant has those of its operator
+  std::string title;  // what messages call it: the fact `title` of its row, else its name
 
   // Operators with `returns_self` change and return this argument.
   static constexpr int self_position = 0;

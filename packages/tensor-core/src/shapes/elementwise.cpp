@@ -18,13 +18,16 @@ int category(Dtype dtype) {
   return is_floating(dtype) ? CB_SCALAR_FLOAT : CB_SCALAR_INT;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const Call& call, const Refusal& refusal, Dtype dtype) {
+  if (refusal.message.empty()) not_implemented(call, dtype);
+  raise(refusal.exception, refusal.message);
+}
+
 // Throws if the operator's row refuses this dtype.
 void check_dtype(const Call& call, Dtype dtype) {
   const Refusal& refusal = call.op.refusals[static_cast<size_t>(category(dtype))];
-  if (!refusal.exception) [[likely]]
-    return;
-  if (refusal.message.empty()) not_implemented(call, dtype);
-  raise(refusal.exception, refusal.message);
+  if (refusal.exception) [[unlikely]]
+    refuse(call, refusal, dtype);
 }
 
 // The operands of every rule of two arguments.
@@ -166,10 +169,14 @@ void complex(Call& call) {
 }
 
 void binary(Call& call) {
-  const TensorObject* like = fast_pair(call);
-  const Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
+  if (const TensorObject* like = fast_pair(call)) [[likely]] {
+    if (!is_floating(like->dtype)) check_dtype(call, like->dtype);  // all take floats
+    call.add_output(like->dtype, like->sizes);
+    return;
+  }
+  const Dtype dtype = promote_dtypes(call, both_operands);
   check_dtype(call, dtype);
-  combine_like(call, like, dtype);
+  combine_pair(call, dtype, dtype);
 }
 
 void pow(Call& call) {
@@ -197,11 +204,15 @@ void heaviside(Call& call) {
 
 void add(Call& call) {
   namespace at = positions::add;
-  const TensorObject* like = fast_pair(call);
-  const Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
   const cb_scalar& alpha = call[at::alpha].scalar;
-  if (!is_floating(dtype) || alpha.kind != CB_SCALAR_INT) check_factor(call, "alpha", alpha, dtype);
-  combine_like(call, like, dtype);
+  if (const TensorObject* like = fast_pair(call)) [[likely]] {
+    if (!is_floating(like->dtype) || alpha.kind != CB_SCALAR_INT) check_factor(call, "alpha", alpha, like->dtype);
+    call.add_output(like->dtype, like->sizes);
+    return;
+  }
+  const Dtype dtype = promote_dtypes(call, both_operands);
+  check_factor(call, "alpha", alpha, dtype);
+  combine_pair(call, dtype, dtype);
 }
 
 // sub, rsub: the same positions.
