@@ -167,7 +167,15 @@ ABI_MAJOR: int
 ABI_MINOR: int
 """
 FUNCTIONS = """\
-def declare_operator(schema: str, shape: str, tags: int, doc: str, /) -> Operator: ...
+def declare_operator(
+    schema: str,
+    shape: str,
+    tags: int,
+    doc: str,
+    refuses: dict[str, tuple[type[Exception], str] | None],
+    title: str,
+    /,
+) -> Operator: ...
 def give_to_out(operator_name: str, out: Tensor, result: Tensor, /, *inputs: Any) -> Tensor: ...
 def give_to_outs(operator_name: str, outs: Any, results: Any, /, *inputs: Any) -> tuple[Tensor, ...]: ...
 def get_default_dtype() -> dtype: ...

@@ -125,7 +125,7 @@ def read_catalogue() -> list[Row]:
     """
     declared: list[tuple[str, int]] = []
 
-    def declare_operator(schema: str, shape: str, tags: int, doc: str) -> types.SimpleNamespace:
+    def declare_operator(schema: str, shape: str, tags: int, *_: object) -> types.SimpleNamespace:
         declared.append((schema, tags))
         return types.SimpleNamespace(name=schema[: schema.index("(")])
 

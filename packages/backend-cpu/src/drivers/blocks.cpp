@@ -91,7 +91,7 @@ class Driver {
     for (int k = 0; k < N; ++k) is_plain_ &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
     far_ = g_.numel * size_[0] >= far_bytes;
     for (int k = 0; k < N; ++k) {
-      int64_t bytes = size_[0];
+      int64_t bytes = size_[k];
       for (int d = 0; d < g_.ndim; ++d)
         if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
       is_far_[k] = bytes >= far_bytes;

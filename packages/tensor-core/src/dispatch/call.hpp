@@ -178,7 +178,12 @@ struct Call {
 
 // A shape rule checks the arguments, normalizes them for the kernel, and describes the outputs.
 using ShapeRule = void (*)(Call&);
-ShapeRule find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
+struct ShapeRuleEntry {
+  ShapeRule rule;
+  // Kernels compute element i of the result from element i of the inputs.
+  bool elementwise = false;
+};
+const ShapeRuleEntry* find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
 
 // Sets call.device and checks that all tensors are on it. If the operator accepts numbers, a 0-dim
 // tensor in host memory becomes a Number.

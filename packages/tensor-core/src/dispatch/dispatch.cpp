@@ -155,7 +155,7 @@ bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, 
 }
 
 void check_writable(const Call& call, const TensorObject& tensor) {
-  if (call.name() == std::string_view("fill_")) return;  // one value for all: overlap is harmless
+  if (call.op.tags & tag_one_value) return;  // overlap is harmless
   check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
         "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please "
@@ -444,7 +444,7 @@ void resolve_device(Call& call) {
     return;
   }
   call.device = deciding->device();
-  if (!mixed || call.op.schema.name == "copy_" || (call.op.tags & (tag_core | tag_custom))) return;
+  if (!mixed || (call.op.tags & (tag_any_device | tag_core | tag_custom))) return;
   for (int i = 0; i < call.argument_count; ++i) {
     Argument& argument = call[i];
     const TensorObject* odd = nullptr;

@@ -7,6 +7,7 @@
 
 #include "dispatch/call.hpp"
 #include "operators/out_arguments.hpp"
+#include "operators/refusals.hpp"
 #include "operators/schema.hpp"
 
 namespace candelabra {
@@ -21,20 +22,11 @@ struct Kernel {
   bool there() const { return compiled || python; }
 };
 
-namespace shapes {
-struct ElementwiseTraits;
-}
-// The special cases of the elementwise shape rules for this operator (shapes/elementwise.cpp).
-// Never null.
-const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
-
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
-  // never null; an in-place variant has those of its operator
-  const shapes::ElementwiseTraits* traits;
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
@@ -61,6 +53,8 @@ struct Operator {
   bool elementwise;
   bool exact_out;  // out= must have the dtype of the result
   OutMemory out_memory;
+  Refusals refusals;  // an in-place variant has those of its operator
+  std::string title;  // what messages call it: the fact `title` of its row, else its name
 
   // Operators with `returns_self` change and return this argument.
   static constexpr int self_position = 0;

@@ -1,7 +1,6 @@
 // All operators by name: how they are declared from the rows of the catalogue, and found.
 #include <deque>
 #include <map>
-#include <set>
 
 #include "operators/operator.hpp"
 
@@ -37,41 +36,40 @@ PyObject* make_result_type(const Schema& schema) {
   return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
 }
 
-Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise,
-                        const shapes::ElementwiseTraits* traits, PyObject* doc) {
+// What a catalogue row states besides the schema.
+struct Row {
+  uint32_t tags;
+  const ShapeRuleEntry& rule;
+  Refusals refusals;
+  std::string title;
+  PyObject* doc;
+};
+
+Operator* make_operator(Schema schema, const Row& row) {
   Operator* op = PyObject_New(Operator, operator_type);
   if (!op) throw PythonError();
   op->vectorcall = operator_vectorcall;
   new (&op->schema) Schema(std::move(schema));
   new (&op->kernels) std::array<Kernel, max_device_types>{};
-  op->tags = tags;
-  op->shape = shape;
-  op->traits = traits;
+  new (&op->refusals) Refusals(row.refusals);
+  new (&op->title) std::string(row.title);
+  op->tags = row.tags;
+  op->shape = row.rule.rule;
   op->composite = op->fallback = op->autograd_function = op->inplace_autograd_function = op->dict = nullptr;
   op->implementation = op->allocator = nullptr;
-  op->doc = Py_NewRef(doc);
+  op->doc = Py_NewRef(row.doc);
   op->inplace = op->functional = nullptr;
   op->result_type = make_result_type(op->schema);
-  op->elementwise = elementwise;
+  op->elementwise = row.rule.elementwise;
   op->exact_out = needs_exact_out(op->schema.name);
-  op->out_memory = elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
+  op->out_memory = op->elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
-  op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
+  op->returns_self = op->changes_arguments && !(row.tags & tag_custom) && op->schema.result_names.size() == 1 &&
                      op->schema.parameters[Operator::self_position].mutated &&
                      op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
   by_name()[op->schema.name] = op;
   return op;
-}
-
-// Shape rules of operators whose kernels compute element i of the result from element i of the
-// inputs.
-bool is_elementwise_rule(std::string_view rule) {
-  static const std::set<std::string_view> rules = {
-      "unary",         "unary_float", "unary_real",   "unary_angle",    "unary_bool",  "complex", "binary_alpha",
-      "binary",        "divide",      "binary_float", "binary_integer", "compare",     "where",   "clamp",
-      "ternary_float", "ternary",     "activation",   "masked_fill",    "mutate_self", "formula", "formula_float"};
-  return rules.contains(rule);
 }
 
 PyObject* declare_operator(PyObject*, PyObject* arguments) {
@@ -79,24 +77,27 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
     const char* text;
     const char* rule;
     unsigned int tags;
-    PyObject* doc;
-    if (!PyArg_ParseTuple(arguments, "ssIO:declare_operator", &text, &rule, &tags, &doc)) return nullptr;
+    const char* title;
+    PyObject *doc, *refuses;
+    if (!PyArg_ParseTuple(arguments, "ssIOO!s:declare_operator", &text, &rule, &tags, &doc, &PyDict_Type, &refuses,
+                          &title))
+      return nullptr;
     Schema schema = parse_schema(text);
     check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments,
           " parameters");
     check(!find_operator(schema.name), PyExc_ValueError, "the operator ", schema.name, " is declared already");
-    ShapeRule shape = find_shape_rule(rule);
+    const ShapeRuleEntry* shape = find_shape_rule(rule);
     check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
-    bool elementwise = is_elementwise_rule(rule);
-    const shapes::ElementwiseTraits* traits = find_elementwise_traits(schema.name);
-    Operator* op = make_operator(schema, tags, shape, elementwise, traits, doc);
+    Row row{tags, *shape, parse_refusals(schema.name, refuses), *title ? title : schema.name, doc};
+    Operator* op = make_operator(schema, row);
     if (!op->schema.custom) declared().push_back(op);
     if (tags & tag_inplace) {
       schema.name += "_";
       schema.parameters[Operator::self_position].mutated = true;
       size_t paren = schema.text.find('(');
       schema.text.replace(0, paren, schema.name);
-      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, traits, doc);
+      row.tags &= ~tag_inplace;
+      op->inplace = make_operator(std::move(schema), row);
       op->inplace->functional = op;
     }
     return Py_NewRef(reinterpret_cast<PyObject*>(op));
@@ -119,7 +120,8 @@ PyObject* forget_operator(PyObject*, PyObject* name) {
 PyMethodDef operator_functions[] = {
     {"forget_operator", forget_operator, METH_O,
      "forget_operator(name)\n\nTake a custom operator out of the registry."},
-    {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
+    {"declare_operator", declare_operator, METH_VARARGS, 
+     "Declare an operator: schema, shape rule, tags, docstring, refused dtypes, title."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -26,6 +26,10 @@ enum Tag : uint32_t {
   tag_tensor_first = 8192,
   tag_custom = 16384,
   tag_declines = 32768,
+  tag_one_value = 65536,
+  tag_any_device = 131072,
+  tag_float32_numbers = 262144,
+  tag_wrapped_numbers = 524288,
 };
 
 enum class ParameterType : uint8_t {

@@ -60,9 +60,6 @@ struct Image {
 
 template <typename T>
 Image<T> image(const cb_tensor& t) {
-  if (t.ndim > 5)
-    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d",
-                  static_cast<int>(t.ndim) - 2);
   Image<T> result{static_cast<T*>(t.data), {}, {}};
   result.sizes.fill(1);
   const int missing = 5 - t.ndim;

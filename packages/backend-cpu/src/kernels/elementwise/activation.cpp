@@ -32,19 +32,14 @@ struct TanhBackward {
   }
 };
 
-bool approximate_by_tanh(std::string_view approximate) {
-  if (approximate == "tanh") return true;
-  if (approximate == "none") return false;
-  throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
-}
 void gelu(Call& call) {
   const arguments::Gelu args(call);
-  if (approximate_by_tanh(args.approximate)) return unary_simd<GeluTanh, FloatTypes, moderate>(call);
+  if (args.approximate == "tanh") return unary_simd<GeluTanh, FloatTypes, moderate>(call);
   unary_simd<Gelu, FloatTypes, moderate>(call);
 }
 void gelu_backward(Call& call) {
   const arguments::GeluBackward args(call);
-  if (approximate_by_tanh(args.approximate)) return binary<GeluTanhBackward, FloatTypes, moderate>(call);
+  if (args.approximate == "tanh") return binary<GeluTanhBackward, FloatTypes, moderate>(call);
   binary<GeluBackward, FloatTypes, moderate>(call);
 }
 void elu(Call& call) {

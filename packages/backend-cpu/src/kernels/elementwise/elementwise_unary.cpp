@@ -149,11 +149,6 @@ void neg(Call& call) {
     static constexpr FlipSignBit op{};
     return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), operands<1>(call));
   }
-  if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-                  "use the `~` or "
-                  "`logical_not()` operator instead.");
   unary<Neg, NumberTypes, light>(call);
 }
 
@@ -162,19 +157,9 @@ void sgn(Call& call) {
   dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { map_complex1<complex_formulas::Sgn, T>(call); });
 }
 
-void relu(Call& call) {
-  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "Boolean inputs not supported for relu");
-  unary<Relu, IntegersAndFloats, light>(call);
-}
-
 void round(Call& call) {
-  const arguments::Round args(call);
-  const int64_t decimals = args.decimals;
-  if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
-    if (decimals != 0)
-      throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
-    return unary<Round, IntegersAndFloats, light>(call);
-  }
+  const int64_t decimals = arguments::Round(call).decimals;
+  if (decimals == 0) return unary<Round, IntegersAndFloats, light>(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto scale = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
@@ -470,7 +455,7 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Frac, FloatTypes, light>>("frac");
   table.add<unary_simd<Square, AllTypes, light>>("square");
   table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
-  table.add<relu>("relu");
+  table.add<unary<Relu, IntegersAndFloats, light>>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");

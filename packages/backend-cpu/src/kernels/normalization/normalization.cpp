@@ -117,8 +117,6 @@ void layer_norm_backward_of(Call& call) {
   const arguments::NativeLayerNormBackward args(call);
   const cb_tensor &grad = *args.grad, &input = *args.input, &mean = *args.mean, &rstd = *args.rstd;
   cb_tensor &out = call.output(0), &grad_weight = call.output(1), &grad_bias = call.output(2);
-  check_contiguous(grad, "native_layer_norm_backward: grad");
-  check_contiguous(input, "native_layer_norm_backward: input");
   int64_t n = row_length(args.normalized_shape), rows = mean.numel;
   bool parameters = grad_weight.numel != 0 || grad_bias.numel != 0;
   Vector<V> weight(args.weight, n, V(1));
@@ -277,7 +275,6 @@ void rms_norm_backward_of(Call& call) {
 
 void layer_norm(Call& call) {
   const cb_tensor& input = *arguments::NativeLayerNorm(call).input;
-  check_contiguous(input, "native_layer_norm: input");
   dispatch<FloatTypes>(input.dtype, [&]<typename T>() { layer_norm_of<T>(call); });
 }
 void layer_norm_backward(Call& call) {

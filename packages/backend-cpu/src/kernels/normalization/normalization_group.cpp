@@ -142,7 +142,6 @@ void group_norm_of(Call& call, const arguments::NativeGroupNorm& args) {
   double eps = args.eps;
   if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(out))
     return group_norm_channels_last<T>(call, args, shape);
-  check_contiguous(input, "native_group_norm: input");
   Vector<V> weight(args.weight, shape.channels, V(1)), bias(args.bias, shape.channels, V(0));
   parallel_for(shape.batch * shape.groups, grain_for(4 * shape.length()), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -279,8 +278,6 @@ void group_norm_backward_of(Call& call, const arguments::NativeGroupNormBackward
   Groups shape(input, args.num_groups);
   if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(grad) && is_channels_last(out))
     return group_norm_backward_channels_last<T>(call, args, shape);
-  check_contiguous(grad, "native_group_norm_backward: grad");
-  check_contiguous(input, "native_group_norm_backward: input");
   int64_t rows = shape.batch * shape.groups;
   Vector<V> weight(args.weight, shape.channels, V(1));
   Vector<double> centers(&mean, rows, 0), scales(&rstd, rows, 1);

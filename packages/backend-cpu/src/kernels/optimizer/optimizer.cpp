@@ -27,25 +27,10 @@ using Operands = std::array<const cb_tensor*, N>;
 // `lists` are the positions of the arguments that hold the operands.
 template <int N>
 std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& lists) {
-  auto parameters = call.tensors(lists[0]);
-  std::vector<Operands<N>> all(parameters.size());
+  std::vector<Operands<N>> all(call.tensors(lists[0]).size());
   for (int k = 0; k < N; ++k) {
     auto list = call.tensors(lists[k]);
-    if (list.size() != parameters.size())
-      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
-                    parameters.size(), lists[k], list.size());
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (!list[i])
-        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i,
-                      lists[k]);
-      if (list[i]->dtype != parameters[i]->dtype)
-        throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype",
-                      call.raw()->operator_name);
-      if (!same_sizes(*list[i], *parameters[i]))
-        throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
-                      call.raw()->operator_name, i);
-      all[i][k] = list[i];
-    }
+    for (size_t i = 0; i < list.size(); ++i) all[i][k] = list[i];
   }
   return all;
 }
@@ -171,12 +156,6 @@ struct Averages {
   }
 };
 
-double checked_step(const Call& call, int64_t count) {
-  const auto step = static_cast<double>(count);
-  if (step < 1) throw failure(CB_VALUE_ERROR, "%s: step counts from 1, but got %g", call.raw()->operator_name, step);
-  return step;
-}
-
 void fused_sgd(Call& call) {
   namespace at = positions::fused_sgd;
   const arguments::FusedSgd args(call);
@@ -206,7 +185,7 @@ void adam_step(Call& call, const arguments::FusedAdam& args) {
   namespace at = positions::fused_adam;
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   bool decoupled = args.decoupled, maximize = args.maximize;
-  double step = checked_step(call, args.step);
+  double step = static_cast<double>(args.step);
   double correction1 = 1 - std::pow(beta1, step), correction2 = std::sqrt(1 - std::pow(beta2, step));
   constexpr int count = Amsgrad ? 5 : 4;
   auto make = [=]<typename V>() {
@@ -295,7 +274,7 @@ void fused_adamax(Call& call) {
   const arguments::FusedAdamax args(call);
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   bool maximize = args.maximize;
-  double correction = 1 - std::pow(beta1, checked_step(call, args.step));
+  double correction = 1 - std::pow(beta1, static_cast<double>(args.step));
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_infs}, [=]<typename V>() {
     V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2),
       epsilon = filled<V>(eps);
@@ -316,7 +295,7 @@ void fused_nadam(Call& call) {
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   double momentum = args.momentum, next_momentum = args.next_momentum, product = args.mu_product;
   bool decoupled = args.decoupled, maximize = args.maximize;
-  double correction = 1 - std::pow(beta2, checked_step(call, args.step));
+  double correction = 1 - std::pow(beta2, static_cast<double>(args.step));
   double of_gradient = lr * (1 - momentum) / (1 - product),
          of_mean = lr * next_momentum / (1 - product * next_momentum);
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
@@ -340,7 +319,7 @@ void fused_radam(Call& call) {
   const arguments::FusedRadam args(call);
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   bool decoupled = args.decoupled, maximize = args.maximize;
-  double step = checked_step(call, args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
+  double step = static_cast<double>(args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
   double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
   bool rectified = length > 5;
   if (rectified)

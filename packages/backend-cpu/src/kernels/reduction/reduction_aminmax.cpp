@@ -113,9 +113,6 @@ void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t co
 
 void aminmax(Call& call) {
   cb_tensor &low = call.output(0), &high = call.output(1);
-  for (int d = 0; d < low.ndim; ++d)
-    if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
-      throw failure(CB_RUNTIME_ERROR, "_aminmax(): both results must have the same strides");
   const Distinct distinct(*arguments::Aminmax(call).self, low);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     char* bases[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};

@@ -224,11 +224,6 @@ void vector_norm(Call& call) {
   const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   double order = args.ord->re;
-  if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
-    throw failure(CB_RUNTIME_ERROR,
-                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not "
-                  "have an identity",
-                  order);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() { norm_of<T>(in, out, order); });
 }
 

@@ -268,9 +268,8 @@ void factor_ldl(const Call& call, const Matrices& a, bool hermitian, int32_t* pi
 }
 
 void solve_ldl(const Call& call, const Matrices& ld, const int32_t* pivots, bool hermitian, const Matrices& x,
-               const char* message) {
+               FaultSink sink) {
   if (x.empty()) return;
-  const FaultSink sink = message_sink(call, title_of(call), message);
   dispatch<LapackTypes>(x.dtype, [&]<typename T>() {
     const int64_t all = x.batches * x.columns;
     launch(call, solve_ldl_kernel<T>, warps_for(call, all), threads, 0, static_cast<const T*>(ld.data), pivots,

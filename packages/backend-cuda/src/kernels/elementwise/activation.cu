@@ -29,18 +29,12 @@ struct TanhBackward {
   }
 };
 
-bool approximate_by_tanh(std::string_view approximate) {
-  if (approximate == "tanh") return true;
-  if (approximate == "none") return false;
-  throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
-}
 void gelu(Call& call) {
-  if (approximate_by_tanh(arguments::Gelu(call).approximate)) return unary<Heavy<GeluTanh>, FloatTypes>(call);
+  if (arguments::Gelu(call).approximate == "tanh") return unary<Heavy<GeluTanh>, FloatTypes>(call);
   unary<Heavy<Gelu>, FloatTypes>(call);
 }
 void gelu_backward(Call& call) {
-  if (approximate_by_tanh(arguments::GeluBackward(call).approximate))
-    return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
+  if (arguments::GeluBackward(call).approximate == "tanh") return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
   binary<Heavy<GeluBackward>, FloatTypes>(call);
 }
 

@@ -103,7 +103,6 @@ void clamp(Call& call) {
   const arguments::Clamp args(call);
   if (args.min && args.max)
     return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
-  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     if (args.min)
       map2<T>(call, ClampMin{}, *args.self, *args.min);
@@ -146,10 +145,6 @@ void addcmul(Call& call) {
 }
 void addcdiv(Call& call) {
   const arguments::Addcdiv args(call);
-  if (is_integer_dtype(call.output().dtype))
-    throw failure(CB_RUNTIME_ERROR,
-                  "Integer division with addcdiv is no longer supported. "
-                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     map3<T>(call, AddQuotient<C>{scalar_to<C>(*args.value)});

@@ -153,26 +153,12 @@ void neg(Call& call) {
   if (is_half_dtype(call.output().dtype)) {
     return map1<uint16_t>(call, FlipSignBit{});
   }
-  if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-                  "use the `~` or "
-                  "`logical_not()` operator instead.");
   unary<Neg, NumberTypes>(call);
-}
-
-void relu(Call& call) {
-  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "Boolean inputs not supported for relu");
-  unary<Relu, IntegersAndFloats>(call);
 }
 
 void round(Call& call) {
   const int64_t decimals = arguments::Round(call).decimals;
-  if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
-    if (decimals != 0)
-      throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
-    return unary<Round, IntegersAndFloats>(call);
-  }
+  if (decimals == 0) return unary<Round, IntegersAndFloats>(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto scale = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
@@ -444,7 +430,7 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Frac, FloatTypes>>("frac");
   table.add<unary<Square, AllTypes>>("square");
   table.add<unary<Conjugate, AllTypes>>("conj_physical");
-  table.add<relu>("relu");
+  table.add<unary<Relu, IntegersAndFloats>>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{})>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");

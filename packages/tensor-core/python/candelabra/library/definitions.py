@@ -52,7 +52,7 @@ class CustomOpDef:
         self._seen_through = False
         text = f"{qualname}{schema[schema.index('(') :]}"
         self._opoverload = _C.declare_operator(
-            text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function)
+            text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function), {}, ""
         )
         self._parsed: Parsed = parse(self._opoverload.schema)
         if rule == "custom":
