@@ -1,15 +1,10 @@
 #include "gemm/panel_loops.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <type_traits>
-#include <utility>
 
-#include "gemm/panels.hpp"
+#include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -66,16 +61,6 @@ template <int rows, int vectors, bool whole, typename T>
     store([&](V product, const T* to, int v) { return math::fma(V(here.beta), load(to, v), product); });
 }
 
-template <typename T>
-using BlockLoop = void (*)(const Block<T>&);
-// For one row, two rows and so on.
-template <typename T, int vectors, bool whole, int... rows>
-constexpr std::array<BlockLoop<T>, sizeof...(rows)> loops_for(std::integer_sequence<int, rows...>) {
-  return {make_block<rows + 1, vectors, whole, T>...};
-}
-template <typename T, int vectors, bool whole>
-constexpr auto loops = loops_for<T, vectors, whole>(std::make_integer_sequence<int, most_rows(vectors)>{});
-
 template <int vectors, bool whole, typename T>
 void multiply_rows(Block<T> block, int64_t rows) {
   const T* const a = block.a;
@@ -83,32 +68,16 @@ void multiply_rows(Block<T> block, int64_t rows) {
   for_row_blocks<most_rows(vectors)>(rows, [&](int64_t at, int64_t count) {
     block.a = a + at * block.a_step;
     block.c = c + at * block.c_step;
-    loops<T, vectors, whole>[count - 1](block);
+    with_constant<most_rows(vectors)>(count, [&block](auto constant) { make_block<constant, vectors, whole>(block); });
   });
 }
 
-template <typename T, int... counts>
-void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors, std::integer_sequence<int, counts...>) {
-  const bool whole = block.last == math::Vec<T>::size;
-  (void)((vectors == counts + 1 &&
-          (whole ? multiply_rows<counts + 1, true>(block, rows) : multiply_rows<counts + 1, false>(block, rows),
-           true)) ||
-         ...);
-}
-
-// Packs k rows of the right factor from `row` on, and `columns` columns from `column` on. Rows of
-// `to` lie `pitch` elements apart.
 template <typename T>
-void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t columns, T* to, int64_t pitch) {
-  if (!p.transpose_b) {
-    for (int64_t i = 0; i < k; ++i) std::copy_n(p.b + (row + i) * p.ldb + column, columns, to + i * pitch);
-    return;
-  }
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  for (int64_t i = 0; i < k; i += 16)
-    transpose_tile(reinterpret_cast<Bits*>(to + i * pitch), pitch,
-                   reinterpret_cast<const Bits*>(p.b + column * p.ldb + row + i), p.ldb, columns,
-                   std::min<int64_t>(16, k - i));
+void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors) {
+  const bool whole = block.last == math::Vec<T>::size;
+  with_constant<most_vectors>(vectors, [&](auto count) {
+    whole ? multiply_rows<count, true>(block, rows) : multiply_rows<count, false>(block, rows);
+  });
 }
 
 }  // namespace
@@ -142,9 +111,10 @@ void panel_gemm_loop(const Gemm<T>& p) {
       if (packs) {
         block.b = packed->data();
         block.b_step = wanted * lanes;
-        pack(p, row, k, column, columns, packed->data(), block.b_step);
+        pack_columns(p.b + row * (p.transpose_b ? 1 : p.ldb), p.ldb, p.transpose_b, k, column, columns, packed->data(),
+                     block.b_step);
       }
-      multiply_panel(block, p.m, wanted, std::make_integer_sequence<int, most_vectors>{});
+      multiply_panel(block, p.m, wanted);
     }
   }
 }
