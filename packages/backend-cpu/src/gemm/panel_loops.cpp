@@ -1,7 +1,9 @@
 #include "gemm/panel_loops.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 
 #include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
@@ -61,6 +63,16 @@ template <int rows, int vectors, bool whole, typename T>
     store([&](V product, const T* to, int v) { return math::fma(V(here.beta), load(to, v), product); });
 }
 
+template <typename T>
+using BlockLoop = void (*)(const Block<T>&);
+// For one row, two rows and so on.
+template <typename T, int vectors, bool whole, int... rows>
+constexpr std::array<BlockLoop<T>, sizeof...(rows)> loops_for(std::integer_sequence<int, rows...>) {
+  return {make_block<rows + 1, vectors, whole, T>...};
+}
+template <typename T, int vectors, bool whole>
+constexpr auto loops = loops_for<T, vectors, whole>(std::make_integer_sequence<int, most_rows(vectors)>{});
+
 template <int vectors, bool whole, typename T>
 void multiply_rows(Block<T> block, int64_t rows) {
   const T* const a = block.a;
@@ -68,16 +80,17 @@ void multiply_rows(Block<T> block, int64_t rows) {
   for_row_blocks<most_rows(vectors)>(rows, [&](int64_t at, int64_t count) {
     block.a = a + at * block.a_step;
     block.c = c + at * block.c_step;
-    with_constant<most_rows(vectors)>(count, [&block](auto constant) { make_block<constant, vectors, whole>(block); });
+    loops<T, vectors, whole>[count - 1](block);
   });
 }
 
-template <typename T>
-void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors) {
+template <typename T, int... counts>
+void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors, std::integer_sequence<int, counts...>) {
   const bool whole = block.last == math::Vec<T>::size;
-  with_constant<most_vectors>(vectors, [&](auto count) {
-    whole ? multiply_rows<count, true>(block, rows) : multiply_rows<count, false>(block, rows);
-  });
+  (void)((vectors == counts + 1 &&
+          (whole ? multiply_rows<counts + 1, true>(block, rows) : multiply_rows<counts + 1, false>(block, rows),
+           true)) ||
+         ...);
 }
 
 }  // namespace
@@ -114,7 +127,7 @@ void panel_gemm_loop(const Gemm<T>& p) {
         pack_columns(p.b + row * (p.transpose_b ? 1 : p.ldb), p.ldb, p.transpose_b, k, column, columns, packed->data(),
                      block.b_step);
       }
-      multiply_panel(block, p.m, wanted);
+      multiply_panel(block, p.m, wanted, std::make_integer_sequence<int, most_vectors>{});
     }
   }
 }

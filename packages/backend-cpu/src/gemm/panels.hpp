@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
+#include <utility>
 
 #include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
@@ -97,9 +97,13 @@ class Panels {
   template <int vectors>
   static void multiply_rows(const Part& part, int64_t rows, C* sums) {
     for_row_blocks<panel_rows>(rows, [&](int64_t at, int64_t count) {
-      with_constant<panel_rows>(count,
-                                [&](auto constant) { multiply_block<constant, vectors>(part, at, sums + at * width); });
+      multiply_some<vectors>(std::make_integer_sequence<int, panel_rows>{}, count, part, at, sums + at * width);
     });
+  }
+  template <int vectors, int... counts>
+  static void multiply_some(std::integer_sequence<int, counts...>, int64_t rows, const Part& part, int64_t at,
+                            C* sums) {
+    (void)((rows == counts + 1 && (multiply_block<counts + 1, vectors>(part, at, sums), true)) || ...);
   }
   template <int rows, int vectors>
   [[gnu::noinline]] static void multiply_block(const Part& part, int64_t at, C* sums) {

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "memory/transpose.hpp"
 #include "simd/vec.hpp"
@@ -20,17 +17,6 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // most of the work.
 inline int64_t end_of_share(int64_t size, int64_t i, int64_t count) {
   return count == 1 ? size : size * (i + 1) / count;
-}
-
-// Calls f(count) with `count`, which is 1 to `most`, as a std::integral_constant. Through a table: the
-// code of all counts, inlined side by side, would make tiny products slower.
-template <int most, typename F>
-[[gnu::always_inline]] inline void with_constant(int64_t count, const F& f) {
-  using Call = void (*)(const F&);
-  static constexpr auto calls = []<int... below>(std::integer_sequence<int, below...>) {
-    return std::array<Call, most>{[](const F& g) { g(std::integral_constant<int, below + 1>{}); }...};
-  }(std::make_integer_sequence<int, most>{});
-  calls[static_cast<size_t>(count - 1)](f);
 }
 
 // Calls f(first row, rows) for blocks of at most `most` rows. They have nearly the same number of
