@@ -208,20 +208,7 @@ class Driver {
   // into a buffer.
   void run_tiles() {
     const int64_t rows = std::min<int64_t>(32, block_ / 16), columns = block_ / rows;
-    Geometry<N> outer;
-    outer.ndim = 0;
-    outer.numel = g_.numel / (g_.sizes[0] * g_.sizes[across_]);
-    for (int d = 1; d < g_.ndim; ++d) {
-      if (d == across_) continue;
-      outer.sizes[outer.ndim] = g_.sizes[d];
-      for (int k = 0; k < N; ++k) outer.strides[k][outer.ndim] = g_.strides[k][d];
-      ++outer.ndim;
-    }
-    if (outer.ndim == 0) {
-      outer.ndim = 1;
-      outer.sizes[0] = 1;
-      for (int k = 0; k < N; ++k) outer.strides[k][0] = 0;
-    }
+    const Geometry<N> outer = without_dims(g_, 0, across_);
     const int64_t row_tiles = (g_.sizes[across_] + rows - 1) / rows;
     const int64_t grain = std::max<int64_t>(1, grain_for(blocks_.work) / (rows * g_.sizes[0]));
     parallel_for(outer.numel * row_tiles, grain, [&](int64_t begin, int64_t end) {

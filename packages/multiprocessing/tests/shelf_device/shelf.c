@@ -179,31 +179,16 @@ static int32_t open_event(int32_t device, const cb_ipc_handle* handle, void** re
   return make_event(device, CB_EVENT_INTERPROCESS, result);
 }
 
-/* Kernels of float32 with any strides. */
 static int32_t refused(cb_call* call) {
   if (!forked) return CB_OK;
   snprintf(call->error, call->error_capacity, "Cannot use shelves in a forked subprocess");
   return CB_RUNTIME_ERROR;
 }
-static float* at(const cb_tensor* tensor, int64_t index) {
-  int64_t offset = 0;
-  for (int d = tensor->ndim; d-- > 0; index /= tensor->sizes[d])
-    offset += index % tensor->sizes[d] * tensor->strides[d];
-  return (float*)tensor->data + offset;
-}
 static int32_t add(cb_call* call) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (refused(call)) return CB_RUNTIME_ERROR;
-  if (out->dtype != CB_FLOAT32 || a->dtype != CB_FLOAT32 || b->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) *at(out, i) = *at(a, i) + *at(b, i);
-  return CB_OK;
+  return refused(call) ? CB_RUNTIME_ERROR : add_elements(call);
 }
 static int32_t fill(cb_call* call) {
-  const cb_tensor* out = &call->outputs[0];
-  if (refused(call)) return CB_RUNTIME_ERROR;
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) *at(out, i) = (float)call->arguments[1].as.scalar->re;
-  return CB_OK;
+  return refused(call) ? CB_RUNTIME_ERROR : fill_elements(call);
 }
 static int32_t copy_elements(cb_call* call) {
   const cb_tensor *out = &call->outputs[0], *source = call->arguments[1].as.tensor;

@@ -226,22 +226,12 @@ static void range_push(const char* text) {
   snprintf(now.range, sizeof now.range, "%s", text);
 }
 
-/* Kernels of float32 without gaps. */
 static int32_t add(cb_call* call) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
+  int32_t status = add_elements(call);
+  if (status) return status;
   now.kernel_stream = call->stream;
   now.kernel_device = call->device_index;
   ++now.kernels;
-  for (int64_t i = 0; i < out->numel; ++i)
-    ((float*)out->data)[i] =
-        ((const float*)a->data)[i] + ((const float*)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
-  return CB_OK;
-}
-static int32_t fill(cb_call* call) {
-  const cb_tensor* out = &call->outputs[0];
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) ((float*)out->data)[i] = (float)call->arguments[1].as.scalar->re;
   return CB_OK;
 }
 static int32_t uniform(cb_call* call) {
@@ -297,7 +287,7 @@ static const void* extension(const char* name) {
   return strcmp(name, "accelerator") == 0 ? &table : NULL;
 }
 
-static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill}, {"uniform_", uniform}};
+static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill_elements}, {"uniform_", uniform}};
 
 #ifndef FAKE_TYPE
 #define FAKE_TYPE "fake"

@@ -11,6 +11,7 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
+#include "simd/load_elements.hpp"
 #include "simd/philox.hpp"
 #include "threads/parallel.hpp"
 
@@ -52,19 +53,13 @@ class Destination {
   explicit Destination(cb_tensor& out) : g_(geometry<1>({&out}, Order::RowMajor)), base_(data<T>(out)) {}
   int64_t numel() const { return g_.numel; }
   void store(int64_t first, int64_t n, const compute_t<T>* values) const {
-    if (g_.contiguous()) return store_contiguous(base_ + first, values, n);
+    if (g_.contiguous()) return store_contiguous(values, n, base_ + first);
     for_each_run(g_, first, first + n, [&](const int64_t* offsets, int64_t m) {
       for (int64_t i = 0; i < m; ++i) base_[offsets[0] + i * g_.strides[0][0]] = T(*values++);
     });
   }
 
  private:
-  static void store_contiguous(T* out, const compute_t<T>* values, int64_t n) {
-    if constexpr (is_half_v<T>)
-      from_float(values, out, n);
-    else
-      std::memcpy(out, values, n * sizeof(T));
-  }
   Geometry<1> g_;
   T* base_;
 };

@@ -82,6 +82,11 @@ void add_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t cou
   }
 }
 
+// For numbers and registers.
+constexpr auto normalized = [](auto value, auto center, auto factor, auto shift) {
+  return (value - center) * factor + shift;
+};
+
 template <typename T>
 void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args, const Groups& shape) {
   using V = compute_t<T>;
@@ -126,9 +131,8 @@ void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args
       const V *center = centers.data() + sample * channels, *factor = factors.data() + sample * channels,
               *shift = bias.data();
       for (; pixel < last; ++pixel)
-        transform_registers(
-            channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, to + pixel * channels,
-            from + pixel * channels, center, factor, shift);
+        transform_registers(channels, normalized, to + pixel * channels, from + pixel * channels, center, factor,
+                            shift);
     }
   });
 }
@@ -151,12 +155,25 @@ void group_norm_of(Call& call, const arguments::NativeGroupNorm& args) {
       V center = data<V>(mean)[row], scale = data<V>(rstd)[row];
       for (int64_t k = 0; k < shape.width(); ++k) {
         int64_t channel = row % shape.groups * shape.width() + k;
-        transform_registers(
-            shape.plane, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, y + k * shape.plane,
-            x + k * shape.plane, center, scale * weight[channel], bias[channel]);
+        transform_registers(shape.plane, normalized, y + k * shape.plane, x + k * shape.plane, center,
+                            scale * weight[channel], bias[channel]);
       }
     }
   });
+}
+
+// The sums of a group of one sample, weighted, from those of its channels. `sums` begins with its
+// first channel, which is channel `first` of the weight. The FMAs are explicit, so that all callers
+// round alike.
+template <typename V>
+GradientSums sums_of_group(const GradientSums* sums, const Vector<V>& weight, int64_t first, int64_t width) {
+  GradientSums group;
+  for (int64_t k = 0; k < width; ++k) {
+    const double w = static_cast<double>(weight[first + k]);
+    group.grad = std::fma(w, sums[k].grad, group.grad);
+    group.product = std::fma(w, sums[k].product, group.product);
+  }
+  return group;
 }
 
 // `sums` are per channel of a sample, `scales` (rstd) per group of a sample.
@@ -240,17 +257,14 @@ void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupN
     const int64_t sample = row / shape.groups, first = row % shape.groups * width;
     V *center = coefficients.data() + 4 * sample * channels, *factor = center + channels, *slope = factor + channels,
       *shift = slope + channels;
-    double sum = 0, product = 0;
     for (int64_t c = first; c < first + width; ++c) {
       GradientSums& all = sums[sample * channels + c] = {};
       for (int64_t p = sample * blocks; p < (sample + 1) * blocks; ++p) {
         all.grad += partial[p * channels + c].grad;
         all.product += partial[p * channels + c].product;
       }
-      const double w = static_cast<double>(weight[c]);
-      sum += w * all.grad;
-      product += w * all.product;
     }
+    const auto [sum, product] = sums_of_group(sums.data() + sample * channels + first, weight, first, width);
     const double scale = scales[row], length = static_cast<double>(shape.length());
     for (int64_t c = first; c < first + width; ++c) {
       factor[c] = static_cast<V>(scale) * weight[c];
@@ -286,22 +300,20 @@ void group_norm_backward_of(Call& call, const arguments::NativeGroupNormBackward
     for (int64_t row = begin; row < end; ++row) {
       const T *x = data<T>(input) + row * shape.length(), *dy = data<T>(grad) + row * shape.length();
       T* dx = data<T>(out) + row * shape.length();
-      double center = centers[row], scale = scales[row], sum = 0, product = 0;
+      const int64_t first = row % shape.groups * shape.width();  // channel
+      const double center = centers[row], scale = scales[row];
       for (int64_t k = 0; k < shape.width(); ++k) {
-        GradientSums here;
+        GradientSums& here = sums[row * shape.width() + k] = {};
         consume(
             shape.plane, [&](const V* d, const V* v, int64_t, int64_t count) { here.add(d, v, center, count); },
             dy + k * shape.plane, x + k * shape.plane);
-        double w = static_cast<double>(weight[row % shape.groups * shape.width() + k]);
-        sum += w * here.grad;
-        product += w * here.product;
-        sums[row * shape.width() + k] = here;
       }
+      const auto [sum, product] = sums_of_group(sums.data() + row * shape.width(), weight, first, shape.width());
       double length = static_cast<double>(shape.length());
       V m = static_cast<V>(center), s = static_cast<V>(scale), shift = static_cast<V>(sum / length);
       V slope = static_cast<V>(product * scale * scale / length);
       for (int64_t k = 0; k < shape.width(); ++k) {
-        V w = weight[row % shape.groups * shape.width() + k];
+        V w = weight[first + k];
         transform(
             shape.plane,
             [=](const V* d, const V* v, V* to, int64_t, int64_t count) {

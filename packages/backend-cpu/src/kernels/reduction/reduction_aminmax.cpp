@@ -12,16 +12,11 @@ using namespace reduce;
 template <typename T>
 using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
 
-// A bool in memory may be any byte (load.hpp).
-struct Nonzero {
-  explicit Nonzero(const void*) {}
-  uint8_t operator()(uint8_t byte) const { return byte != 0; }
-};
-
 template <typename T>
-Source<Compared<T>> compared_source(const cb_tensor& in) {
+SourceOf<Compared<T>> compared_source(const cb_tensor& in) {
   if constexpr (std::is_same_v<T, bool>)
-    return {static_cast<const char*>(in.data), 1, load_through<uint8_t, uint8_t, Nonzero>};
+    // A bool in memory may be any byte (load.hpp).
+    return {static_cast<const char*>(in.data), 1, load_through<uint8_t, uint8_t, IsNonzero>};
   else
     return source_of<T, Compared<T>>(in);
 }

@@ -1,4 +1,4 @@
-"""Convolution over one or two spatial dimensions (the number of entries of `stride`), and its two
+"""Convolution over one to three spatial dimensions (the number of entries of `stride`), and its two
 gradients.
 
 The three are closed under differentiation: the gradient of each is made of the other two. A

@@ -11,8 +11,6 @@ from candelabra import Tensor, ops
 from .convolution import _batched, _numbers
 from .pooling import _maximum, _mean
 
-# ---- pooling
-
 
 def max_pool3d_with_indices(
     input: Tensor,
