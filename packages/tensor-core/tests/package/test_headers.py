@@ -16,11 +16,11 @@ PROGRAM = r"""
 #include <cstring>
 
 #include "candelabra/arguments/creation.hpp"
-#include "candelabra/arithmetic.hpp"
 #include "candelabra/dtypes.hpp"
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/loss.hpp"
 #include "candelabra/geometry.hpp"
 #include "candelabra/kernel.hpp"
-#include "candelabra/loss.hpp"
 #include "candelabra/random.hpp"
 
 using namespace candelabra;
