@@ -61,8 +61,8 @@ CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acos(::cuda::std::complex<T> z) {
   const double re = z.real(), im = z.imag();
   if (!detail::is_finite(re, im)) return ::cuda::std::acos(z);
   const detail::Arcs arcs = detail::arcs_of(re, im);
-  const double real =
-      arcs.b <= detail::crossover ? ::cuda::std::acos(::cuda::std::copysign(arcs.b, re)) : ::cuda::std::atan2(arcs.beside, re);
+  const double real = arcs.b <= detail::crossover ? ::cuda::std::acos(::cuda::std::copysign(arcs.b, re))
+                                                  : ::cuda::std::atan2(arcs.beside, re);
   return {static_cast<T>(real), static_cast<T>(::cuda::std::copysign(arcs.height, -im))};
 }
 

@@ -470,11 +470,13 @@ void half_precisions() {
     if (value == value)
       EXPECT(half_bits::float16_from_double(value) == word);
     else
-      EXPECT((half_bits::float16_from_double(value) & 0x7c00) == 0x7c00 && (half_bits::float16_from_double(value) & 0x3ff) != 0);
+      EXPECT((half_bits::float16_from_double(value) & 0x7c00) == 0x7c00 &&
+             (half_bits::float16_from_double(value) & 0x3ff) != 0);
   }
   EXPECT(half_bits::float16_from_double(65519.0) == 0x7bff && half_bits::float16_from_double(65520.0) == 0x7c00);
   EXPECT(half_bits::float16_from_double(0x1p-25) == 0 && half_bits::float16_from_double(0x1.8p-25) == 1);
-  EXPECT(half_bits::float16_from_double(1.0 + 0x1p-11) == 0x3c00 && half_bits::float16_from_double(1.0 + 0x1.8p-10) == 0x3c02);
+  EXPECT(half_bits::float16_from_double(1.0 + 0x1p-11) == 0x3c00 &&
+         half_bits::float16_from_double(1.0 + 0x1.8p-10) == 0x3c02);
 }
 
 void truncation() {

@@ -151,7 +151,8 @@ void update_by(const Call& call, const std::array<int, N>& lists, const Numbers&
 void fused_sgd(Call& call) {
   namespace at = positions::fused_sgd;
   const arguments::FusedSgd args(call);
-  if (args.momentum_buffers.empty() || args.momentum == 0) return update_by<Sgd, 2>(call, {at::params, at::grads}, args);
+  if (args.momentum_buffers.empty() || args.momentum == 0)
+    return update_by<Sgd, 2>(call, {at::params, at::grads}, args);
   update_by<SgdWithMomentum, 3>(call, {at::params, at::grads, at::momentum_buffers}, args);
 }
 

@@ -1,7 +1,7 @@
 // Activation functions and their gradients, each in one pass over memory. The formulas are in
 // candelabra/formulas/activation.hpp.
-#include "candelabra/formulas/activation.hpp"
 #include "candelabra/arguments/elementwise.hpp"
+#include "candelabra/formulas/activation.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -62,7 +62,8 @@ void elu(Call& call) {
 
 void logit(Call& call) {
   const arguments::Logit args(call);
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps.value_or(-1))); });
+  dispatch<FloatTypes>(call.output().dtype,
+                       [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps.value_or(-1))); });
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Optimizer steps over lists of parameters: the parameter, gradient and state of an element are
-// read and written once. The formulas are those of
-// candelabra/formulas/optimizer.hpp.
+// read and written once. The formulas are in candelabra/formulas/optimizer.hpp.
 //
 // A launch passes the addresses of up to `most_parameters` parameters by value, so that it can be
 // captured in a graph.
@@ -196,8 +195,8 @@ void fused_rmsprop(Call& call) {
   const arguments::FusedRmsprop args(call);
   const bool has_momentum = args.momentum > 0;
   if (args.centered && has_momentum)
-    update<Rmsprop<true, true>, 5>(
-        call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers}, args);
+    update<Rmsprop<true, true>, 5>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
+                                   args);
   else if (args.centered)
     update<Rmsprop<true, false>, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, args);
   else if (has_momentum)

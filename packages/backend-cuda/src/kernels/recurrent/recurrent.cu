@@ -238,9 +238,8 @@ __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constan
     const C c_before = loaded<T>(at < s.known ? s.cells_before[at] : s.c0[at]);
     C dc = s.grad_c[at];
     if (s.grad_cells) dc += loaded<T>(s.grad_cells[at]);
-    const formulas::LstmGates<C> d =
-        formulas::lstm_step_backward<C>({of[0], of[1], of[2], of[3]}, {more[0], more[1], more[2], more[3]}, c_before,
-                                        loaded<T>(s.cells[at]), dh, dc);
+    const formulas::LstmGates<C> d = formulas::lstm_step_backward<C>(
+        {of[0], of[1], of[2], of[3]}, {more[0], more[1], more[2], more[3]}, c_before, loaded<T>(s.cells[at]), dh, dc);
     s.grad_gates[kept] = stored<T>(d.i);
     s.grad_gates[kept + width] = stored<T>(d.f);
     s.grad_gates[kept + 2 * width] = stored<T>(d.g);

@@ -97,19 +97,19 @@ CANDELABRA_FORMULA T floor_quotient(T a, T b, T r) {
 // Functions of a, b and the remainder r = fmod(a, b).
 struct FloatFmod {
   template <typename T>
-  static CANDELABRA_FORMULA T of(T, T, T r) {
+  CANDELABRA_FORMULA static T of(T, T, T r) {
     return r;
   }
 };
 struct FloatRemainder {
   template <typename T>
-  static CANDELABRA_FORMULA T of(T, T b, T r) {
+  CANDELABRA_FORMULA static T of(T, T b, T r) {
     return toward_divisor(r, b);
   }
 };
 struct FloatFloorDivide {
   template <typename T>
-  static CANDELABRA_FORMULA T of(T a, T b, T r) {
+  CANDELABRA_FORMULA static T of(T a, T b, T r) {
     return floor_quotient(a, b, r);
   }
 };
