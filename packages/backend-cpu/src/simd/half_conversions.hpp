@@ -24,8 +24,8 @@ using kernel::Half;
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
 }
 
-// The functions on the widest register, of `lanes` numbers: load and store all lanes or the first n,
-// and store two registers.
+// The functions on the widest register, of `lanes` numbers: load and store all lanes or the first
+// n, and store two registers.
 namespace raw {
 
 #ifdef __AVX512F__

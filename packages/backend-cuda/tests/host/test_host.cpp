@@ -10,6 +10,7 @@
 #include "fake_source.hpp"
 
 using namespace candelabra::cuda;
+namespace half_bits = candelabra::half_bits;
 
 namespace {
 

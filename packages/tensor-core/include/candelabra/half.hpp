@@ -1,5 +1,5 @@
-// Software conversion of float16 (IEEE 754 binary16) and bfloat16, on their bits. Widening is exact;
-// narrowing rounds to nearest, ties to even, and makes every NaN a quiet one.
+// Software conversion of float16 (IEEE 754 binary16) and bfloat16, on their bits. Widening is
+// exact; narrowing rounds to nearest, ties to even, and makes every NaN a quiet one.
 #ifndef CANDELABRA_HALF_HPP
 #define CANDELABRA_HALF_HPP
 

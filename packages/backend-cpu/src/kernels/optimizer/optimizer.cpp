@@ -1,6 +1,7 @@
 // Fused optimizer steps over many parameters: parameter, gradient and state of an element are read
-// and written once. Half precision is computed as float32 in registers. Steps that CUDA shares are in
-// candelabra/formulas/optimizer.hpp. The formulas are those of torch/optim (the single-tensor forms).
+// and written once. Half precision is computed as float32 in registers. Steps that CUDA shares are
+// in candelabra/formulas/optimizer.hpp. The formulas are those of torch/optim (the single-tensor
+// forms).
 #include <array>
 #include <cmath>
 #include <vector>

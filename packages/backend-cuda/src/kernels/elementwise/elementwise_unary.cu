@@ -1,5 +1,5 @@
-// Operators of one operand. The formulas are in candelabra/formulas/unary.hpp; here each is bound to
-// its dtypes.
+// Operators of one operand. The formulas are in candelabra/formulas/unary.hpp; here each is bound
+// to its dtypes.
 #include <cmath>
 
 #include "candelabra/arguments/elementwise.hpp"

@@ -1,5 +1,5 @@
-// Optimizer steps on one element of a parameter, shared by the kernels of all backends. The formulas
-// are those of torch/optim (the single-tensor forms).
+// Optimizer steps on one element of a parameter, shared by the kernels of all backends. The
+// formulas are those of torch/optim (the single-tensor forms).
 //
 // V is float, double or a backend's SIMD vector type, whose functions are overloads in
 // candelabra::math, declared before this header. A step updates the values `a` of an element:

@@ -1,9 +1,10 @@
-// One step of the cells of recurrent layers and its gradient, shared by the kernels of all backends.
-// V is float, double or a backend's SIMD vector type, whose functions are overloads in
+// One step of the cells of recurrent layers and its gradient, shared by the kernels of all
+// backends. V is float, double or a backend's SIMD vector type, whose functions are overloads in
 // candelabra::math, declared before this header.
 //
 // A step takes the gates before their activations: the sums of the input part and the recurrent
-// part. A gradient `grad_…` of a value saved by the step is added to what flows back to it.
+// part. It leaves them after the activations, as the gradient needs them. Their own gradient
+// `grad_kept` is added to what flows back to them.
 #ifndef CANDELABRA_FORMULAS_RECURRENT_HPP
 #define CANDELABRA_FORMULAS_RECURRENT_HPP
 
@@ -40,7 +41,8 @@ CANDELABRA_FORMULA V lstm_step(LstmGates<V>& x, V& c) {
   return x.o * math::tanh(c);
 }
 // From the gates after the activations, the cell states before and after the step, and the
-// gradients of the hidden and the cell state after it. Updates dc to the cell state before the step.
+// gradients dh and dc of the states after it. Leaves in dc the gradient of the cell state before
+// the step.
 template <typename V>
 CANDELABRA_FORMULA LstmGates<V> lstm_step_backward(const LstmGates<V>& x, const LstmGates<V>& grad_kept, V c_before,
                                                    V c, V dh, V& dc) {

@@ -1,9 +1,9 @@
 // Operators of one operand as function objects, shared by the kernels of all backends.
 //
 // A functor computes real numbers with the functions of candelabra/math.hpp and complex numbers
-// with those of their library. One with `on_vectors` also accepts a backend's SIMD vector type: its
-// functions are overloads in candelabra::math, declared before this header. So are asin, acos, atan,
-// asinh, acosh and atanh of the backend's complex type.
+// with those of their library. One with `on_vectors` also accepts a backend's SIMD vector type:
+// its functions are overloads in candelabra::math, declared before this header. So are asin, acos,
+// atan, asinh, acosh and atanh of the backend's complex type.
 #ifndef CANDELABRA_FORMULAS_UNARY_HPP
 #define CANDELABRA_FORMULAS_UNARY_HPP
 
