@@ -161,29 +161,29 @@ template <typename T>
   requires kernel::is_half_v<T>
 void to_float(const T* in, float* out, int64_t n) {
   using namespace halves;
-  int64_t i = 0;
-  for (; i + raw::lanes <= n; i += raw::lanes) raw::store_floats(raw::load(in + i), out + i);
+  const int64_t whole = n - n % raw::lanes;
+  for (int64_t i = 0; i < whole; i += raw::lanes) raw::store_floats(raw::load(in + i), out + i);
 #ifdef __AVX512F__
-  if (i < n) _mm512_mask_storeu_ps(out + i, raw::first(n - i), raw::load(in + i, n - i));
+  const int64_t rest = n - whole;
+  if (rest) _mm512_mask_storeu_ps(out + whole, raw::first(rest), raw::load(in + whole, rest));
 #else
-  for (; i < n; ++i) out[i] = in[i];
+  for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 #endif
 }
 template <typename T>
   requires kernel::is_half_v<T>
 void from_float(const float* in, T* out, int64_t n) {
   using namespace halves;
+  const int64_t whole = n - n % raw::lanes;
   int64_t i = 0;
-  for (; i + 2 * raw::lanes <= n; i += 2 * raw::lanes)
+  for (; i + 2 * raw::lanes <= whole; i += 2 * raw::lanes)
     raw::store(raw::load_floats(in + i), raw::load_floats(in + i + raw::lanes), out + i);
-  if (i + raw::lanes <= n) {
-    raw::store(raw::load_floats(in + i), out + i);
-    i += raw::lanes;
-  }
+  if (i < whole) raw::store(raw::load_floats(in + i), out + i);
 #ifdef __AVX512F__
-  if (i < n) raw::store(_mm512_maskz_loadu_ps(raw::first(n - i), in + i), out + i, n - i);
+  const int64_t rest = n - whole;
+  if (rest) raw::store(_mm512_maskz_loadu_ps(raw::first(rest), in + whole), out + whole, rest);
 #else
-  for (; i < n; ++i) out[i] = in[i];
+  for (i = whole; i < n; ++i) out[i] = in[i];
 #endif
 }
 
