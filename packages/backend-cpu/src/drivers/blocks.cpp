@@ -8,7 +8,6 @@
 #include "memory/gather.hpp"
 #include "memory/move_rows.hpp"
 #include "memory/transpose.hpp"
-#include "simd/half_conversions.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -36,20 +35,15 @@ void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_
   });
 }
 
-HalfConversions conversions = {
-    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const Half*>(in), out, n); },
-    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const BFloat16*>(in), out, n); },
-    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<Half*>(out), n); },
-    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<BFloat16*>(out), n); },
-};
+HalfConversions conversions = half_conversions;
 
 void widen(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.widen_half : conversions.widen_bfloat16;
+  const auto convert = dtype == CB_FLOAT16 ? conversions.half_to_float : conversions.bfloat16_to_float;
   convert(static_cast<const uint16_t*>(in), static_cast<float*>(out), n);
 }
 
 void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.narrow_half : conversions.narrow_bfloat16;
+  const auto convert = dtype == CB_FLOAT16 ? conversions.half_from_float : conversions.bfloat16_from_float;
   convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
 }
 

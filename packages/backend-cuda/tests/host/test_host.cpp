@@ -10,6 +10,7 @@
 #include "fake_source.hpp"
 
 using namespace candelabra::cuda;
+namespace half_bits = candelabra::half_bits;
 
 namespace {
 
@@ -466,15 +467,17 @@ void pieces_fit_31_bits() {
 void half_precisions() {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const auto word = static_cast<uint16_t>(bits);
-    const float value = half_bits::to_float(word);
+    const float value = half_bits::float16_to_float(word);
     if (value == value)
-      EXPECT(half_bits::from_float(value) == word);
+      EXPECT(half_bits::float16_from_double(value) == word);
     else
-      EXPECT((half_bits::from_float(value) & 0x7c00) == 0x7c00 && (half_bits::from_float(value) & 0x3ff) != 0);
+      EXPECT((half_bits::float16_from_double(value) & 0x7c00) == 0x7c00 &&
+             (half_bits::float16_from_double(value) & 0x3ff) != 0);
   }
-  EXPECT(half_bits::from_float(65519.0f) == 0x7bff && half_bits::from_float(65520.0f) == 0x7c00);
-  EXPECT(half_bits::from_float(0x1p-25f) == 0 && half_bits::from_float(0x1.8p-25f) == 1);
-  EXPECT(half_bits::from_float(1.0f + 0x1p-11f) == 0x3c00 && half_bits::from_float(1.0f + 0x1.8p-10f) == 0x3c02);
+  EXPECT(half_bits::float16_from_double(65519.0) == 0x7bff && half_bits::float16_from_double(65520.0) == 0x7c00);
+  EXPECT(half_bits::float16_from_double(0x1p-25) == 0 && half_bits::float16_from_double(0x1.8p-25) == 1);
+  EXPECT(half_bits::float16_from_double(1.0 + 0x1p-11) == 0x3c00 &&
+         half_bits::float16_from_double(1.0 + 0x1.8p-10) == 0x3c02);
 }
 
 void truncation() {

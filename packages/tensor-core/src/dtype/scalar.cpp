@@ -3,9 +3,9 @@
 #include <cstring>
 #include <limits>
 
+#include "candelabra/half.hpp"
 #include "dispatch/call.hpp"
 #include "dispatch/dispatch_hook.hpp"
-#include "dtype/half.hpp"
 #include "interop/interop.hpp"
 
 namespace candelabra {
@@ -167,9 +167,9 @@ void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
     case Dtype::UInt64:
       return store(whole(scalar) ? static_cast<uint64_t>(scalar.i) : truncate_unsigned(scalar.re), element);
     case Dtype::Float16:
-      return store(float16_from_double(scalar.re), element);
+      return store(half_bits::float16_from_double(scalar.re), element);
     case Dtype::BFloat16:
-      return store(bfloat16_from_double(scalar.re), element);
+      return store(half_bits::bfloat16_from_double(scalar.re), element);
     // From the integer where there is one, so that it is rounded once.
     case Dtype::Float32:
       return store(whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re), element);
@@ -210,9 +210,9 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
     case Dtype::UInt64:
       return unsigned_scalar(load<uint64_t>(element));
     case Dtype::Float16:
-      return float_scalar(float16_to_float(load<uint16_t>(element)));
+      return float_scalar(half_bits::float16_to_float(load<uint16_t>(element)));
     case Dtype::BFloat16:
-      return float_scalar(bfloat16_to_float(load<uint16_t>(element)));
+      return float_scalar(half_bits::bfloat16_to_float(load<uint16_t>(element)));
     case Dtype::Float32:
       return float_scalar(load<float>(element));
     case Dtype::Float64:

@@ -10,8 +10,9 @@
 #include "simd/half_loops.hpp"
 #include "simd/vec_power.hpp"
 
-// After vec_power.hpp: its formulas call the functions of vectors.
-#include "candelabra/arithmetic.hpp"
+// After the functions of vectors, which their formulas call.
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/unary.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -59,46 +60,19 @@ void rsub(Call& call) {  // other - alpha * self
 
 // ---- division
 
-struct FloatFmod {
+template <typename Op>
+struct OfFmod {
   template <typename T>
   bool in_range(T a, T b) const {
     return quotient_in_range(a, b);
   }
   template <typename T>
   T slow_path(T a, T b) const {
-    return std::fmod(a, b);
+    return Op::of(a, b, std::fmod(a, b));
   }
   template <typename T>
   T operator()(T a, T b) const {
-    return quick_fmod(a, b);
-  }
-};
-struct FloatRemainder {
-  template <typename T>
-  bool in_range(T a, T b) const {
-    return quotient_in_range(a, b);
-  }
-  template <typename T>
-  T slow_path(T a, T b) const {
-    return toward_divisor(std::fmod(a, b), b);
-  }
-  template <typename T>
-  T operator()(T a, T b) const {
-    return toward_divisor(quick_fmod(a, b), b);
-  }
-};
-struct FloatFloorDivide {
-  template <typename T>
-  bool in_range(T a, T b) const {
-    return quotient_in_range(a, b);
-  }
-  template <typename T>
-  T slow_path(T a, T b) const {
-    return floor_quotient(a, b, std::fmod(a, b));
-  }
-  template <typename T>
-  T operator()(T a, T b) const {
-    return floor_quotient(a, b, quick_fmod(a, b));
+    return Op::of(a, b, quick_fmod(a, b));
   }
 };
 
@@ -180,53 +154,34 @@ void div(Call& call) {
   const arguments::Div args(call);
   const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary_simd<Divide, FloatsAndComplex, light>(call);
-  if (mode == "floor") return integer_division<Whole::Floor, FloatFloorDivide>(call);
+  if (mode == "floor") return integer_division<Whole::Floor, OfFmod<FloatFloorDivide>>(call);
   integer_division<Whole::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
 
-struct Power {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return a || !b;
-    } else if constexpr (is_integer_v<T>) {
-      return power_whole(a, b);
-    } else {
-      return math::pow(a, b);
-    }
-  }
-};
-struct InverseRootOf {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a) const {
-    return math::rsqrt(a);
-  }
-};
-
 template <typename T>
 bool common_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
+  if (exponent == 2) return map1<T>(call, Square{}, light), true;
   if (exponent == 3) return map1<T>(call, Cube{}, light), true;
-  if (exponent == 0.5) return map1<T>(call, RootOf{}, light), true;
-  if (exponent == -0.5) return map1<T>(call, InverseRootOf{}, light), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
-  if (exponent == -1) return map1<T>(call, InverseOf{}, light), true;
-  if (exponent == -2) return map1<T>(call, InverseSquareOf{}, light), true;
+  if (exponent == 0.5) return map1<T>(call, Sqrt{}, light), true;
+  if (exponent == -0.5) return map1<T>(call, Rsqrt{}, light), true;
+  if (exponent == 1) return map1<T>(call, Identity{}, light), true;
+  if (exponent == -1) return map1<T>(call, Reciprocal{}, light), true;
+  if (exponent == -2) return map1<T>(call, InverseSquare{}, light), true;
   return false;
 }
 
+template <typename Op>
+using OnModerateSquares = complex_formulas::OnDomain<Op, complex_domains::ModerateSquares>;
 template <typename T>
 bool common_complex_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
+  if (exponent == 2) return map1<T>(call, Square{}, light), true;
   if (exponent == 3) return map1<T>(call, Cube{}, light), true;
-  if (exponent == 0.5) return map_complex1<complex_formulas::Sqrt, T>(call), true;
-  if (exponent == -0.5) return map_complex1<complex_formulas::Rsqrt, T>(call), true;
+  if (exponent == 0.5) return map_complex1<OnModerateSquares<Sqrt>, T>(call), true;
+  if (exponent == -0.5) return map_complex1<OnModerateSquares<Rsqrt>, T>(call), true;
   if (exponent == -1) return map_complex1<complex_formulas::Reciprocal, T>(call), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
+  if (exponent == 1) return map1<T>(call, Identity{}, light), true;
   return false;
 }
 
@@ -297,9 +252,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary_simd<Mul, AllTypes, light>>("mul");
   table.add<div>("div");
-  table.add<integer_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<integer_division<Whole::Remainder, FloatRemainder>>("remainder");
-  table.add<integer_division<Whole::Fmod, FloatFmod>>("fmod");
+  table.add<integer_division<Whole::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<integer_division<Whole::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<integer_division<Whole::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<extremum<Maximum, Either>>("maximum");
   table.add<extremum<Minimum, Both>>("minimum");

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "candelabra/arguments/elementwise.hpp"
-#include "candelabra/arithmetic.hpp"
-#include "drivers/complex_math.cuh"
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/unary.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -55,22 +55,11 @@ __device__ __forceinline__ T exact_fmod(T a, T b) {
   return quotient_in_range(a, b) ? quick_fmod(a, b) : ::cuda::std::fmod(a, b);
 }
 
-struct FloatFmod {
+template <typename Op>
+struct OfFmod {
   template <typename T>
   __device__ T operator()(T a, T b) const {
-    return exact_fmod(a, b);
-  }
-};
-struct FloatRemainder {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return toward_divisor(exact_fmod(a, b), b);
-  }
-};
-struct FloatFloorDivide {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return floor_quotient(a, b, exact_fmod(a, b));
+    return Op::of(a, b, exact_fmod(a, b));
   }
 };
 
@@ -95,42 +84,21 @@ void whole_division(Call& call) {
 void div(Call& call) {
   const std::string_view mode = arguments::Div(call).rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary<Heavy<Divide>, FloatsAndComplex>(call);
-  if (mode == "floor") return whole_division<Whole::Floor, FloatFloorDivide>(call);
+  if (mode == "floor") return whole_division<Whole::Floor, OfFmod<FloatFloorDivide>>(call);
   whole_division<Whole::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
 
-struct Power {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    if constexpr (is_complex_v<T>) {
-      return complex_math::pow(a, b);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      return a || !b;
-    } else if constexpr (is_integer_v<T>) {
-      return power_whole(a, b);
-    } else {
-      return math::pow(a, b);
-    }
-  }
-};
-struct InverseRootOf {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return T(1) / math::sqrt(a);
-  }
-};
-
 template <typename T>
 bool common_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}), true;
+  if (exponent == 2) return map1<T>(call, Square{}), true;
   if (exponent == 3) return map1<T>(call, Cube{}), true;
-  if (exponent == 0.5) return map1<T>(call, RootOf{}), true;
-  if (exponent == -0.5) return map1<T>(call, InverseRootOf{}), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}), true;
-  if (exponent == -1) return map1<T>(call, InverseOf{}), true;
-  if (exponent == -2) return map1<T>(call, InverseSquareOf{}), true;
+  if (exponent == 0.5) return map1<T>(call, Sqrt{}), true;
+  if (exponent == -0.5) return map1<T>(call, Rsqrt{}), true;
+  if (exponent == 1) return map1<T>(call, Identity{}), true;
+  if (exponent == -1) return map1<T>(call, Reciprocal{}), true;
+  if (exponent == -2) return map1<T>(call, InverseSquare{}), true;
   return false;
 }
 
@@ -164,9 +132,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary<Mul, AllTypes>>("mul");
   table.add<div>("div");
-  table.add<whole_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<whole_division<Whole::Remainder, FloatRemainder>>("remainder");
-  table.add<whole_division<Whole::Fmod, FloatFmod>>("fmod");
+  table.add<whole_division<Whole::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<whole_division<Whole::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<whole_division<Whole::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<binary<Maximum, BoolAndReals>>("maximum");
   table.add<binary<Minimum, BoolAndReals>>("minimum");

@@ -1,12 +1,14 @@
 // Binary arithmetic as function objects, shared by the kernels of all backends. A functor with
 // `on_vectors` also accepts a backend's SIMD vector type that provides the same functions.
-#ifndef CANDELABRA_ARITHMETIC_HPP
-#define CANDELABRA_ARITHMETIC_HPP
+#ifndef CANDELABRA_FORMULAS_ARITHMETIC_HPP
+#define CANDELABRA_FORMULAS_ARITHMETIC_HPP
 
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "candelabra/dtypes.hpp"
+#include "candelabra/formulas/complex.hpp"
 #include "candelabra/math.hpp"
 
 namespace candelabra::formulas {
@@ -92,6 +94,25 @@ CANDELABRA_FORMULA T floor_quotient(T a, T b, T r) {
   T result = quotient != T(0) ? lower : math::with_sign_of(T(0), a / b);
   return b == T(0) ? a / b : result;
 }
+// Functions of a, b and the remainder r = fmod(a, b).
+struct FloatFmod {
+  template <typename T>
+  CANDELABRA_FORMULA static T of(T, T, T r) {
+    return r;
+  }
+};
+struct FloatRemainder {
+  template <typename T>
+  CANDELABRA_FORMULA static T of(T, T b, T r) {
+    return toward_divisor(r, b);
+  }
+};
+struct FloatFloorDivide {
+  template <typename T>
+  CANDELABRA_FORMULA static T of(T a, T b, T r) {
+    return floor_quotient(a, b, r);
+  }
+};
 struct FloatTruncDivide {
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a, T b) const {
@@ -133,41 +154,18 @@ CANDELABRA_FORMULA T power_whole(T a, T b) {
   }
   return static_cast<T>(result);
 }
-struct Cube {
-  template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return a * a * a;
-  }
-};
-struct SquareOf {
-  template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return a * a;
-  }
-};
-struct RootOf {  // x^0.5 is sqrt in PyTorch too: NaN for -inf, where C's pow returns inf
+struct Power {
   static constexpr bool on_vectors = true;
   template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return math::sqrt(a);
-  }
-};
-struct InverseOf {
-  template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return T(1) / a;
-  }
-};
-struct InverseSquareOf {
-  template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return T(1) / (a * a);
-  }
-};
-struct SameAs {
-  template <typename T>
-  CANDELABRA_FORMULA T operator()(T a) const {
-    return a;
+  CANDELABRA_FORMULA T operator()(T a, T b) const {
+    if constexpr (kernel::is_complex_v<T>)
+      return complex_math::power(a, b);
+    else if constexpr (std::is_same_v<T, bool>)
+      return a || !b;
+    else if constexpr (kernel::is_integer_v<T>)
+      return power_whole(a, b);
+    else
+      return math::pow(a, b);
   }
 };
 
@@ -331,4 +329,4 @@ struct RightShift {
 
 }  // namespace candelabra::formulas
 
-#endif  // CANDELABRA_ARITHMETIC_HPP
+#endif  // CANDELABRA_FORMULAS_ARITHMETIC_HPP

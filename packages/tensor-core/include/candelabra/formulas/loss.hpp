@@ -1,17 +1,15 @@
 // Elementwise losses and their gradients as function objects, shared by the kernels of all
 // backends. A functor with `on_vectors` also accepts a backend's SIMD vector type that provides the
 // same functions.
-#ifndef CANDELABRA_LOSS_HPP
-#define CANDELABRA_LOSS_HPP
+#ifndef CANDELABRA_FORMULAS_LOSS_HPP
+#define CANDELABRA_FORMULAS_LOSS_HPP
 
 #include "candelabra/math.hpp"
 
 namespace candelabra::formulas {
 
-template <typename T>
-CANDELABRA_FORMULA T greatest(T a, T b) {  // returns b if either is NaN
-  return a > b ? a : b;
-}
+using math::greatest;
+
 template <typename T>
 CANDELABRA_FORMULA T within(T x, T limit) {  // NaN propagates
   const T raised = x < -limit ? -limit : x;
@@ -77,4 +75,4 @@ struct ProbabilityCrossEntropyBackward {
 
 }  // namespace candelabra::formulas
 
-#endif  // CANDELABRA_LOSS_HPP
+#endif  // CANDELABRA_FORMULAS_LOSS_HPP

@@ -1,9 +1,12 @@
 // Activation functions and their gradients as function objects, shared by the kernels of all
 // backends. A functor with `on_vectors` also accepts a backend's SIMD vector type that provides the
 // same functions.
-#ifndef CANDELABRA_ACTIVATION_HPP
-#define CANDELABRA_ACTIVATION_HPP
+#ifndef CANDELABRA_FORMULAS_ACTIVATION_HPP
+#define CANDELABRA_FORMULAS_ACTIVATION_HPP
 
+#include <limits>
+
+#include "candelabra/dtypes.hpp"
 #include "candelabra/special_functions.hpp"
 
 namespace candelabra::math {
@@ -20,10 +23,7 @@ CANDELABRA_FORMULA T mish_derivative(T x) {
 
 namespace candelabra::formulas {
 
-template <typename T>
-CANDELABRA_FORMULA T select(bool condition, T a, T b) {
-  return condition ? a : b;
-}
+using math::select;
 
 struct Gelu {
   static constexpr bool on_vectors = true;
@@ -91,6 +91,13 @@ struct Logit {  // clamps to [low, high] first; NaN propagates
     return math::log(p / (V(T(1)) - p));
   }
 };
+// Without eps, or with a negative one, the input is not clamped.
+template <typename T>
+CANDELABRA_FORMULA Logit<T> logit_of(double eps) {
+  const T low = static_cast<T>(eps);
+  if (low < T(0)) return {-std::numeric_limits<T>::infinity(), std::numeric_limits<T>::infinity()};
+  return {low, T(1) - low};
+}
 template <typename T>
 struct Softplus {
   static constexpr bool on_vectors = true;
@@ -231,6 +238,26 @@ struct ThresholdBackward {
   CANDELABRA_FORMULA T operator()(T grad, T x) const { return x <= threshold ? T(0) : grad; }
 };
 
+// From the result y of the function.
+struct SigmoidBackward {
+  template <typename T>
+  CANDELABRA_FORMULA T operator()(T grad, T y) const {
+    if constexpr (kernel::is_complex_v<T>)
+      return grad * conj((T(1) - y) * y);
+    else
+      return grad * (T(1) - y) * y;
+  }
+};
+struct TanhBackward {
+  template <typename T>
+  CANDELABRA_FORMULA T operator()(T grad, T y) const {
+    if constexpr (kernel::is_complex_v<T>)
+      return grad * conj(T(1) - y * y);
+    else
+      return grad * (T(1) - y * y);
+  }
+};
+
 }  // namespace candelabra::formulas
 
-#endif
+#endif  // CANDELABRA_FORMULAS_ACTIVATION_HPP
