@@ -11,11 +11,9 @@
 
 namespace candelabra {
 
-// Functions of the module. Each list ends with an empty entry.
-extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
-extern PyMethodDef numpy_functions[];   // from_numpy(array), to_numpy(tensor)
-extern PyMethodDef dlpack_functions[];  // from_dlpack(object, device=None, copy=None)
-extern PyMethodDef random_functions[];  // manual_seed(seed), default_generator(device)
+// Functions of the module: tensor_from_data(data, dtype, device), tolist(tensor). Ends with an empty
+// entry.
+extern PyMethodDef data_functions[];
 
 // Methods of Tensor: item, tolist, numpy, __array__, __dlpack__, __dlpack_device__.
 extern PyMethodDef interop_methods[];
