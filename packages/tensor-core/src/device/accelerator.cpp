@@ -71,8 +71,10 @@ void set_current_stream_address(Device device, Address stream) {
   set_current_stream(device, stream.value);
 }
 
-int current_index_of_name(TextArgument name) {
-  const int type = find_device_type(name.value);
+int current_index_of_name(const py::str& name) {
+  const char* characters = PyUnicode_AsUTF8(name.ptr());
+  if (!characters) throw PythonError();
+  const int type = find_device_type(characters);
   return type < 0 ? 0 : current_index(type);
 }
 

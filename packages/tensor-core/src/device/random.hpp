@@ -21,4 +21,6 @@ struct GeneratorState {
 GeneratorState& generator_state(PyObject* generator_or_null, Device device);
 bool is_generator(PyObject* object);
 
+bool init_random(PyObject* module);
+
 }  // namespace candelabra

@@ -220,11 +220,13 @@ TensorRef import_capsule(PyObject* capsule) {
 // Calls the object's __dlpack__. An exporter older than DLPack 1.0 accepts no keywords.
 py::object call_dlpack_method(py::handle exporter) {
   const py::object method = exporter.attr("__dlpack__");
-  try {
-    return method(py::arg("max_version") = py::make_tuple(1, 0));
-  } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-  }
+  const py::tuple none;
+  py::dict keywords;
+  keywords["max_version"] = py::make_tuple(1, 0);
+  if (PyObject* capsule = PyObject_Call(method.ptr(), none.ptr(), keywords.ptr()))
+    return py::reinterpret_steal<py::object>(capsule);
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+  PyErr_Clear();
   return method();
 }
 

@@ -11,9 +11,10 @@
 
 namespace candelabra {
 
-// Functions of the module: tensor_from_data(data, dtype, device), tolist(tensor). Ends with an empty
-// entry.
-extern PyMethodDef data_functions[];
+// Functions of the module. Each list ends with an empty entry.
+extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
+extern PyMethodDef numpy_functions[];   // from_numpy(array)
+extern PyMethodDef random_functions[];  // manual_seed(seed), default_generator(device)
 
 // Methods of Tensor: item, tolist, numpy, __array__, __dlpack__, __dlpack_device__.
 extern PyMethodDef interop_methods[];

@@ -192,14 +192,8 @@ void release_array(Storage& storage) {
   Py_DECREF(static_cast<PyObject*>(storage.owner));
 }
 
-py::object from_numpy(py::handle array) {
-  return stolen(tensor_from_numpy(array.ptr()).release_object());
-}
-
-py::object to_numpy(py::handle tensor) {
-  PyObject* object = tensor.ptr();
-  check(is_tensor(object), PyExc_TypeError, "to_numpy() takes a Tensor, not ", Py_TYPE(object)->tp_name);
-  return stolen(shared_array(as_tensor(object)).release());
+PyObject* from_numpy(PyObject*, PyObject* array) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] { return tensor_from_numpy(array).release_object(); });
 }
 
 }  // namespace
@@ -395,10 +389,9 @@ void tensor_releasebuffer(PyObject*, Py_buffer* view) {
   view->internal = nullptr;
 }
 
-void register_numpy_exchange(py::module_& module) {
-  using namespace py::literals;
-  module.def("from_numpy", from_numpy, "array"_a, "A tensor on the memory of a NumPy array.");
-  module.def("to_numpy", to_numpy, "tensor"_a, "A NumPy array on the memory of a tensor.");
-}
+PyMethodDef numpy_functions[] = {
+    {"from_numpy", from_numpy, METH_O, "from_numpy(array) -> Tensor\n\nA tensor on the memory of a NumPy array."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 }  // namespace candelabra

@@ -22,9 +22,9 @@ struct Address {
   void* value = nullptr;
 };
 
-// Arguments that CPython converts, by these units of PyArg_Parse, whose exceptions they keep: an int
-// out of range is an OverflowError and a null character in a str a ValueError. pybind11's casters
-// raise TypeError for the first, and let the second pass. A truth value is that of any object.
+// Arguments that PyArg_Parse converts, by the unit of its format. An int out of range is an
+// OverflowError, a null character in a str is a ValueError, and any object has a truth value.
+// pybind11's casters raise TypeError for the first and the last, and accept the second.
 template <typename T, char unit>
 struct Parsed {
   T value{};
@@ -58,10 +58,8 @@ void register_accelerator(py::module_& module);       // accelerator.cpp
 void register_accelerator_memory(py::module_& module);
 void register_accelerator_graphs(py::module_& module);
 void register_collectives(py::module_& module);
-void register_random(py::module_& module);
 void register_storage(py::module_& module);
 void register_shared_memory(py::module_& module);
-void register_numpy_exchange(py::module_& module);
 void register_dlpack(py::module_& module);
 void register_tensor_settings(py::module_& module);    // tensor.cpp
 void register_autograd_settings(py::module_& module);  // tensor_attributes.cpp

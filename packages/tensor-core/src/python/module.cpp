@@ -1,6 +1,7 @@
 // The extension module candelabra._C.
 #include <Python.h>
 
+#include "device/random.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
 #include "operators/fast_path.hpp"
@@ -36,13 +37,15 @@ PyMethodDef dtype_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// What an operator call passes through: these types and functions use CPython's API.
+// What an operator call passes through, and functions about as short as a call through pybind11:
+// these use CPython's API.
 void populate_hot_path(PyObject* module) {
   init_tensor_methods();
   bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
-              init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module);
+              init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
+              init_random(module);
   for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
-                                 data_functions, interposing_functions}) {
+                                 data_functions, numpy_functions, random_functions, interposing_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
   if (!done) throw PythonError();
@@ -64,9 +67,7 @@ PyObject* create_module() {
   register_accelerator_memory(module);
   register_accelerator_graphs(module);
   register_collectives(module);
-  register_random(module);
   register_shared_memory(module);
-  register_numpy_exchange(module);
   register_dlpack(module);
   register_tensor_settings(module);
   register_autograd_settings(module);
