@@ -33,6 +33,7 @@ WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
 #: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.10",
+    "pybind11>=3.1",
     "cmake>=3.24",
     "ninja",
     "hatchling",

@@ -79,7 +79,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
             )
     settings.deterministic = mode
-    _C.fill_unset_memory(mode)
     settings.warn_only = warn_only
     _C.set_fill_unset(mode)
     for tell in _followers:

@@ -13,8 +13,7 @@ namespace candelabra {
 
 // Functions of the module. Each list ends with an empty entry.
 extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
-extern PyMethodDef numpy_functions[];   // from_numpy(array), to_numpy(tensor)
-extern PyMethodDef dlpack_functions[];  // from_dlpack(object, device=None, copy=None)
+extern PyMethodDef numpy_functions[];   // from_numpy(array)
 extern PyMethodDef random_functions[];  // manual_seed(seed), default_generator(device)
 
 // Methods of Tensor: item, tolist, numpy, __array__, __dlpack__, __dlpack_device__.

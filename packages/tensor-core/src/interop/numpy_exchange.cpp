@@ -7,6 +7,7 @@
 
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
+#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -40,12 +41,7 @@ std::optional<Dtype> dtype_of_kind(char kind, int size) {
 }
 
 std::string dtype_text(PyObject* array) {
-  const Ref<> dtype = owned(PyObject_GetAttrString(array, "dtype"));
-  const Ref<> type = owned(PyObject_GetAttrString(dtype.get(), "type"));
-  const Ref<> type_name = owned(PyObject_GetAttrString(type.get(), "__name__"));
-  const char* characters = PyUnicode_AsUTF8(type_name.get());
-  if (!characters) throw PythonError();
-  return text("numpy.", characters);
+  return "numpy." + py::handle(array).attr("dtype").attr("type").attr("__name__").cast<std::string>();
 }
 
 // PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64
@@ -198,13 +194,6 @@ void release_array(Storage& storage) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] { return tensor_from_numpy(array).release_object(); });
-}
-
-PyObject* to_numpy(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    check(is_tensor(object), PyExc_TypeError, "to_numpy() takes a Tensor, not ", Py_TYPE(object)->tp_name);
-    return shared_array(as_tensor(object)).release();
-  });
 }
 
 }  // namespace
@@ -402,7 +391,6 @@ void tensor_releasebuffer(PyObject*, Py_buffer* view) {
 
 PyMethodDef numpy_functions[] = {
     {"from_numpy", from_numpy, METH_O, "from_numpy(array) -> Tensor\n\nA tensor on the memory of a NumPy array."},
-    {"to_numpy", to_numpy, METH_O, "to_numpy(tensor)\n\nA NumPy array on the memory of a tensor."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,12 +1,12 @@
 #include "memory/storage.hpp"
 
-#include "device/streams.hpp"
-
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "device/streams.hpp"
 #include "interop/interop.hpp"
+#include "python/bindings.hpp"
 #include "python/errors.hpp"
 #include "tensor/tensor.hpp"
 
@@ -66,23 +66,10 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
   });
 }
 
-// tensor_on_storage(storage, dtype): a 1-D tensor on the whole memory.
-PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *dtype_argument;
-    if (!PyArg_ParseTuple(arguments, "O!O:tensor_on_storage", storage_type, &object, &dtype_argument)) return nullptr;
-    const Dtype dtype = dtype_from_object(dtype_argument);
-    const int64_t count = static_cast<int64_t>(of(object).bytes) / itemsize(dtype);
-    Storage* storage = reinterpret_cast<StorageObject*>(object)->storage;
-    return make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object();
-  });
+py::object tensor_on_storage(Storage* storage, Dtype dtype) {
+  const int64_t count = static_cast<int64_t>(storage->bytes) / itemsize(dtype);
+  return stolen(make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object());
 }
-
-PyMethodDef storage_functions[] = {
-    {"tensor_on_storage", tensor_on_storage, METH_VARARGS,
-     "tensor_on_storage(storage, dtype) -> Tensor\n\nA 1-D tensor on the whole memory of a storage."},
-    {nullptr, nullptr, 0, nullptr},
-};
 
 PyMethodDef storage_methods[] = {
     {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS,
@@ -217,10 +204,13 @@ PyObject* storage_object(Storage* storage) {
   return storage->wrapper;
 }
 
-bool init_storage(PyObject* module) {
-  storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
-  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0 &&
-         PyModule_AddFunctions(module, storage_functions) == 0;
+void register_storage(py::module_& module) {
+  using namespace py::literals;
+  const py::object type = stolen(PyType_FromSpec(&storage_spec));
+  storage_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
+  module.add_object("Storage", type);
+  module.def("tensor_on_storage", tensor_on_storage, "storage"_a, "dtype"_a,
+             "A 1-D tensor on the whole memory of a storage.");
 }
 
 }  // namespace candelabra

@@ -57,8 +57,5 @@ uint64_t contents_of(Storage* storage);
 
 PyObject* storage_object(Storage* storage);      // new reference
 Storage* storage_from_object(PyObject* object);  // borrowed; throws TypeError
-// map_storage, move_storage, storage_owner, mapped_owners; ends with an empty entry
-extern PyMethodDef shared_memory_functions[];
-bool init_storage(PyObject* module);
 
 }  // namespace candelabra

@@ -68,6 +68,7 @@ extern PyTypeObject* operator_type;
 
 // Borrowed; null if there is no such operator.
 Operator* find_operator(std::string_view name);
+Operator& required_operator(const char* name);  // throws if there is no such operator
 // All operators of the catalogue, without in-place variants, in declaration order.
 const std::vector<Operator*>& all_operators();
 

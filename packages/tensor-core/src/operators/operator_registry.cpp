@@ -132,6 +132,12 @@ Operator* find_operator(std::string_view name) {
   return found == by_name().end() ? nullptr : found->second;
 }
 
+Operator& required_operator(const char* name) {
+  Operator* found = find_operator(name);
+  check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
+  return *found;
+}
+
 const std::vector<Operator*>& all_operators() {
   return declared();
 }

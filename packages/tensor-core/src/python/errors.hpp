@@ -46,7 +46,6 @@ extern PyObject* out_of_memory_error;  // candelabra.OutOfMemoryError, a Runtime
 extern PyObject* backend_error;
 // candelabra.BackendVersionError, a BackendError: another ABI major
 extern PyObject* backend_version_error;
-bool init_errors(PyObject* module);
 
 // Issues a UserWarning at the line of the program that called Candelabra, so that Python shows it
 // once per line. Throws if warnings are errors.

@@ -32,12 +32,6 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-Operator& required_operator(const char* name) {
-  Operator* found = find_operator(name);
-  check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
-  return *found;
-}
-
 void set_tensor(Argument& argument, TensorObject* tensor) {
   argument.reset(as_object(tensor));
   argument.kind = ArgumentKind::Tensor;

@@ -8,7 +8,6 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
-#include "shapes/shapes.hpp"
 
 namespace candelabra {
 
@@ -526,16 +525,7 @@ HostBlock block_of_tensor(TensorObject* tensor) {
   return block;
 }
 
-static PyObject* fill_unset_memory(PyObject*, PyObject* fills) {
-  const int truth = PyObject_IsTrue(fills);
-  if (truth < 0) return nullptr;
-  shapes::set_fills_unset_memory(truth != 0);
-  Py_RETURN_NONE;
-}
-
 PyMethodDef data_functions[] = {
-    {"fill_unset_memory", fill_unset_memory, METH_O,
-     "fill_unset_memory(fills)\n\nSet whether empty() fills the memory that it returns."},
     {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)),
      METH_FASTCALL,
      "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor from a number, nested sequences, an "
