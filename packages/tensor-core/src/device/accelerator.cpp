@@ -117,9 +117,9 @@ PyObject* record_stream(PyObject*, PyObject* arguments) {
     const Storage* storage = root_storage(storage_from_object(object));
     const DeviceType& type = device_type(storage->device);
     // Adopted memory (release is set) is not from the allocator: its owner keeps it alive.
-    if (storage->data && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
+    if (storage->handle && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
       succeed(type, "stream_record_memory",
-              type.table->stream_record_memory(storage->device.index, storage->data, address_of(address)));
+              type.table->stream_record_memory(storage->device.index, storage->handle, address_of(address)));
     Py_RETURN_NONE;
   });
 }
@@ -202,7 +202,7 @@ PyObject* event_elapsed(PyObject*, PyObject* arguments) {
 
 struct NamedStatistic {
   const char* name;
-  cb_memory_figure cb_memory_details::* statistic;
+  cb_statistic cb_memory_details::* statistic;
 };
 constexpr NamedStatistic statistics[] = {
     {"allocated_bytes", &cb_memory_details::allocated},
@@ -236,7 +236,7 @@ void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
 Ref<> statistics_object(const cb_memory_details& details) {
   Ref<> result = owned(PyDict_New());
   for (const NamedStatistic& each : statistics) {
-    const cb_memory_figure& statistic = details.*each.statistic;
+    const cb_statistic& statistic = details.*each.statistic;
     const std::string name = std::string(each.name) + ".all.";
     set_item(result.get(), name + "current", statistic.current);
     set_item(result.get(), name + "peak", statistic.peak);

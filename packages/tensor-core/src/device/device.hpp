@@ -54,9 +54,6 @@ Device device_from_object(PyObject* object);
 
 bool init_device(PyObject* module);
 
-// The host services that backends get. allocate_output is in dispatch.cpp.
-extern const cb_host host_services;
-
 extern PyMethodDef device_functions[];
 
 // Raises the exception for a failed table function (not a kernel) of this device type.

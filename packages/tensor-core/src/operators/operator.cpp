@@ -169,6 +169,31 @@ PyObject* tuple_of(const Given& given, size_t count) {
   return values;
 }
 
+// Computes an operator by its decomposition.
+Ref<> decompose(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  if (op.functional) {  // computed out of place, then copied
+    Ref<> result = call_composite(*op.functional, given);
+    TensorObject* self = call[Operator::self_position].tensor;
+    copy_into(self, as_tensor(result.get()));
+    ++self->storage->version;
+    return Ref<>::borrow(given.values[Operator::self_position]);
+  }
+  if (!recording || !op.autograd_function) return call_composite(op, given);
+  // The operator's own gradient formula is shorter than the decomposition's tape, and keeps what the
+  // tape loses (the padding row of an embedding).
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = call_composite(op, given);
+  }
+  PyObject** const end = given.values + op.schema.parameters.size();
+  const bool handed_through = std::find(given.values, end, result.get()) != end;
+  return handed_through
+             ? call_composite(op, given)
+             : call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -208,31 +233,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     resolve_device(call);
     // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
-    if (!computed || (recording && !op.autograd_function)) {
-      if (op.functional) {  // computed out of place, then copied
-        Ref<> result = call_composite(*op.functional, given);
-        TensorObject* self = call[Operator::self_position].tensor;
-        copy_into(self, as_tensor(result.get()));
-        ++self->storage->version;
-        return Ref<>::borrow(given.values[Operator::self_position]);
-      }
-      if (!recording || !op.autograd_function) return call_composite(op, given);
-      // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
-      // what the tape loses (the padding row of an embedding).
-      grad_mode.enabled = false;
-      Ref<> result;
-      try {
-        result = call_composite(op, given);
-      } catch (...) {
-        grad_mode.enabled = true;
-        throw;
-      }
-      grad_mode.enabled = true;
-      const bool handed_through =
-          std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
-      return handed_through ? call_composite(op, given)
-                            : call_autograd_function(op.autograd_function, result.get(), given, parameters);
-    }
+    if (!computed || (recording && !op.autograd_function)) return decompose(call, given, recording);
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
@@ -240,7 +241,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   try {
     run(call);
   } catch (const Declined&) {
-    return call_composite(op, given);  // the operators of the decomposition are recorded
+    return decompose(call, given, recording);
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
@@ -586,6 +587,10 @@ PyMethodDef operator_functions[] = {
 };
 
 }  // namespace
+
+const Kernel& Call::kernel() const {
+  return op.kernel_table()[device.type];
+}
 
 const char* Call::name() const {
   return op.schema.name.c_str();

@@ -25,7 +25,6 @@ enum Tag : uint32_t {
   tag_core = 4096,
   tag_tensor_first = 8192,
   tag_custom = 16384,
-  tag_declines = 32768,
 };
 
 enum class ParameterType : uint8_t {

@@ -171,8 +171,8 @@ void ldl_solve(Call& call) {
 
 // ---- least squares
 
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0},
-    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0, 0},
+    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 // to = alpha * op(from) @ right + beta * to; op transposes if `transposed`.
 void product(const Call& call, const Matrices& from, bool transposed, const Matrices& right, const Matrices& to,

@@ -25,7 +25,6 @@ NO_OUT = 2048  #: takes no ``out=``
 CORE = 4096  #: implemented in the core for every device; no kernel is called
 TENSOR_FIRST = 8192  #: with NUMBERS: the first argument is a tensor all the same
 CUSTOM = 16384  #: defined by candelabra.library, with a Python function or a compiled kernel
-DECLINES = 32768  #: with COMPOSITE: a kernel that says CB_NOT_IMPLEMENTED declines the call, which is decomposed then
 
 #: Every declared operator by name, in the order of declaration.
 OPERATORS: dict[str, _C.Operator] = {}
