@@ -77,7 +77,7 @@ bool copy_bytes_async(Position destination, Position source, size_t bytes) {
   const Device device = (to_host ? source : destination).storage.device;
   const DeviceType& type = device_type(device);
   const cb_accelerator& table = accelerator_of(type);
-  if (!(to_host ? table.copy_to_host_async : table.copy_from_host_async)) return false;
+  if (to_host ? !table.copy_to_host_async : !table.copy_from_host_async) return false;
   const cb_memory memory = memory_at(to_host ? source : destination);
   void* const stream = current_stream(device);
   const int32_t status =

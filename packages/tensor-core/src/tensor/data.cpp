@@ -111,17 +111,17 @@ class Reader {
   cb_scalar value(size_t i) const {
     switch (kind_) {
       case Kind::Bool:
-        return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
+        return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0, 0};
       case Kind::Int:
         if (unsigned_ && integers_[i] < 0) {
           return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i],
-                  static_cast<double>(static_cast<uint64_t>(integers_[i])), 0};
+                  static_cast<double>(static_cast<uint64_t>(integers_[i])), 0, 0};
         }
-        return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
+        return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0, 0};
       case Kind::Float:
-        return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0};
+        return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0, 0};
       default:
-        return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1]};
+        return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1], 0};
     }
   }
 
