@@ -28,6 +28,8 @@ struct DeviceType {
   // as exported by the backend; null for a backend with Python kernels only
   const cb_backend* original = nullptr;
   int device_count = 1;
+  // Operators without a kernel and without a decomposition run on the CPU.
+  bool has_cpu_fallback = false;
   bool has(uint64_t capability) const { return (table->capabilities & capability) != 0; }
 };
 

@@ -192,7 +192,8 @@ void resolve_device(Call& call);
 // Resizes out=, with new memory if necessary. Warns if it had elements.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
-// Thrown by run() if the kernel of an operator with a decomposition does not compute the call.
+// Thrown by run() if there is no kernel for the call, and the operator has a decomposition or the
+// device type has the CPU fallback.
 struct Declined {};
 
 // Runs a parsed call: resolves the device, applies the shape rule, allocates outputs, calls the

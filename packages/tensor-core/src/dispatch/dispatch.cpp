@@ -136,10 +136,20 @@ void make_all_dense(Call& call) {
   call.outputs[0].tensor = TensorRef::borrow(self.tensor);
 }
 
+[[noreturn]] void refuse_without_kernel(const Call& call) {
+  const DeviceType& type = device_type(call.device);
+  if (type.has_cpu_fallback) throw Declined();
+  raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device),
+        " (", type.distribution, "), and no decomposition; python -m candelabra.backends lists what there is, and "
+        "candelabra.backends.cpu_fallback('", type.name, "') computes such operators on the CPU");
+}
+
 // Allocates the results and calls the kernel.
 void compute(Call& call) {
   Operator& op = call.op;
   const Kernel& kernel = call.kernel();
+  if (!kernel.there()) [[unlikely]]
+    refuse_without_kernel(call);
   if (kernel.is_restricted) [[unlikely]]
     check_supported(call, kernel);
   if (kernel.flags & CB_KERNEL_CONTIGUOUS) [[unlikely]]
@@ -153,12 +163,8 @@ void compute(Call& call) {
   }
   if (kernel.compiled) [[likely]] {
     call_kernel(call, kernel);
-  } else if (kernel.python) {
-    call_python_kernel(call, kernel.python);
   } else {
-    raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device),
-          " (", device_type(call.device).distribution,
-          "), and no decomposition; python -m candelabra.backends lists what there is");
+    call_python_kernel(call, kernel.python);
   }
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;

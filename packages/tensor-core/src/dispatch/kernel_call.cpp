@@ -243,7 +243,7 @@ Dtype leading_dtype(const Call& call) {
 }
 
 void decline(Call& call) {
-  if (call.op.tags & tag_composite) throw Declined();
+  if ((call.op.tags & tag_composite) || device_type(call.device).has_cpu_fallback) throw Declined();
   raise_not_implemented(call);
 }
 

@@ -14,8 +14,8 @@ void call_kernel(Call& call, const Kernel& kernel);
 // The dtype that the kernel computes in: of the first tensor argument as the kernel sees it, or of
 // the first output.
 Dtype leading_dtype(const Call& call);
-// For a kernel that does not compute this call. Throws Declined if the operator has a decomposition,
-// else NotImplementedError.
+// For a kernel that does not compute this call. Throws Declined if the operator has a decomposition
+// or the device type has the CPU fallback, else NotImplementedError.
 [[noreturn]] void decline(Call& call);
 // Declines the call if it has a dtype that the kernel does not have.
 void check_supported(Call& call, const Kernel& kernel);

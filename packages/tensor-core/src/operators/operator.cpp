@@ -70,6 +70,21 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
+// Copies the result of a function that computes an operator to out=, if it is given.
+Ref<> give_result(Operator& op, Given& given, const Ref<>& result) {
+  if (!given.out) return result;
+  if (is_tensor(given.out)) {
+    for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
+      if (is_tensor(given.values[i]))
+        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
+    }
+  }
+  const char* name = op.schema.name.c_str();
+  if (is_tensor(result.get())) return give_to_out(name, given.out, result.get());
+  const Ref<> written = give_to_outs(name, given.out, result.get());
+  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+}
+
 // Calls the decomposition with positional and keyword-only arguments as the schema orders them, and
 // copies its result to out=.
 Ref<> call_composite(Operator& op, Given& given) {
@@ -94,17 +109,7 @@ Ref<> call_composite(Operator& op, Given& given) {
                        owned(PyUnicode_FromString("generator")).release());
     }
   }
-  Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
-  if (!given.out) return result;
-  if (is_tensor(given.out)) {
-    for (size_t i = 0; i < count; ++i) {
-      if (is_tensor(given.values[i]))
-        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
-    }
-  }
-  if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
-  const Ref<> written = give_to_outs(schema.name.c_str(), given.out, result.get());
-  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+  return give_result(op, given, owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get())));
 }
 
 Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given& given, size_t count) {
@@ -194,6 +199,29 @@ Ref<> decompose(Call& call, Given& given, bool recording) {
              : call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
 }
 
+// Computes an operator that has neither a kernel nor a decomposition on the CPU.
+Ref<> fall_back_to_cpu(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  static constinit LookedUpOnce fallback;
+  PyObject* const function = fallback.get([] {
+    const Ref<> module = owned(PyImport_ImportModule("candelabra.backends.fallback"));
+    return owned(PyObject_GetAttrString(module.get(), "run"));
+  });
+  const Ref<> values(tuple_of(given, op.schema.parameters.size()));
+  const Ref<> device = owned(device_object(call.device));
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(),
+                           given.generator ? given.generator : Py_None, device.get()};
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
+  }
+  result = give_result(op, given, result);
+  bump_versions(call, given);
+  if (!recording || !op.autograd_function) return result;
+  return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -241,7 +269,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   try {
     run(call);
   } catch (const Declined&) {
-    return decompose(call, given, recording);
+    if (op.tags & tag_composite) return decompose(call, given, recording);
+    return fall_back_to_cpu(call, given, recording);
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
