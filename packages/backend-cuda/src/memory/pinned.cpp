@@ -38,7 +38,7 @@ HostCache& cache() {
 void mark_in_use(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);
-  for (cb_memory_figure* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
+  for (cb_statistic* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
     add(*figure, bytes);
   add(all.figures.allocations, 1);
   add(all.figures.active_blocks, 1);

@@ -1,5 +1,8 @@
 #include "runtime/accelerator.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "memory/allocator.hpp"
 #include "memory/copy.hpp"
 #include "memory/ipc.hpp"
@@ -16,6 +19,13 @@ namespace {
 
 cudaStream_t as_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
+}
+
+// Writes as much as the core's build has.
+void give_details(const cb_memory_details& details, cb_memory_details& result) {
+  const uint64_t size = result.size;
+  std::memcpy(&result, &details, std::min<size_t>(size, sizeof details));
+  result.size = size;
 }
 
 void add_device_functions(cb_accelerator& table) {
@@ -36,9 +46,7 @@ void add_device_functions(cb_accelerator& table) {
 void add_memory_functions(cb_accelerator& table) {
   table.memory_details = [](int32_t device, cb_memory_details* result) {
     return guarded([&] {
-      const uint64_t size = result->size;
-      if (has_allocator(device)) *result = allocator(device).details();
-      result->size = size;
+      if (has_allocator(device)) give_details(allocator(device).details(), *result);
     });
   };
   table.reset_totals = [](int32_t device) { return guarded([&] { allocator(device).reset_totals(); }); };
@@ -84,10 +92,9 @@ void add_pinned_memory_functions(cb_accelerator& table) {
   table.empty_pinned_cache = [] { guarded([] { empty_pinned_cache(); }); };
   table.pinned_details = [](cb_memory_details* result) {
     return guarded([&] {
-      const uint64_t size = result->size;
-      *result = pinned_details();
-      result->size = size;
-      result->limit = -1;
+      cb_memory_details details = pinned_details();
+      details.limit = -1;
+      give_details(details, *result);
     });
   };
   table.reset_pinned_peaks = [] { return guarded([] { reset_pinned_peaks(); }); };
@@ -95,17 +102,18 @@ void add_pinned_memory_functions(cb_accelerator& table) {
 }
 
 void add_copy_functions(cb_accelerator& table) {
-  table.copy_from_host_async = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_from_host_async(device, to, from, bytes, as_stream(stream)); });
+  table.copy_from_host_async = [](int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_from_host_async(device, to->address, from, bytes, as_stream(stream)); });
   };
-  table.copy_to_host_async = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_to_host_async(device, to, from, bytes, as_stream(stream)); });
+  table.copy_to_host_async = [](int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_to_host_async(device, to, from->address, bytes, as_stream(stream)); });
   };
   table.can_access_peer = [](int32_t device, int32_t peer, int32_t* result) {
     return guarded([&] { *result = can_access_peer(device, peer); });
   };
-  table.copy_peer = [](int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_peer(to_device, to, from_device, from, bytes, as_stream(stream)); });
+  table.copy_peer = [](int32_t to_device, const cb_memory* to, int32_t from_device, const cb_memory* from, uint64_t bytes,
+                       void* stream) {
+    return guarded([&] { copy_peer(to_device, to->address, from_device, from->address, bytes, as_stream(stream)); });
   };
 }
 

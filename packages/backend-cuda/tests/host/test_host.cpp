@@ -397,6 +397,16 @@ void division() {
   }
 }
 
+cb_tensor descriptor(const int64_t* sizes, const int64_t* strides, int64_t numel, int ndim) {
+  cb_tensor tensor{};
+  tensor.sizes = sizes;
+  tensor.strides = strides;
+  tensor.numel = numel;
+  tensor.ndim = ndim;
+  tensor.dtype = CB_FLOAT32;
+  return tensor;
+}
+
 // Every element of random strided operands is visited once, at the right place of each operand.
 void pieces_cover_everything() {
   std::mt19937_64 random(11);
@@ -417,8 +427,8 @@ void pieces_cover_everything() {
       stride *= sizes[d] + static_cast<int64_t>(random() % 2);
       b_strides[d] = random() % 3 == 0 ? 0 : static_cast<int64_t>(random() % 50);
     }
-    const cb_tensor a{nullptr, sizes.data(), a_strides.data(), numel, ndim, CB_FLOAT32, 0, 0};
-    const cb_tensor b{nullptr, sizes.data(), b_strides.data(), numel, ndim, CB_FLOAT32, 0, 0};
+    const cb_tensor a = descriptor(sizes.data(), a_strides.data(), numel, ndim);
+    const cb_tensor b = descriptor(sizes.data(), b_strides.data(), numel, ndim);
     std::map<int64_t, int64_t> wanted, found;
     std::vector<int64_t> index(static_cast<size_t>(ndim));
     for (int64_t i = 0; i < numel; ++i) {
@@ -447,8 +457,8 @@ void pieces_cover_everything() {
 
 void pieces_fit_31_bits() {
   const int64_t sizes[] = {70000, 70000}, rows[] = {70000, 1}, columns[] = {1, 70000};
-  const cb_tensor a{nullptr, sizes, rows, 70000ll * 70000, 2, CB_FLOAT32, 0, 0};
-  const cb_tensor b{nullptr, sizes, columns, 70000ll * 70000, 2, CB_FLOAT32, 0, 0};
+  const cb_tensor a = descriptor(sizes, rows, 70000ll * 70000, 2);
+  const cb_tensor b = descriptor(sizes, columns, 70000ll * 70000, 2);
   int64_t numel = 0;
   int count = 0;
   for_each_piece(geometry<2>({&a, &b}), [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {

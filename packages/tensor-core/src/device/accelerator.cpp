@@ -86,9 +86,9 @@ void record_stream(Storage* given, Address stream) {
   const Storage* storage = root_storage(given);
   const DeviceType& type = device_type(storage->device);
   // Adopted memory (release is set) is not from the allocator: its owner keeps it alive.
-  if (storage->data && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
+  if (storage->handle && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
     succeed(type, "stream_record_memory",
-            type.table->stream_record_memory(storage->device.index, storage->data, stream.value));
+            type.table->stream_record_memory(storage->device.index, storage->handle, stream.value));
 }
 
 // ---- events
@@ -145,7 +145,7 @@ double event_elapsed(Device device, Address start, Address end) {
 
 struct NamedStatistic {
   const char* name;
-  cb_memory_figure cb_memory_details::* statistic;
+  cb_statistic cb_memory_details::* statistic;
 };
 constexpr NamedStatistic statistics[] = {
     {"allocated_bytes", &cb_memory_details::allocated},
@@ -174,7 +174,7 @@ constexpr NamedCount counts[] = {
 py::dict statistics_dict(const cb_memory_details& details) {
   py::dict result;
   for (const NamedStatistic& each : statistics) {
-    const cb_memory_figure& statistic = details.*each.statistic;
+    const cb_statistic& statistic = details.*each.statistic;
     const std::string name = std::string(each.name) + ".all.";
     result[py::str(name + "current")] = statistic.current;
     result[py::str(name + "peak")] = statistic.peak;

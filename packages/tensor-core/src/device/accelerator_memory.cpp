@@ -37,7 +37,7 @@ bool is_pinned(Storage* given, Device device) {
   if (storage->release == release_pinned) return true;
   int32_t result = 0;
   const auto function = accelerator_of(type).is_pinned;
-  if (function && storage->data && device_type(storage->device).has(CB_CAP_HOST_MEMORY))
+  if (function && storage->data && storage->is_host_visible)
     succeed(type, "is_pinned", function(storage->data, &result));
   return result != 0;
 }
@@ -69,10 +69,10 @@ py::tuple ipc_export_storage(Storage* given) {
   const DeviceType& type = device_type(storage->device);
   const auto function = accelerator_of(type).ipc_export_memory;
   require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
-  check(storage->data, PyExc_ValueError, "an empty storage has no memory to share");
+  check(storage->handle, PyExc_ValueError, "an empty storage has no memory to share");
   cb_ipc_handle handle{};
   handle.size = sizeof handle;
-  succeed(type, "ipc_export_memory", function(storage->device.index, storage->data, &handle));
+  succeed(type, "ipc_export_memory", function(storage->device.index, storage->handle, &handle));
   return py::make_tuple(bytes_of(handle), handle.offset, handle.block_bytes);
 }
 
@@ -163,7 +163,7 @@ Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
   void* memory = nullptr;
   if (bytes > 0) succeed(type, "allocate_pinned", table.allocate_pinned(bytes, &memory));
   auto pinned = std::make_unique<Pinned>(Pinned{table.deallocate_pinned});
-  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release());
+  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release(), CB_MEMORY_PINNED);
 }
 
 void register_accelerator_memory(py::module_& module) {

@@ -4,9 +4,11 @@
 #include <pthread.h>
 
 #include <charconv>
+#include <cstring>
 #include <deque>
 
-#include "device/backend_defaults.hpp"
+#include "device/backend_table.hpp"
+#include "device/host_services.hpp"
 #include "device/streams.hpp"
 #include "operators/operator.hpp"
 #include "python/bindings.hpp"
@@ -19,6 +21,9 @@ struct Registered : DeviceType {
   cb_backend completed_table;
   bool ready = false;  // all kernels are registered; find_device_type() skips it until then
 };
+
+// What the core reads of cb_backend.last_error().
+constexpr size_t longest_message = 4096;
 
 // A deque: addresses stay when it grows.
 std::deque<Registered> types;
@@ -131,30 +136,27 @@ const cb_backend* open_library(const std::string& name, const std::string& distr
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
   check(entry, backend_error, path, " (", distribution,
         ") exports no function candelabra_backend; see docs/backends.md");
-  const cb_backend* table = entry();
-  check(table, backend_error, "candelabra_backend() of ", path, " (", distribution, ") returned null");
+  const cb_backend* table = entry(&host_services);
+  check_table(name, distribution, table);
   return table;
 }
 
-void check_table(const std::string& name, const std::string& distribution, const cb_backend& table) {
-  if (table.abi_major != CB_ABI_MAJOR) {
-    std::string package = distribution.substr(0, distribution.find(' '));
-    bool newer = table.abi_major > CB_ABI_MAJOR;
-    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ",
-          table.abi_major, ".", table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR,
-          ": pip install --upgrade ", newer ? "candelabra-tensor-core" : package);
-  }
-  check(table.device_type && name == table.device_type, backend_error, "the library of ", distribution,
-        " is for device '", table.device_type ? table.device_type : "", "', not '", name, "'");
-  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error,
-        "the table of ", distribution,
-        " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
+// The kernel of a checked entry. Dtypes that its minor version does not have are withheld from it.
+Kernel kernel_of(const cb_kernel_entry& entry, const cb_backend& backend) {
+  const uint64_t known = dtypes_of_minor(std::min<uint32_t>(backend.abi_minor, CB_ABI_MINOR));
+  const uint64_t dtypes = entry.dtypes ? entry.dtypes & known : known;
+  return {.compiled = entry.kernel,
+          .backend = &backend,
+          .flags = entry.flags,
+          .is_restricted = dtypes != dtypes_of_minor(CB_ABI_MINOR),
+          .dtypes = dtypes,
+          .known_dtypes = known};
 }
 
 void set_python_kernel(Operator& op, int number, PyObject* function) {
   Kernel& kernel = op.kernels[number];
   const Ref<> before(kernel.python);
-  kernel = {nullptr, Py_NewRef(function), device_type(number).original, false};
+  kernel = {.python = Py_NewRef(function), .backend = device_type(number).original};
 }
 
 // Adds a device type whose table is complete, and asks the backend for its devices.
@@ -169,7 +171,6 @@ int add_device_type(const char* name, const char* distribution, const char* path
   added.distribution = distribution;
   if (path) {
     added.original = open_library(name, distribution, path);
-    check_table(name, distribution, *added.original);
     added.completed_table = completed(*added.original);
   } else {
     added.completed_table = host_memory_backend("");
@@ -179,13 +180,14 @@ int add_device_type(const char* name, const char* distribution, const char* path
   type.completed_table.device_type = type.name.c_str();
   try {
     if (type.table->initialize) {
-      int32_t status = type.table->initialize(&host_services);
+      int32_t status = type.table->initialize();
       if (status != CB_OK) raise_backend_failure(type, "initialize", status);
     }
     int32_t status = type.table->device_count(&type.device_count);
     if (status != CB_OK) raise_backend_failure(type, "device_count", status);
+    check(type.device_count >= 0 && type.device_count <= 127, backend_error, type.name, " (", type.distribution,
+          "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
     check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
-    check(type.device_count <= 127, backend_error, type.name, ": more than 127 devices");
   } catch (...) {
     types.pop_back();
     throw;
@@ -194,22 +196,11 @@ int add_device_type(const char* name, const char* distribution, const char* path
 }
 
 void register_kernels_of_table(const Registered& type, int number) {
-  for (uint64_t i = 0; i < type.table->kernel_count; ++i) {
-    const cb_kernel_entry& entry = type.table->kernels[i];
+  for (const cb_kernel_entry& entry : kernel_entries(*type.table)) {
     // A kernel of an operator this core does not know belongs to a newer one: nothing will ask
     // for it.
-    if (Operator* op = find_operator(entry.operator_name)) {
-      op->kernels[number] = {entry.kernel, nullptr, type.original, false};
-    }
+    if (Operator* op = find_operator(entry.operator_name)) op->kernels[number] = kernel_of(entry, *type.original);
   }
-  for (const char* const* name = type.table->contents_readers; name && *name; ++name)
-    if (Operator* op = find_operator(*name))
-      op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
-  for (const char* const* name = type.table->converting; name && *name; ++name)
-    if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
-  for (const char* const* name = type.table->channels_last; name && *name; ++name)
-    if (Operator* op = find_operator(*name))
-      op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
 }
 
 void register_backend(TextArgument name, TextArgument distribution, OptionalTextArgument path,
@@ -252,7 +243,13 @@ void register_compiled_kernel(TextArgument name, TextArgument operator_name, Tex
   auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
   check(kernel, PyExc_OSError, path.value, " exports no function ", symbol.value, ", the kernel of ",
         operator_name.value);
-  op->kernels[number] = {kernel, nullptr, device_type(number).original, false};
+  op->kernels[number] = {.compiled = kernel, .backend = device_type(number).original};
+}
+
+void set_cpu_fallback(TextArgument name, TruthArgument is_enabled) {
+  const int number = find_device_type(name.value);
+  check(number >= 0, backend_error, "set_cpu_fallback(): no backend for device '", name.value, "' is loaded");
+  types[static_cast<size_t>(number)].has_cpu_fallback = is_enabled != 0;
 }
 
 py::list loaded_device_types() {
@@ -366,11 +363,14 @@ Device device_from_object(PyObject* object) {
 
 void raise_backend_failure(const DeviceType& type, const char* what, int32_t status) {
   const char* message = type.table->last_error();
-  if (!message || !*message) {
+  const std::string shown(message ? message : "", message ? strnlen(message, longest_message) : 0);
+  if (shown.empty()) {
     raise(exception_of_status(status), type.name, ": ", what, " failed",
-          status == CB_NOT_IMPLEMENTED ? " (this backend does not have it)" : "");
+          status == CB_NOT_IMPLEMENTED ? " (this backend does not have it)" : text(" with status ", status), " (",
+          type.distribution, ")");
   }
-  raise(exception_of_status(status), type.name, ": ", message);
+  throw Error(exception_of_status(status), text(type.name, ": ", shown),
+              text("in ", what, "() of ", type.distribution));
 }
 
 void register_devices(py::module_& module) {
@@ -390,6 +390,8 @@ void register_devices(py::module_& module) {
              "symbol"_a, "Take a function of a shared library as the kernel of a custom operator.");
   module.def("register_kernel", register_kernel, "device_type"_a, "operator_name"_a, "kernel"_a,
              "Register a Python kernel; returns whether there is such an operator.");
+  module.def("set_cpu_fallback", set_cpu_fallback, "device_type"_a, "is_enabled"_a,
+             "Set whether operators without a kernel and a decomposition run on the CPU.");
   module.def("loaded_device_types", loaded_device_types, "Names of the device types whose backend is loaded.");
 }
 

@@ -28,6 +28,8 @@ struct DeviceType {
   // as exported by the backend; null for a backend with Python kernels only
   const cb_backend* original = nullptr;
   int device_count = 1;
+  // Operators without a kernel and without a decomposition run on the CPU.
+  bool has_cpu_fallback = false;
   bool has(uint64_t capability) const { return (table->capabilities & capability) != 0; }
 };
 
@@ -51,9 +53,6 @@ PyObject* device_object(Device device);  // new reference
 bool is_device_object(PyObject* object);
 // a device, str, or int (index of the default accelerator type); throws
 Device device_from_object(PyObject* object);
-
-// The host services that backends get. allocate_output is in dispatch.cpp.
-extern const cb_host host_services;
 
 extern PyMethodDef device_functions[];  // get_default_device(); ends with an empty entry
 

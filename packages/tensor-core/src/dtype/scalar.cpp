@@ -13,20 +13,20 @@ namespace candelabra {
 namespace {
 
 cb_scalar bool_scalar(bool value) {
-  return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0};
+  return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0, 0};
 }
 cb_scalar int_scalar(int64_t value) {
-  return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0};
+  return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0, 0};
 }
 cb_scalar unsigned_scalar(uint64_t value) {
   const int32_t flags = value >> 63 ? CB_SCALAR_UNSIGNED : 0;
-  return {CB_SCALAR_INT, flags, static_cast<int64_t>(value), static_cast<double>(value), 0};
+  return {CB_SCALAR_INT, flags, static_cast<int64_t>(value), static_cast<double>(value), 0, 0};
 }
 cb_scalar float_scalar(double value) {
-  return {CB_SCALAR_FLOAT, 0, 0, value, 0};
+  return {CB_SCALAR_FLOAT, 0, 0, value, 0, 0};
 }
 cb_scalar complex_scalar(double re, double im) {
-  return {CB_SCALAR_COMPLEX, 0, 0, re, im};
+  return {CB_SCALAR_COMPLEX, 0, 0, re, im, 0};
 }
 
 cb_scalar scalar_from_long(PyObject* object) {
@@ -230,13 +230,12 @@ cb_scalar item(TensorObject* self) {
   if (dispatch_hook() && is_wrapper(as_object(self))) {
     return scalar_from_object(owned(PyObject_CallMethod(as_object(self), "item", nullptr)).get());
   }
-  const DeviceType& type = device_type(self->device());
-  if (type.has(CB_CAP_HOST_MEMORY)) {
+  if (self->storage->is_host_visible) {
     wait_for(self->device());
     return load_scalar(self->dtype, self->data());
   }
   alignas(16) char element[16];
-  copy_bytes_to_host(self->device(), element, self->data(), static_cast<size_t>(itemsize(self->dtype)));
+  copy_bytes_to_host(element, position_of(*self), static_cast<size_t>(itemsize(self->dtype)));
   return load_scalar(self->dtype, element);
 }
 
@@ -244,7 +243,7 @@ TensorRef number_tensor(const cb_scalar& number, Dtype dtype, Device device) {
   TensorRef result = empty({}, dtype, device);
   alignas(16) char element[16];
   store_scalar(number, dtype, element);
-  copy_bytes_from_host(device, result->data(), element, static_cast<size_t>(itemsize(dtype)));
+  copy_bytes_from_host(position_of(*result.get()), element, static_cast<size_t>(itemsize(dtype)));
   return result;
 }
 

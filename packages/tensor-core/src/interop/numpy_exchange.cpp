@@ -99,8 +99,7 @@ bool is_fortran_contiguous(const TensorObject& tensor) {
 }
 
 void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
-  const DeviceType& type = device_type(tensor->device());
-  if (!type.has(CB_CAP_HOST_MEMORY)) {
+  if (!tensor->storage->is_host_visible) {
     raise(PyExc_BufferError, "the memory of device ", to_text(tensor->device()),
           " is not host memory. Use Tensor.cpu() to copy the tensor to host memory first.");
   }
@@ -164,8 +163,7 @@ void check_numpy_dtype(const TensorObject& tensor) {
 Ref<> shared_array(TensorObject* tensor) {
   check(!tensor->requires_grad || !grad_mode.enabled, PyExc_RuntimeError,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  const DeviceType& type = device_type(tensor->device());
-  if (!type.has(CB_CAP_HOST_MEMORY)) {
+  if (!tensor->storage->is_host_visible) {
     raise(PyExc_TypeError, "can't convert ", to_text(tensor->device()),
           " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   }
@@ -324,14 +322,14 @@ TensorRef copy_of_numpy(PyObject* array, Device device) {
   const HostBlock block = block_of_array(array);
   TensorRef result = empty(block.sizes, block.dtype, device);
   if (result->numel == 0) return result;
-  if (device_type(device).has(CB_CAP_HOST_MEMORY)) {
+  if (result->storage->is_host_visible) {
     wait_for(device);
     gather(block, result->data());
     return result;
   }
   std::vector<std::byte> buffer(static_cast<size_t>(result->numel) * itemsize(block.dtype));
   gather(block, buffer.data());
-  copy_bytes_from_host(device, result->data(), buffer.data(), buffer.size());
+  copy_bytes_from_host(position_of(*result.get()), buffer.data(), buffer.size());
   return result;
 }
 
@@ -343,7 +341,7 @@ PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords) 
       return nullptr;
     TensorObject* tensor = as_tensor(self);
     if (!force) return shared_array(tensor).release();
-    if (!device_type(tensor->device()).has(CB_CAP_HOST_MEMORY)) return copied_array(tensor).release();
+    if (!tensor->storage->is_host_visible) return copied_array(tensor).release();
     return shared_array(make_alias(tensor).get()).release();
   });
 }

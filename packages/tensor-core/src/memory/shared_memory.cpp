@@ -133,11 +133,13 @@ void move_storage(Storage* given, Storage* target) {
   if (mapping_of(storage)) return;
   Mapping* mapping = mapping_of(target);
   Storage* old = adopt_storage(storage->device, storage->data, storage->bytes, storage->release, storage->owner);
-  storage->data = std::exchange(target->data, nullptr);
+  copy_memory_facts(*old, *storage);
+  copy_memory_facts(*storage, *target);
+  target->data = nullptr;
   storage->release = std::exchange(target->release, nullptr);
   storage->owner = std::exchange(target->owner, nullptr);
   target->bytes = 0;
-  for (Storage* alias = storage->aliases; alias; alias = alias->next_alias) alias->data = storage->data;
+  for (Storage* alias = storage->aliases; alias; alias = alias->next_alias) copy_memory_facts(*alias, *storage);
   mapped_storages()[mapping->file] = storage;
   if (storage->exports > 0) {
     mapping->kept = old;

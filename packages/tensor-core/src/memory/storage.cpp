@@ -61,7 +61,7 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Storage& storage = of(self);
     Ref<> bytes = owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes)));
-    copy_bytes_to_host(storage.device, PyBytes_AS_STRING(bytes.get()), storage.data, storage.bytes);
+    copy_bytes_to_host(PyBytes_AS_STRING(bytes.get()), {storage, 0}, storage.bytes);
     return bytes.release();
   });
 }
@@ -106,37 +106,77 @@ PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
 
 }  // namespace
 
+namespace {
+
+// A position for memory without an address. Positions are not used again: there are enough of them.
+void* new_position(size_t bytes) {
+  static uint64_t next = uint64_t{1} << 60;
+  return reinterpret_cast<void*>(std::exchange(next, next + (bytes + 63) / 64 * 64));
+}
+
+[[noreturn, gnu::cold]] void refuse_allocation(const DeviceType& type, Device device, const cb_allocation& allocation) {
+  void* handle = allocation.storage ? allocation.storage : allocation.address;
+  if (handle) type.table->deallocate(device.index, handle, allocation.bytes);
+  raise(backend_error, type.name, " (", type.distribution, "): allocate() succeeded and returned ",
+        !handle ? "no memory: set storage, address or both"
+                : "an address that is not aligned to 64 bytes");
+}
+
+}  // namespace
+
 Storage* make_storage(Device device, size_t bytes) {
-  void* data = nullptr;
+  const DeviceType& type = device_type(device);
+  cb_allocation allocation{sizeof(cb_allocation), bytes, nullptr, nullptr, nullptr, CB_MEMORY_DEVICE,
+                           type.has(CB_CAP_HOST_MEMORY)};
   if (bytes > 0) {
-    const DeviceType& type = device_type(device);
-    int32_t status = type.table->allocate(device.index, bytes, current_stream(device), &data);
+    allocation.stream = current_stream(device);
+    const int32_t status = type.table->allocate(device.index, &allocation);
     if (status != CB_OK) [[unlikely]]
       raise_backend_failure(type, "allocate", status);
+    const bool is_aligned = reinterpret_cast<uintptr_t>(allocation.address) % 64 == 0;
+    if ((!allocation.storage && !allocation.address) || !is_aligned) [[unlikely]]
+      refuse_allocation(type, device, allocation);
   }
   Storage* storage = new_struct();
-  storage->data = data;
+  storage->handle = allocation.storage ? allocation.storage : allocation.address;
+  storage->is_addressable = allocation.address || bytes == 0;
+  storage->data = storage->is_addressable ? allocation.address : new_position(bytes);
   storage->bytes = bytes;
   storage->device = device;
+  storage->kind = static_cast<uint8_t>(allocation.kind);
+  storage->is_host_visible = allocation.host_visible && storage->is_addressable;
   return storage;
 }
 
-Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner) {
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner,
+                       cb_memory_kind kind) {
   Storage* storage = new_struct();
   storage->data = data;
   storage->bytes = bytes;
   storage->device = device;
+  storage->kind = kind;
+  storage->is_host_visible = device_type(device).has(CB_CAP_HOST_MEMORY);
   storage->release = release;
   storage->owner = owner;
   return storage;
+}
+
+void copy_memory_facts(Storage& to, const Storage& from) {
+  to.data = from.data;
+  to.handle = from.handle;
+  to.bytes = from.bytes;
+  to.device = from.device;
+  to.kind = from.kind;
+  to.is_addressable = from.is_addressable;
+  to.is_host_visible = from.is_host_visible;
 }
 
 void release(Storage* storage) {
   if (--storage->references > 0) return;
   if (storage->release) {
     storage->release(*storage);
-  } else if (storage->data) {
-    device_type(storage->device).table->deallocate(storage->device.index, storage->data, storage->bytes, nullptr);
+  } else if (storage->handle) {
+    device_type(storage->device).table->deallocate(storage->device.index, storage->handle, storage->bytes);
   }
   delete_struct(storage);
 }
@@ -161,6 +201,7 @@ Storage* root_storage(Storage* storage) {
 Storage* alias_storage(Storage* storage) {
   Storage* root = retain(root_storage(storage));
   Storage* alias = adopt_storage(root->device, root->data, root->bytes, release_alias, root);
+  copy_memory_facts(*alias, *root);
   alias->next_alias = std::exchange(root->aliases, alias);
   return alias;
 }

@@ -58,6 +58,21 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
+// Copies the result of a function that computes an operator to out=, if it is given.
+Ref<> give_result(Operator& op, Given& given, const Ref<>& result) {
+  if (!given.out) return result;
+  if (is_tensor(given.out)) {
+    for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
+      if (is_tensor(given.values[i]))
+        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
+    }
+  }
+  const char* name = op.schema.name.c_str();
+  if (is_tensor(result.get())) return give_to_out(name, given.out, result.get());
+  const Ref<> written = give_to_outs(name, given.out, result.get());
+  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+}
+
 // Calls the decomposition with positional and keyword-only arguments as the schema orders them, and
 // copies its result to out=.
 Ref<> call_composite(Operator& op, Given& given) {
@@ -82,17 +97,7 @@ Ref<> call_composite(Operator& op, Given& given) {
                        owned(PyUnicode_FromString("generator")).release());
     }
   }
-  Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
-  if (!given.out) return result;
-  if (is_tensor(given.out)) {
-    for (size_t i = 0; i < count; ++i) {
-      if (is_tensor(given.values[i]))
-        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
-    }
-  }
-  if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
-  const Ref<> written = give_to_outs(schema.name.c_str(), given.out, result.get());
-  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+  return give_result(op, given, owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get())));
 }
 
 Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given& given, size_t count) {
@@ -157,6 +162,54 @@ PyObject* tuple_of(const Given& given, size_t count) {
   return values;
 }
 
+// Computes an operator by its decomposition.
+Ref<> decompose(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  if (op.functional) {  // computed out of place, then copied
+    Ref<> result = call_composite(*op.functional, given);
+    TensorObject* self = call[Operator::self_position].tensor;
+    copy_into(self, as_tensor(result.get()));
+    ++self->storage->version;
+    return Ref<>::borrow(given.values[Operator::self_position]);
+  }
+  if (!recording || !op.autograd_function) return call_composite(op, given);
+  // The operator's own gradient formula is shorter than the decomposition's tape, and keeps what the
+  // tape loses (the padding row of an embedding).
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = call_composite(op, given);
+  }
+  PyObject** const end = given.values + op.schema.parameters.size();
+  const bool handed_through = std::find(given.values, end, result.get()) != end;
+  return handed_through
+             ? call_composite(op, given)
+             : call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
+// Computes an operator that has neither a kernel nor a decomposition on the CPU.
+Ref<> fall_back_to_cpu(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  static constinit LookedUpOnce fallback;
+  PyObject* const function = fallback.get([] {
+    const Ref<> module = owned(PyImport_ImportModule("candelabra.backends.fallback"));
+    return owned(PyObject_GetAttrString(module.get(), "run"));
+  });
+  const Ref<> values(tuple_of(given, op.schema.parameters.size()));
+  const Ref<> device = owned(device_object(call.device));
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(),
+                           given.generator ? given.generator : Py_None, device.get()};
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
+  }
+  result = give_result(op, given, result);
+  bump_versions(call, given);
+  if (!recording || !op.autograd_function) return result;
+  return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -196,31 +249,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     resolve_device(call);
     // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
-    if (!computed || (recording && !op.autograd_function)) {
-      if (op.functional) {  // computed out of place, then copied
-        Ref<> result = call_composite(*op.functional, given);
-        TensorObject* self = call[Operator::self_position].tensor;
-        copy_into(self, as_tensor(result.get()));
-        ++self->storage->version;
-        return Ref<>::borrow(given.values[Operator::self_position]);
-      }
-      if (!recording || !op.autograd_function) return call_composite(op, given);
-      // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
-      // what the tape loses (the padding row of an embedding).
-      grad_mode.enabled = false;
-      Ref<> result;
-      try {
-        result = call_composite(op, given);
-      } catch (...) {
-        grad_mode.enabled = true;
-        throw;
-      }
-      grad_mode.enabled = true;
-      const bool handed_through =
-          std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
-      return handed_through ? call_composite(op, given)
-                            : call_autograd_function(op.autograd_function, result.get(), given, parameters);
-    }
+    if (!computed || (recording && !op.autograd_function)) return decompose(call, given, recording);
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
@@ -228,7 +257,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   try {
     run(call);
   } catch (const Declined&) {
-    return call_composite(op, given);  // the operators of the decomposition are recorded
+    if (op.tags & tag_composite) return decompose(call, given, recording);
+    return fall_back_to_cpu(call, given, recording);
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
@@ -476,6 +506,10 @@ PyMemberDef operator_members[] = {
 
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+}
+
+const Kernel& Call::kernel() const {
+  return op.kernel_table()[device.type];
 }
 
 const char* Call::name() const {

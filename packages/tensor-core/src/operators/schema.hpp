@@ -25,11 +25,10 @@ enum Tag : uint32_t {
   tag_core = 4096,
   tag_tensor_first = 8192,
   tag_custom = 16384,
-  tag_declines = 32768,
-  tag_one_value = 65536,
-  tag_any_device = 131072,
-  tag_float32_numbers = 262144,
-  tag_wrapped_numbers = 524288,
+  tag_one_value = 32768,
+  tag_any_device = 65536,
+  tag_float32_numbers = 131072,
+  tag_wrapped_numbers = 262144,
 };
 
 enum class ParameterType : uint8_t {

@@ -70,6 +70,7 @@ PyObject* exception_of_status(int32_t status) {
     case CB_OUT_OF_MEMORY:
       return out_of_memory_error;
     case CB_ACCELERATOR_ERROR:
+    case CB_DEVICE_LOST:
       return accelerator_error;
     case CB_VALUE_ERROR:
       return PyExc_ValueError;
@@ -84,13 +85,39 @@ PyObject* exception_of_status(int32_t status) {
   }
 }
 
+namespace {
+
+// Messages of backends may have any bytes.
+PyObject* decoded(const std::string& text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+}
+
+void set_error(const Error& error) noexcept {
+  PyObject* message = decoded(error.message);
+  if (!message) return;
+  PyErr_SetObject(error.type, message);
+  Py_DECREF(message);
+  if (error.note.empty()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* note = decoded(error.note);
+  PyObject* added = note ? PyObject_CallMethod(value, "add_note", "O", note) : nullptr;
+  if (!added) PyErr_Clear();  // the error itself matters more than its note
+  Py_XDECREF(added);
+  Py_XDECREF(note);
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace
+
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a call failed without saying why");
   } catch (const Error& error) {
-    PyErr_SetString(error.type, error.message.c_str());
+    set_error(error);
   } catch (py::error_already_set& error) {
     error.restore();
   } catch (const py::builtin_exception& error) {  // such as py::cast_error

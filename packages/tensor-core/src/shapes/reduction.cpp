@@ -208,7 +208,7 @@ void variance(Call& call) {
         "(): correction must be a real number");
   correction.kind = ArgumentKind::Scalar;
   // float index: in range by the condition
-  correction.scalar = {CB_SCALAR_FLOAT, 0, std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : 0, value, 0};
+  correction.scalar = {CB_SCALAR_FLOAT, 0, std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : 0, value, 0, 0};
   const uint64_t set = reduced_dims(call, at::dim, self.ndim());
   double count = 1;
   for (int d = 0; d < self.ndim(); ++d) count *= set >> d & 1 ? static_cast<double>(self.sizes[d]) : 1.0;

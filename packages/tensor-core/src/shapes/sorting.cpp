@@ -98,7 +98,7 @@ void histc(Call& call) {
   const double low = call[at::low].f, high = call[at::high].f;
   check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high,
         "] is not finite");
-  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0}, dtype, true);
+  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0, 0}, dtype, true);
   check(low < high, PyExc_RuntimeError, "max must be larger than min");
   call.add_output(dtype, Dims{bins});
 }

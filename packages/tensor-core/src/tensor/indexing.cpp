@@ -278,7 +278,7 @@ struct Advanced {
 TensorRef bool_index(bool truth, Device device) {
   TensorRef index = empty(Dims{truth ? 1 : 0}, Dtype::Int64, device);
   const int64_t zero = 0;
-  if (truth) copy_bytes_from_host(device, index->data(), &zero, sizeof(zero));
+  if (truth) copy_bytes_from_host(position_of(*index.get()), &zero, sizeof(zero));
   return index;
 }
 

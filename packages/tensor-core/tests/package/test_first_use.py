@@ -68,8 +68,8 @@ SCENARIOS = {
 
         plugin.candelabra_register_backend = candelabra_register_backend
         sys.modules["late_plugin"] = plugin
-        entry = EntryPoint("late", "late_plugin", backends.GROUP)
-        backends.installed = lambda: {"late": [entry]}
+        entry = EntryPoint("late", "late_plugin", backends.discovery.GROUP)
+        backends.discovery.installed = lambda: {"late": [entry]}
         # Python may change threads after any call; here it does, where the core knows the device.
         register = _C.register_backend
         _C.register_backend = lambda *arguments: (register(*arguments), time.sleep(0.1))

@@ -98,7 +98,10 @@ int main() {
   kernel::KernelTable<Call, Guarded> table;
   table.add<fill>("fill_");
   table.add<broken>("broken");
-  EXPECT(table.entries().size() == 2 && std::strcmp(table.entries()[0].operator_name, "fill_") == 0);
+  cb_backend backend{};
+  table.write_to(backend);
+  EXPECT(backend.kernel_count == 2 && backend.kernel_entry_size == sizeof(cb_kernel_entry));
+  EXPECT(std::strcmp(backend.kernels[0].operator_name, "fill_") == 0 && backend.kernels[0].flags == 0);
   char message[64] = {};
   float values[60] = {};
   a.data = values;

@@ -344,9 +344,9 @@ void convolution(Call& call) {
           dense_bias = packed->data();
         }
         if constexpr (std::is_same_v<T, float>) {
-          if (forward_in_float(s, input, weight, call.contents(at::weight), dense_bias, output)) return;
+          if (forward_in_float(s, input, weight, call.content_version(at::weight), dense_bias, output)) return;
         } else if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(),
-                                      weight.operand(call.contents(at::weight)), dense_bias, output.operand())) {
+                                      weight.operand(call.content_version(at::weight)), dense_bias, output.operand())) {
           return;
         }
       }
@@ -355,7 +355,13 @@ void convolution(Call& call) {
       const WidenedImage<T> wide_input(input), wide_weight(weight), wide_output(output);
       Scratch<float> bias_values(s.output_channels);
       int64_t sizes[] = {s.output_channels}, strides[] = {1};
-      cb_tensor wide_bias{bias_values.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
+      cb_tensor wide_bias{};
+      wide_bias.data = bias_values.data();
+      wide_bias.sizes = sizes;
+      wide_bias.strides = strides;
+      wide_bias.numel = s.output_channels;
+      wide_bias.ndim = 1;
+      wide_bias.dtype = CB_FLOAT32;
       if (bias)
         for (int64_t i = 0; i < s.output_channels; ++i) bias_values[i] = data<T>(*bias)[i * bias->strides[0]];
       if (empty_product || !forward_in_float(s, wide_input.values(), wide_weight.values(), 0,
@@ -380,10 +386,10 @@ void convolution_backward_input(Call& call) {
     ConvolutionShape s = shape_of(args, input.sizes, weight.sizes, grad.sizes);
     if (grad.numel() == 0 || weight.numel() == 0) return fill_image<T>(input, T{});
     if constexpr (std::is_same_v<T, float>)
-      if (input_gradient_in_float(s, grad, weight, call.contents(at::weight), input)) return;
+      if (input_gradient_in_float(s, grad, weight, call.content_version(at::weight), input)) return;
     if constexpr (is_half_v<T>) {
       if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(),
-                             weight.operand(call.contents(at::weight)), nullptr, grad.operand()))
+                             weight.operand(call.content_version(at::weight)), nullptr, grad.operand()))
         return;
       const WidenedImage<T> wide_grad(grad), wide_weight(weight), wide_input(input);
       if (!input_gradient_in_float(s, wide_grad.values(), wide_weight.values(), 0, wide_input.image()))
@@ -423,8 +429,8 @@ void convolution_backward_weight(Call& call) {
 }  // namespace
 
 void register_convolution(KernelTable& table) {
-  table.add<convolution>("convolution");
-  table.add<convolution_backward_input>("convolution_backward_input");
+  table.add<convolution>("convolution", CB_KERNEL_READS_VERSIONS);
+  table.add<convolution_backward_input>("convolution_backward_input", CB_KERNEL_READS_VERSIONS);
   table.add<convolution_backward_weight>("convolution_backward_weight");
 }
 

@@ -247,11 +247,11 @@ void extremum(Call& call) {
 }  // namespace
 
 void register_elementwise_binary(KernelTable& table) {
-  table.add<add>("add");
-  table.add<sub>("sub");
-  table.add<rsub>("rsub");
-  table.add<binary_simd<Mul, AllTypes, light>>("mul");
-  table.add<div>("div");
+  table.add<add>("add", CB_KERNEL_CONVERTS);
+  table.add<sub>("sub", CB_KERNEL_CONVERTS);
+  table.add<rsub>("rsub", CB_KERNEL_CONVERTS);
+  table.add<binary_simd<Mul, AllTypes, light>>("mul", CB_KERNEL_CONVERTS);
+  table.add<div>("div", CB_KERNEL_CONVERTS);
   table.add<integer_division<Whole::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
   table.add<integer_division<Whole::Remainder, OfFmod<FloatRemainder>>>("remainder");
   table.add<integer_division<Whole::Fmod, OfFmod<FloatFmod>>>("fmod");

@@ -339,8 +339,8 @@ void group_norm_backward(Call& call) {
 }  // namespace
 
 void register_normalization_group(KernelTable& table) {
-  table.add<group_norm>("native_group_norm");
-  table.add<group_norm_backward>("native_group_norm_backward");
+  table.add<group_norm>("native_group_norm", CB_KERNEL_CHANNELS_LAST);
+  table.add<group_norm_backward>("native_group_norm_backward", CB_KERNEL_CHANNELS_LAST);
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -249,11 +249,11 @@ void any(Call& call) {
 }  // namespace
 
 void register_reduction(KernelTable& table) {
-  table.add<sum>("sum");
-  table.add<mean>("mean");
-  table.add<nansum>("_nansum");
+  table.add<sum>("sum", CB_KERNEL_CONVERTS);
+  table.add<mean>("mean", CB_KERNEL_CONVERTS);
+  table.add<nansum>("_nansum", CB_KERNEL_CONVERTS);
   table.add<count_nonzero>("count_nonzero");
-  table.add<prod>("prod");
+  table.add<prod>("prod", CB_KERNEL_CONVERTS);
   table.add<all>("all");
   table.add<any>("any");
 }

@@ -176,8 +176,8 @@ void ldl_solve(Call& call) {
 
 constexpr const char* lstsq_title = "torch.linalg.lstsq";
 
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0},
-    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0, 0},
+    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 // to = alpha * op(from) @ right + beta * to; op transposes if `transposed`.
 void product(const Call& call, const Matrices& from, bool transposed, const Matrices& right, const Matrices& to,

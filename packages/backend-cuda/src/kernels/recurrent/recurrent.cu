@@ -21,7 +21,7 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 enum class Cell { lstm, gru, tanh, relu };
 

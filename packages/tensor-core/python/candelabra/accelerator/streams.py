@@ -188,6 +188,10 @@ class Event:
         event.
         """
         stream = current_stream(self.device) if stream is None else stream
+        if stream.device.type != self.device.type:
+            raise RuntimeError(
+                f"a stream of {stream.device} cannot wait for an event of {self.device}: wait on the host by synchronize()"
+            )
         if self._recorded:
             _C.event_wait(stream.device, self.event_id, stream.stream_id)
 

@@ -25,11 +25,10 @@ NO_OUT = 2048  #: takes no ``out=``
 CORE = 4096  #: implemented in the core for every device; no kernel is called
 TENSOR_FIRST = 8192  #: with NUMBERS: the first argument is a tensor all the same
 CUSTOM = 16384  #: defined by candelabra.library, with a Python function or a compiled kernel
-DECLINES = 32768  #: with COMPOSITE: a kernel that says CB_NOT_IMPLEMENTED declines the call, which is decomposed then
-ONE_VALUE = 65536  #: writes one value to all elements, which may share memory
-ANY_DEVICE = 131072  #: takes tensors of several devices; the shape rule copies between them
-FLOAT32_NUMBERS = 262144  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
-WRAPPED_NUMBERS = 524288  #: a tensor of a transformation, given for a number, goes to the fallback
+ONE_VALUE = 32768  #: writes one value to all elements, which may share memory
+ANY_DEVICE = 65536  #: takes tensors of several devices; the shape rule copies between them
+FLOAT32_NUMBERS = 131072  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
+WRAPPED_NUMBERS = 262144  #: a tensor of a transformation, given for a number, goes to the fallback
 
 #: What a row says in `refuses` of a category of dtypes: the exception and its message, in which
 #: ``{}`` is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
