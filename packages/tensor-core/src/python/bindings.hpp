@@ -45,9 +45,9 @@ inline py::object stolen(PyObject* object) {
 
 // The Python object of a new storage, which holds the only reference to it.
 inline py::object object_of_new(Storage* storage) {
-  py::object result = stolen(storage_object(storage));
+  PyObject* object = storage_object(storage);
   release(storage);
-  return result;
+  return stolen(object);
 }
 
 void register_errors(py::module_& module);            // errors.cpp
