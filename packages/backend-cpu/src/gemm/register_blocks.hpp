@@ -1,6 +1,6 @@
-// Register blocks: a few rows of a product, a few registers wide, whose sums stay in registers. Both
-// kinds of our own products are made of them: panel_gemm (gemm/panel_loops.cpp), which packs its
-// right factor anew in each call, and Panels (gemm/panels.hpp), a factor packed once for many calls.
+// Register blocks: a few rows of a product, a few registers wide, whose sums stay in registers.
+// They make up both kinds of our own products: panel_gemm (gemm/panel_loops.cpp) packs its right
+// factor anew in each call, and Panels (gemm/panels.hpp) is a factor packed once for many calls.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Reads elements, and tells zeros from other values. A bool from foreign memory (a view of bytes, numpy.frombuffer) may hold any byte,
-// and every nonzero byte is true. C++ assumes that a bool in memory is 0 or 1, so kernels must
-// never read one as such.
+// Reads elements, and tells zeros from other values. A bool from foreign memory (a view of bytes,
+// numpy.frombuffer) may hold any byte, and every nonzero byte is true. C++ assumes that a bool in
+// memory is 0 or 1, so kernels must never read one as such.
 #pragma once
 
 #include "dtypes.hpp"

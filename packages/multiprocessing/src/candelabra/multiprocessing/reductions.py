@@ -35,7 +35,7 @@ def reduce_storage(storage: Any) -> Any:
         if message is not None:
             message.names.append(name)
         return rebuild_named, (name, *described)
-    assert file is not None
+    assert isinstance(file, AnonymousFile)
     if message is not None:
         return rebuild_received, (message.add(file), *described)
     # A process being started inherits the descriptor. Over other pipes, the receiver requests it
