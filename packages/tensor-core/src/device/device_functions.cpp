@@ -1,5 +1,10 @@
 // Python functions for what every backend has: its description, memory, threads and the default
 // device.
+#include <pybind11/stl.h>
+
+#include <vector>
+
+#include "device/host_services.hpp"
 #include "operators/operator.hpp"
 #include "python/bindings.hpp"
 
@@ -71,6 +76,37 @@ void synchronize(Device device) {
   if (status != CB_OK) raise_backend_failure(type, "synchronize", status);
 }
 
+// Empty if the device is usable.
+py::str device_status(Device device) {
+  char message[1024] = {};
+  const int32_t status = device_type(device).table->device_status(device.index, message, sizeof message);
+  message[sizeof message - 1] = 0;
+  if (status == CB_OK) return "";
+  const std::string shown = *message ? message : text("status ", status);
+  return py::str(stolen(PyUnicode_DecodeUTF8(shown.data(), static_cast<Py_ssize_t>(shown.size()), "replace")));
+}
+
+void reset_device(Device device) {
+  const DeviceType& type = device_type(device);
+  const int32_t status = type.table->reset_device(device.index);
+  if (status != CB_OK) raise_backend_failure(type, "reset_device", status);
+}
+
+bool supports(Device device, const std::string& operator_name, const std::vector<py::object>& dtypes) {
+  Operator* op = find_operator(operator_name);
+  check(op, PyExc_ValueError, "supports(): there is no operator '", operator_name, "'");
+  const Kernel& kernel = op->kernel_table()[device.type];
+  if (!kernel.there()) return false;
+  std::vector<int32_t> numbers;
+  for (const py::object& each : dtypes) numbers.push_back(static_cast<int32_t>(dtype_from_object(each.ptr())));
+  for (const int32_t number : numbers)
+    if (!(kernel.known_dtypes >> number & 1)) return false;
+  if (!numbers.empty() && !(kernel.dtypes >> numbers.front() & 1)) return false;
+  const auto ask = device_type(device).table->supports;
+  return !ask || !kernel.compiled ||
+         ask(device.index, operator_name.c_str(), numbers.data(), static_cast<int32_t>(numbers.size())) != 0;
+}
+
 void set_memory_limit(Device device, Int64Argument limit) {
   const DeviceType& type = device_type(device);
   const int32_t status = type.table->set_memory_limit(device.index, limit);
@@ -109,6 +145,13 @@ void register_device_functions(py::module_& module) {
       "reset_peak_statistics", [](Device device) { device_type(device).table->reset_peak_statistics(device.index); },
       "device"_a, "Start the peaks of the memory statistics anew.");
   module.def("synchronize", synchronize, "device"_a, "Wait for everything queued on a device.");
+  module.def("device_status", device_status, "device"_a,
+             "The error that has made a device unusable, or an empty string.");
+  module.def("reset_device", reset_device, "device"_a, "Make a lost device usable again.");
+  module.def("supports", supports, "device"_a, "operator_name"_a, "dtypes"_a,
+             "Whether a device has a kernel of an operator for these dtypes of its tensor arguments.");
+  module.def("set_backend_option", set_backend_option, "device_type"_a, "name"_a, "value"_a,
+             "Set what cb_host.option() returns.");
   module.def("set_memory_limit", set_memory_limit, "device"_a, "limit"_a, "Bound the memory of a device.");
   module.def(
       "get_num_threads", [](Device device) { return device_type(device).table->thread_count(); }, "device"_a,

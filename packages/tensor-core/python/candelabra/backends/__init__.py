@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from typing import Any
 
+    from candelabra._C import dtype
     from candelabra.types import Device
 
 # Two threads may use a device for the first time at once; a plugin may use its own device while it
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _lock = RLock()
 
 __all__ = [
+    "cpu_fallback", "device_status", "fallback_calls", "reset_device", "set_option", "supports",
     "device_count", "device_properties", "empty_cache", "hookimpl", "installed", "is_available", "load", "memory_statistics",
     "reset_peak_statistics", "select", "set_memory_limit", "synchronize",
 ]  # fmt: skip
@@ -36,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from .hookspec import hookimpl
 
         return hookimpl
+    if name in ("cpu_fallback", "fallback_calls"):
+        from . import fallback
+
+        return getattr(fallback, name)
     if name in ("cuda", "cudnn"):
         from importlib import import_module
 
@@ -183,6 +189,73 @@ def set_memory_limit(device: Device, limit: int | None) -> None:
 def synchronize(device: Device = "cpu") -> None:
     """Wait until everything queued on a device is done."""
     _C.synchronize(device)
+
+
+def device_status(device: Device = "cpu") -> str:
+    """Return the error that has made a device unusable, or an empty string.
+
+    An asynchronous device fails after the call that caused it; this asks for such an error without
+    a further call.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.device_status("cpu")
+    ''
+    """
+    return _C.device_status(device)
+
+
+def reset_device(device: Device) -> None:
+    """Make a lost device usable again. All memory, streams and events of it are invalid afterwards.
+
+    Raises
+    ------
+    NotImplementedError
+        If the backend cannot.
+    """
+    _C.reset_device(device)
+
+
+def set_option(device_type: str, name: str, value: str) -> None:
+    """Set an option of a backend, which its documentation describes.
+
+    The environment variable ``CANDELABRA_TYPE_NAME`` does the same for a whole program.
+
+    Parameters
+    ----------
+    device_type : str
+        The device type; its backend need not be loaded yet.
+    name, value : str
+        The option, in any case, and its text.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.set_option("mydevice", "precision", "high")
+    """
+    _C.set_backend_option(device_type, name, value)
+
+
+def supports(device: Device, operator: str, *dtypes: dtype) -> bool:
+    """Tell whether a device has a kernel of an operator for these dtypes, without a call.
+
+    Parameters
+    ----------
+    device : device or str
+        The device.
+    operator : str
+        The name of the operator in the catalogue.
+    *dtypes : dtype
+        Of its tensor arguments, in order.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.supports("cpu", "add", candelabra.float32, candelabra.float32)
+    True
+    """
+    return _C.supports(device, operator, list(dtypes))
 
 
 _C.set_backend_loader(load)

@@ -32,6 +32,7 @@ class Registrar:
         self.distribution = distribution
         self._library: str | None = None
         self._kernels: dict[str, Callable[..., Any]] = {}
+        self._has_cpu_fallback = False
 
     def library(self, path: str | os.PathLike[str]) -> None:
         """Take the kernels of a shared library that exports ``candelabra_backend`` (see backend.h).
@@ -90,6 +91,14 @@ class Registrar:
             return
         self._kernels[operator_name] = function
 
+    def cpu_fallback(self, enabled: bool = True) -> None:
+        """Compute on the CPU what the backend has neither a kernel nor a decomposition for.
+
+        Without it, such operators raise NotImplementedError; users can switch it on and off by
+        `candelabra.backends.cpu_fallback` and ``CANDELABRA_CPU_FALLBACK``.
+        """
+        self._has_cpu_fallback = enabled
+
     def commit(self) -> None:
         """Hand everything to the core."""
         if self._library is None and not self._kernels:
@@ -99,3 +108,7 @@ class Registrar:
             )
         # In one call: no other thread may find the device before all its kernels are registered.
         _C.register_backend(self.device_type, self.distribution, self._library, self._kernels)
+        from .fallback import wanted_by_environment
+
+        if self._has_cpu_fallback or wanted_by_environment(self.device_type):
+            _C.set_cpu_fallback(self.device_type, True)
