@@ -302,12 +302,14 @@ class SlicePlan {
   }
 
   void gather(const Block& block, In* buffer) const {
-    const int64_t length = in_length(), n = transform_.n;
-    const bool along = std::abs(slices_.in_stride) <= std::abs(slices_.in_row);
-    for (int64_t i = 0; i < (along ? block.count : length); ++i)
-      for (int64_t k = 0; k < (along ? length : block.count); ++k) {
+    const int64_t length = in_length(), n = transform_.n, stride = slices_.in_stride, row = slices_.in_row;
+    const In* in = block.in;
+    const bool along = std::abs(stride) <= std::abs(row);
+    const int64_t outer = along ? block.count : length, inner = along ? length : block.count;
+    for (int64_t i = 0; i < outer; ++i)
+      for (int64_t k = 0; k < inner; ++k) {
         const int64_t slice = along ? i : k, index = along ? k : i;
-        buffer[slice * length + index] = block.in[slice * slices_.in_row + index * slices_.in_stride];
+        buffer[slice * length + index] = in[slice * row + index * stride];
       }
     if constexpr (kind == Kind::ComplexToReal) {
       // The imaginary parts that are zero in the spectrum of a real signal are ignored.
