@@ -212,10 +212,10 @@ class Check:
         self.note(row)
         return status == 0
 
-    def run_all(self, steps: list[Step], at_once: int, kept_back: float = 0.0) -> None:
+    def run_all(self, steps: list[Step], jobs: int, kept_back: float = 0.0) -> None:
         """Run steps side by side."""
         chosen = [step for step in steps if self.only in step.name]
-        with concurrent.futures.ThreadPoolExecutor(max(1, at_once)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
             try:
                 for done in [pool.submit(self.run, step, kept_back) for step in chosen]:
                     done.result()
@@ -616,12 +616,12 @@ def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
     if not prepare(check, given, nvcc):
         return
     check.run_all([Step("libraries", [*python, "-c", LIBRARIES], 120)], 1)
-    at_once = 1 if takes_one_process() else max(1, given.jobs // 2)
+    jobs = 1 if takes_one_process() else max(1, given.jobs // 2)
     sanitizer = find_sanitizer()
     if sanitizer is None:
         check.leave_out("memcheck", "compute-sanitizer is neither on the path nor in a toolkit")
-    parts = 1 if given.tiny else min(4, at_once)
-    memcheck_parts = max(1, at_once // 2)
+    parts = 1 if given.tiny else min(4, jobs)
+    memcheck_parts = max(1, jobs // 2)
     pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     hostile = [*python, "-m", "candelabra.testing.hostile", "candelabra.ops", "--device", "cuda"]
     steps = [
@@ -634,7 +634,7 @@ def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
         Step("hostile", [*hostile, *(("--calls", "2") if given.tiny else ())], 300),
         *examples(check, python, given.tiny),
     ]
-    check.run_all(steps, at_once, FOR_THE_BENCHMARK)
+    check.run_all(steps, jobs, FOR_THE_BENCHMARK)
     # Alone: nothing else has the GPU or the cores.
     benchmark = [*python, "-m", "benchmarks", "--device", "cuda", "--json", str(check.folder / "benchmark.json")]
     absent = missing("tqdm")

@@ -317,7 +317,7 @@ def test_values_are_refused():
         vmap(lambda v: candelabra.add(v, 1, out=candelabra.empty(2)))(candelabra.ones(2, 2))
     with pytest.raises(RuntimeError, match="requires_grad_"):
         vmap(lambda v: v.requires_grad_())(x)
-    assert candelabra._C.set_interposer(None) is None
+    assert candelabra._C.set_dispatch_hook(None) is None
 
 
 def test_arguments_are_checked():

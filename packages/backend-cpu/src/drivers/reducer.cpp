@@ -233,9 +233,9 @@ class Reducer {
   void load_transposed(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
     dispatch_size(input_.itemsize, [&]<typename U>() {
       const U* elements = reinterpret_cast<const U*>(from);
-      if (!input_.load) return transpose_tile(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
+      if (!input_.load) return transpose_bits(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
       alignas(64) U transposed[loaded_rows * loaded_columns];
-      transpose_tile(transposed, columns, elements, stride, columns, rows);
+      transpose_bits(transposed, columns, elements, stride, columns, rows);
       load_(reinterpret_cast<const char*>(transposed), 1, rows * columns, to, input_.context);
     });
   }

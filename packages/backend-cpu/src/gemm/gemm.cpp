@@ -206,7 +206,7 @@ void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, Epi
   // A product cut along k is multiplied in parts, none of which uses AMX.
   const GemmLibrary library =
       choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
-  if (library == GemmLibrary::tiles) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
+  if (library == GemmLibrary::amx) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
   multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
 }

@@ -106,7 +106,7 @@ void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t colu
   }
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   for (int64_t i = 0; i < k; i += 16)
-    transpose_tile(reinterpret_cast<Bits*>(to + i * pitch), pitch,
+    transpose_bits(reinterpret_cast<Bits*>(to + i * pitch), pitch,
                    reinterpret_cast<const Bits*>(p.b + column * p.ldb + row + i), p.ldb, columns,
                    std::min<int64_t>(16, k - i));
 }

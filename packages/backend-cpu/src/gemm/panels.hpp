@@ -109,7 +109,7 @@ class Panels {
           if (transposed) {
             using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
             for (int64_t i = 0; i < k; i += 16)
-              transpose_tile(reinterpret_cast<Bits*>(to + i * width), width,
+              transpose_bits(reinterpret_cast<Bits*>(to + i * width), width,
                              reinterpret_cast<const Bits*>(matrix + column * step + i), step, columns,
                              std::min<int64_t>(16, k - i));
           } else {

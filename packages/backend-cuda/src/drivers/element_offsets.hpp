@@ -63,14 +63,14 @@ struct Along {
 };
 
 // Where the elements of `source` go along a dimension of `out`, as far as the index reaches.
-class ElementPlaces {
+class ElementOffsets {
  public:
-  ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim);
+  ElementOffsets(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim);
 
   // Of the index, the output, the source and the numbers of the output's elements.
   const Geometry<4>& geometry() const { return geometry_; }
-  // Pair `first` + i of the additions is element i of the piece.
-  void write(const Additions& additions, int64_t first, const Geometry<4>& piece,
+  // Pair `first` + i of the scatter-add is element i of the piece.
+  void write(const DeterministicScatterAdd& scatter_add, int64_t first, const Geometry<4>& piece,
              const std::array<int64_t, 4>& offsets) const;
 
  private:
@@ -83,7 +83,7 @@ class ElementPlaces {
   Geometry<4> geometry_;
 };
 
-// The slab of additions of single elements.
+// The slice of a scatter-add of single elements.
 Geometry<2> one_element();
 
 }  // namespace candelabra::cuda

@@ -159,11 +159,11 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 // Keys and positions twice over, for the sort, around the offsets.
-Additions::Additions(const Call& call, int64_t count, int64_t places)
+DeterministicScatterAdd::DeterministicScatterAdd(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
-                    const void* weights, const Combination& combination) const {
+void DeterministicScatterAdd::run(const cb_tensor& out, const void* source, const Geometry<2>& slab,
+                                  const cb_scalar& factor, const void* weights, const Combination& combination) const {
   if (count_ == 0 || slab.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);

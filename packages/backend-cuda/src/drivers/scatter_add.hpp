@@ -20,11 +20,11 @@ struct Combination {
   bool with_self = true;  // what is at the place already counts, too
 };
 
-class Additions {
+class DeterministicScatterAdd {
  public:
   // At most 2^31 - 1 pairs; keys are numbers of places below `places`, and `places` itself for a
   // pair that is left out.
-  Additions(const Call& call, int64_t count, int64_t places);
+  DeterministicScatterAdd(const Call& call, int64_t count, int64_t places);
 
   // For pair j, in device memory, to be written by the caller: the key of its place, and the
   // offsets of both slabs.

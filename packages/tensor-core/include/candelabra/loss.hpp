@@ -9,7 +9,7 @@
 namespace candelabra::formulas {
 
 template <typename T>
-CANDELABRA_FORMULA T greatest(T a, T b) {  // returns b if either is NaN
+CANDELABRA_FORMULA T max(T a, T b) {  // returns b if either is NaN
   return a > b ? a : b;
 }
 template <typename T>
@@ -63,8 +63,8 @@ struct ProbabilityCrossEntropy {
   static constexpr bool on_vectors = true;
   template <typename T>
   CANDELABRA_FORMULA T operator()(T p, T target) const {
-    const T least = T(-100);
-    return (target - T(1)) * greatest(least, math::log1p(-p)) - target * greatest(least, math::log(p));
+    const T lowest = T(-100);
+    return (target - T(1)) * max(lowest, math::log1p(-p)) - target * max(lowest, math::log(p));
   }
 };
 struct ProbabilityCrossEntropyBackward {

@@ -1,7 +1,7 @@
 """Who sees calls of operators before they run: autocasting first, then the levels and the observer
 of candelabra.autograd.
 
-The core has one place for an dispatch hook on each thread (``_C.set_interposer``); this module
+The core has one place for a dispatch hook on each thread (``_C.set_dispatch_hook``); this module
 shares it out. While nobody is there, a call of an operator pays for one comparison and nothing here
 runs.
 """
@@ -48,10 +48,10 @@ def set_casting(casting: Casting | None) -> None:
 
 
 def _refresh() -> None:
-    _C.set_interposer(_thread.inner if _thread.casting is None else _interpose)
+    _C.set_dispatch_hook(_thread.inner if _thread.casting is None else _dispatch)
 
 
-def _interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+def _dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
     casting = _thread.casting
     # What does not record is the inside of something that was looked at already; so is what a cast
     # call itself calls.

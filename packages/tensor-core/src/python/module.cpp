@@ -93,7 +93,7 @@ bool populate(PyObject* module) {
   }
   for (PyMethodDef* functions :
        {dtype_functions, grad_functions, gradient_functions, tape_functions, data_functions, numpy_functions,
-        dlpack_functions, random_functions, interposing_functions, shared_memory_functions, accelerator_functions,
+        dlpack_functions, random_functions, dispatch_hook_functions, shared_memory_functions, accelerator_functions,
         accelerator_memory_functions, accelerator_graph_functions, collective_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }

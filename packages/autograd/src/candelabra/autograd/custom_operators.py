@@ -52,7 +52,7 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
     return made
 
 
-def recorder_of(
+def autograd_function_of(
     operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
 ) -> Callable[..., Any]:
     """Return the autograd function of a custom operator.
@@ -148,14 +148,14 @@ def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
 
 def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
     from .structure import broadcast_prefix, flatten
-    from .transforms.batch_level import Batched
     from .transforms.custom import VmapInfo
-    from .transforms.levels import split_arguments
+    from .transforms.functorch_layers import split_arguments
+    from .transforms.vmap_layer import Batched
 
-    def rule(level: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    def rule(layer: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
         def taken_apart(value: Any) -> tuple[Any, Any]:
             if isinstance(value, Tensor):
-                return level.value_of(value)
+                return layer.value_of(value)
             if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
                 pairs = [taken_apart(entry) for entry in value]
                 return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -164,7 +164,7 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         pairs = [taken_apart(argument) for argument in arguments]
         positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
         in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
-        made = function(VmapInfo(level.size, level.randomness), in_dims, *positional, **named)
+        made = function(VmapInfo(layer.size, layer.randomness), in_dims, *positional, **named)
         if not isinstance(made, tuple) or len(made) != 2:
             raise RuntimeError(
                 f"{operator.name}: the function of register_vmap must return a pair, the results and where the batch is in each, but "
@@ -182,7 +182,7 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(output, (tuple, list)):
             return wrapped[0]
         if isinstance(output, list):
-            return [level.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
+            return [layer.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
         return tuple(wrapped)
 
     return rule

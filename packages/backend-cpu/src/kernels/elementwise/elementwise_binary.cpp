@@ -110,11 +110,11 @@ struct FloatFloorDivide {
   }
 };
 
-// Records a division by zero instead of trapping; the least integer divided by -1 wraps. There is
+// Records a division by zero instead of trapping; the minimum divided by -1 wraps. There is
 // no vector instruction for integer division, so blocks of quotients are computed in float64. That
 // is exact where both numbers have less than 52 bits: a quotient that is not an integer then
 // differs from the next integer by more than the rounding error.
-template <typename T, Whole Kind>
+template <typename T, DivisionKind Kind>
 struct IntegerDivision {
   bool* by_zero;
   bool in_range(T a, T b) const {
@@ -130,14 +130,15 @@ struct IntegerDivision {
       *by_zero = true;
       return 0;
     }
-    return divide_whole<Kind>(a, b);
+    return divide_integers<Kind>(a, b);
   }
   T operator()(T a, T b) const {
     const double exact = static_cast<double>(a) / static_cast<double>(b);
-    const double down = Kind == Whole::Floor || Kind == Whole::Remainder ? math::floor(exact) : math::trunc(exact);
+    const double down =
+        Kind == DivisionKind::Floor || Kind == DivisionKind::Remainder ? math::floor(exact) : math::trunc(exact);
     // float index: the block was checked: below 2^51, no 0
     const auto quotient = static_cast<int64_t>(down);
-    if constexpr (Kind == Whole::Floor || Kind == Whole::Trunc)
+    if constexpr (Kind == DivisionKind::Floor || Kind == DivisionKind::Trunc)
       return static_cast<T>(quotient);
     else
       return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(quotient) * static_cast<uint64_t>(b));
@@ -170,7 +171,7 @@ bool has_zero(const cb_tensor& tensor) {
 // floor_divide, remainder, fmod, div: the same positions of the operands. In place, a zero divisor
 // is found before anything is written. Threads only ever set by_zero to true, and it is read after
 // all are done.
-template <Whole Kind, typename FloatOp>
+template <DivisionKind Kind, typename FloatOp>
 void integer_division(Call& call) {
   const arguments::FloorDivide args(call);
   if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes, moderate>(call);
@@ -188,8 +189,8 @@ void div(Call& call) {
   const arguments::Div args(call);
   const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary_simd<Divide, FloatsAndComplex, light>(call);
-  if (mode == "floor") return integer_division<Whole::Floor, FloatFloorDivide>(call);
-  if (mode == "trunc") return integer_division<Whole::Trunc, FloatTruncDivide>(call);
+  if (mode == "floor") return integer_division<DivisionKind::Floor, FloatFloorDivide>(call);
+  if (mode == "trunc") return integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
   throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
                 static_cast<int>(mode.size()), mode.data());
 }
@@ -203,7 +204,7 @@ struct Power {
     if constexpr (std::is_same_v<T, bool>) {
       return a || !b;
     } else if constexpr (is_integer_v<T>) {
-      return power_whole(a, b);
+      return integer_power(a, b);
     } else {
       return math::pow(a, b);
     }
@@ -310,9 +311,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary_simd<Mul, AllTypes, light>>("mul");
   table.add<div>("div");
-  table.add<integer_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<integer_division<Whole::Remainder, FloatRemainder>>("remainder");
-  table.add<integer_division<Whole::Fmod, FloatFmod>>("fmod");
+  table.add<integer_division<DivisionKind::Floor, FloatFloorDivide>>("floor_divide");
+  table.add<integer_division<DivisionKind::Remainder, FloatRemainder>>("remainder");
+  table.add<integer_division<DivisionKind::Fmod, FloatFmod>>("fmod");
   table.add<pow>("pow");
   table.add<extremum<Maximum, Either>>("maximum");
   table.add<extremum<Minimum, Both>>("minimum");

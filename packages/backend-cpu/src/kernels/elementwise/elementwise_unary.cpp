@@ -209,7 +209,7 @@ void nan_to_num(Call& call) {
 
 struct Exp {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 4;
+  static constexpr int unroll = 4;
   template <typename T>
   T operator()(T x) const {
     return math::exp(x);
@@ -231,7 +231,7 @@ struct Expm1 {
 };
 struct Log {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 4;
+  static constexpr int unroll = 4;
   template <typename T>
   T operator()(T x) const {
     return math::log(x);
@@ -239,7 +239,7 @@ struct Log {
 };
 struct Log2 {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 2;
+  static constexpr int unroll = 2;
   template <typename T>
   T operator()(T x) const {
     return math::log2(x);
@@ -283,7 +283,7 @@ struct Reciprocal {
 // depend on its neighbours in the register, which change with the number of threads.
 struct Sin {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 2;
+  static constexpr int unroll = 2;
   template <typename T>
   math::Mask<T> outside(math::Vec<T> x) const {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
@@ -299,7 +299,7 @@ struct Sin {
 };
 struct Cos {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 2;
+  static constexpr int unroll = 2;
   template <typename T>
   math::Mask<T> outside(math::Vec<T> x) const {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
@@ -365,7 +365,7 @@ struct Cosh {
 };
 struct Tanh {
   static constexpr bool on_vectors = true;
-  static constexpr int at_once = 2;
+  static constexpr int unroll = 2;
   template <typename T>
   T operator()(T x) const {
     return math::tanh(x);

@@ -154,7 +154,7 @@ struct DecayedGradient {
 // The maximum of each lane; NaN where either is NaN.
 template <typename V>
 V maximum(V a, V b) {
-  return select(a != a, a, greatest(a, b));
+  return select(a != a, a, max(a, b));
 }
 
 // The running averages of the gradient and of its square (exp_avg, exp_avg_sq), as Adam updates
@@ -396,7 +396,7 @@ void fused_rprop(Call& call) {
       V d = decayed(g, p), agreement = d * before;
       auto sign_changed = agreement < zero;
       size = size * select(sign_changed, shrink, select(zero < agreement, grow, one));
-      size = least(largest, greatest(smallest, size));  // keeps NaN
+      size = min(largest, max(smallest, size));  // keeps NaN
       before = d = select(sign_changed, zero, d);
       p = fnma(select(zero < d, one, select(d < zero, -one, zero)), size, p);
     };

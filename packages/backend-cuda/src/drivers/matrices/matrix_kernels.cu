@@ -166,14 +166,14 @@ __global__ void __launch_bounds__(threads)
   for (int64_t c = blockIdx.x; c < all_columns; c += gridDim.x) {
     const int64_t batch = c / columns;
     const real_t<T>* singular = values + batch * count;
-    const real_t<T> least = rcond * singular[0];
+    const real_t<T> threshold = rcond * singular[0];
     for (int64_t r = threadIdx.x; r < rows; r += threads) {
       T& element = x[c * rows + r];
-      element = r < count && singular[r] > least ? element / singular[r] : T(0);
+      element = r < count && singular[r] > threshold ? element / singular[r] : T(0);
     }
     if (c % columns == 0 && threadIdx.x == 0) {
       int64_t rank = 0;
-      while (rank < count && singular[rank] > least) ++rank;  // they descend
+      while (rank < count && singular[rank] > threshold) ++rank;  // they descend
       ranks[batch] = rank;
     }
   }
@@ -312,10 +312,10 @@ void divide_by_singular(const Call& call, const Matrices& x, const void* values,
   dispatch<LapackTypes>(x.dtype, [&]<typename T>() {
     using R = real_t<T>;
     // As LAPACK: what is below zero stands for the precision.
-    const R least =
+    const R threshold =
         rcond < 0 ? (sizeof(R) == 4 ? static_cast<R>(0x1p-24) : static_cast<R>(0x1p-53)) : static_cast<R>(rcond);
     launch(call, divide_rows<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(x.data), x.rows, x.columns,
-           all, static_cast<const R*>(values), count, least, ranks);
+           all, static_cast<const R*>(values), count, threshold, ranks);
   });
 }
 

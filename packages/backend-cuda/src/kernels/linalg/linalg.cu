@@ -56,9 +56,9 @@ Matrices row_major(void* memory, int64_t batches, int64_t rows, int64_t columns)
 // they are not contiguous.
 std::optional<int64_t> leading_dimension(int64_t length, int64_t count, int64_t along, int64_t across) {
   if (along != 1 && length > 1) return std::nullopt;
-  const int64_t least = std::max<int64_t>(1, length);
-  if (count <= 1) return least;
-  return across >= least ? std::optional(across) : std::nullopt;
+  const int64_t minimum = std::max<int64_t>(1, length);
+  if (count <= 1) return minimum;
+  return across >= minimum ? std::optional(across) : std::nullopt;
 }
 
 struct Operand {

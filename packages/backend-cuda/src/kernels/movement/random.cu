@@ -209,7 +209,7 @@ void bernoulli_(Call& call) {
 // Calls f.operator()<M>() with the type that stores an integer: an unsigned integer (its low
 // bytes), bool, or a floating-point type.
 template <typename F>
-void dispatch_whole(int32_t dtype, F&& f) {
+void dispatch_integral(int32_t dtype, F&& f) {
   if (is_floating_dtype(dtype)) return dispatch<FloatTypes>(dtype, std::forward<F>(f));
   if (dtype == CB_BOOL) return f.template operator()<bool>();
   if (is_complex_dtype(dtype)) throw not_implemented();
@@ -237,8 +237,8 @@ void random_range_(Call& call) {
     throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
                   static_cast<long long>(low), static_cast<long long>(high));
   const draws::Modulo modulo(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
-  dispatch_whole(call.output().dtype,
-                 [&]<typename T>() { fill_with<memory_t<T>>(call, Range<T>{modulo, static_cast<uint64_t>(low)}); });
+  dispatch_integral(call.output().dtype,
+                    [&]<typename T>() { fill_with<memory_t<T>>(call, Range<T>{modulo, static_cast<uint64_t>(low)}); });
 }
 
 // ---- one probability for each element
@@ -439,7 +439,7 @@ void randperm(Call& call) {
   const uint32_t *keys = buffers.keys[sorted], *steps = buffers.positions[sorted];
   fill_bytes(call, before, 0xff, each);
   launch(call, link_kernel, blocks, threads, 0, before, keys, steps, count);
-  dispatch_whole(out.dtype, [&]<typename T>() {
+  dispatch_integral(out.dtype, [&]<typename T>() {
     if constexpr (std::is_same_v<T, bool>)
       throw not_implemented();
     else

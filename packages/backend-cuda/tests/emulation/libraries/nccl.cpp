@@ -350,7 +350,7 @@ struct Group {
 thread_local Group group;
 thread_local std::string last_text;
 
-ncclResult_t raise_out_of_bounds(const char* text) {
+ncclResult_t invalid_argument(const char* text) {
   last_text = text;
   return ncclInvalidArgument;
 }
@@ -366,12 +366,12 @@ ncclResult_t done(const std::vector<Operation>& all) {
 }
 
 ncclResult_t enter(const Operation& o) {
-  if (!o.comm || o.comm->finalized) return raise_out_of_bounds("the communicator is not there");
-  if (!o.comm->told) return raise_out_of_bounds("the call before is still in progress");
-  if (o.peer < 0 || o.peer >= o.comm->state->ranks) return raise_out_of_bounds("there is no such rank");
+  if (!o.comm || o.comm->finalized) return invalid_argument("the communicator is not there");
+  if (!o.comm->told) return invalid_argument("the call before is still in progress");
+  if (o.peer < 0 || o.peer >= o.comm->state->ranks) return invalid_argument("there is no such rank");
   int device = -1;
   cudaGetDevice(&device);
-  if (device != o.comm->state->device) return raise_out_of_bounds("the communicator is one of another device");
+  if (device != o.comm->state->device) return invalid_argument("the communicator is one of another device");
   if (group.depth > 0) {
     group.operations.push_back(o);
     return ncclSuccess;
@@ -463,7 +463,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = nullptr;
-  if (ranks < 1 || rank < 0 || rank >= ranks || !is_there(id.internal)) return raise_out_of_bounds("rank, or id");
+  if (ranks < 1 || rank < 0 || rank >= ranks || !is_there(id.internal)) return invalid_argument("rank, or id");
   *comm = new ncclComm{new_state(id.internal, rank, ranks, !config || config->blocking != 0), true, false, nullptr};
   if (!(*comm)->state->blocking) {
     (*comm)->told = false;
@@ -475,7 +475,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
   if (!comm || !comm->told || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
-    return raise_out_of_bounds("color, or a communicator that is busy");
+    return invalid_argument("color, or a communicator that is busy");
   *result = nullptr;
   const int said[2] = {color, key};
   Bytes bytes(sizeof said);
@@ -515,7 +515,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return result;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  if (!comm->finalized) return raise_out_of_bounds("a communicator has to be finalized first");
+  if (!comm->finalized) return invalid_argument("a communicator has to be finalized first");
   const std::shared_ptr<State> state = comm->state;
   write_file(state->file("gone." + std::to_string(state->rank)), {});
   bool all = true;
@@ -573,7 +573,7 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  if (group.depth == 0) return raise_out_of_bounds("a group that was not begun");
+  if (group.depth == 0) return invalid_argument("a group that was not begun");
   if (--group.depth > 0) return ncclSuccess;
   const std::vector<Operation> all = std::exchange(group.operations, {});
   std::vector<Operation> messages;

@@ -56,11 +56,11 @@ def suggested(tensor: Tensor) -> memory_format:
 def _ascend_from_channels(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     if strides[1] == 0 or 0 in sizes:
         return False
-    least = 0
+    min_stride = 0
     for d in (1, *reversed(range(2, len(sizes))), 0):
-        if strides[d] < least or (d == 0 and least == strides[1]):
+        if strides[d] < min_stride or (d == 0 and min_stride == strides[1]):
             return False
-        least = strides[d] * sizes[d]
+        min_stride = strides[d] * sizes[d]
     return True
 
 

@@ -317,7 +317,7 @@ def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None)
     def first(result: Any, *arguments: Any) -> Any:
         from candelabra.autograd import custom_operators  # type: ignore[attr-defined, unused-ignore]
 
-        made = custom_operators.recorder_of(operator, backward, setup_context)
+        made = custom_operators.autograd_function_of(operator, backward, setup_context)
         if operator.autograd_function is first:
             operator.autograd_function = made
         return made(result, *arguments)

@@ -22,7 +22,7 @@ _HARNESS = """
 import faulthandler, sys, threading, traceback
 faulthandler.dump_traceback_later({timeout}, exit=True)
 
-def at_once(action, threads=32):
+def run_concurrently(action, threads=32):
     barrier = threading.Barrier(threads)
     results, failures = [None] * threads, []
     def run(number):
@@ -50,7 +50,7 @@ def run_scenario(code: str, scenarios: int, timeout: float = 60) -> None:
     Parameters
     ----------
     code
-        Python source. ``at_once(action, threads=32)`` calls ``action(number)`` in all threads at
+        Python source. ``run_concurrently(action, threads=32)`` calls ``action(number)`` in all threads at
         once and returns the results by number. It ends the process where a thread raises.
     scenarios
         How many scenarios share the number of processes that the environment variable
@@ -66,7 +66,7 @@ def run_scenario(code: str, scenarios: int, timeout: float = 60) -> None:
     Examples
     --------
     >>> from candelabra.testing.first_use import run_scenario
-    >>> run_scenario("assert at_once(lambda number: number) == list(range(32))", 1)
+    >>> run_scenario("assert run_concurrently(lambda number: number) == list(range(32))", 1)
     """
     wanted = int(os.environ.get(PROCESSES, "0"))
     source = _HARNESS.format(timeout=timeout) + textwrap.dedent(code)

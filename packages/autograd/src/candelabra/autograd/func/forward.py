@@ -9,8 +9,8 @@ import candelabra
 from candelabra import Tensor
 
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.dual_level import DualLevel, forward_enabled
-from ..transforms.levels import differentiable, entered, outside
+from ..transforms.functorch_layers import differentiable, entered, outside
+from ..transforms.jvp_layer import JvpLayer, forward_enabled
 from .reverse import basis_of, jacrev, picked, replaced
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
                 f"{list(direction.shape)} for {list(value.shape)}"
             )
-    level = DualLevel()
-    with entered(level), forward_enabled(True):
+    layer = JvpLayer()
+    with entered(layer), forward_enabled(True):
         inputs = [
-            level.wrap(value, direction if direction.dtype is value.dtype else _converted(direction, value))
+            layer.wrap(value, direction if direction.dtype is value.dtype else _converted(direction, value))
             for value, direction in zip(flat, directions, strict=True)
         ]
         output = func(*unflatten(inputs, structure))
@@ -99,7 +99,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 raise RuntimeError(
                     f"jvp(f, primals, tangents): Expected f to return only Tensors, got unsupported type {type(part)}"
                 )
-            value, tangent = level.unwrap(part), level.tangent_of(part)
+            value, tangent = layer.unwrap(part), layer.tangent_of(part)
             if tangent is None:
                 if strict:
                     raise RuntimeError(
@@ -110,7 +110,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                     tangent = candelabra.zeros_like(value)
             values.append(value)
             moved.append(tangent)
-        aux = map_leaves(level.unwrap, aux)
+        aux = map_leaves(layer.unwrap, aux)
     made = (unflatten(values, output_structure), unflatten(moved, output_structure))
     return (*made, aux) if has_aux else made
 

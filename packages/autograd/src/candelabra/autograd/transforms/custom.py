@@ -11,16 +11,16 @@ import candelabra
 from candelabra import _C, Tensor
 
 from ..structure import broadcast_prefix, flatten, unflatten
-from .batch_level import BatchLevel
-from .dual_level import DualLevel
-from .levels import Wrapper, _state, entered, outside
-from .tape_level import TapeLevel
+from .functorch_layers import Wrapper, _state, entered, outside
+from .grad_layer import GradLayer
+from .jvp_layer import JvpLayer
+from .vmap_layer import VmapLayer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..function import Function
-    from .levels import Level
+    from .functorch_layers import FunctorchLayer
 
 
 class VmapInfo(NamedTuple):
@@ -30,31 +30,33 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def level_of(arguments: tuple[Any, ...]) -> Level | None:
+def layer_of(arguments: tuple[Any, ...]) -> FunctorchLayer | None:
     """Return the innermost layer that any argument belongs to."""
-    found: Level | None = None
+    found: FunctorchLayer | None = None
     for argument in arguments:
         while isinstance(argument, Wrapper):
-            level = argument._level
-            if level.alive:
-                if found is None or level.number > found.number:
-                    found = level
+            layer = argument._layer
+            if layer.alive:
+                if found is None or layer.number > found.number:
+                    found = layer
                 break
             argument = argument._value
     return found
 
 
-def apply_within(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: Level) -> Any:
-    """Apply a custom function to tensors of `level`."""
+def apply_within(
+    function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: FunctorchLayer
+) -> Any:
+    """Apply a custom function to tensors of `layer`."""
     depth = _state.depth
-    _state.depth = level.number
+    _state.depth = layer.number
     try:
-        if isinstance(level, TapeLevel):
-            return _taped(function, arguments, keywords, level)
-        if isinstance(level, DualLevel):
-            return _dual(function, arguments, keywords, level)
-        assert isinstance(level, BatchLevel)
-        return _batched(function, arguments, level)
+        if isinstance(layer, GradLayer):
+            return _taped(function, arguments, keywords, layer)
+        if isinstance(layer, JvpLayer):
+            return _dual(function, arguments, keywords, layer)
+        assert isinstance(layer, VmapLayer)
+        return _batched(function, arguments, layer)
     finally:
         _state.depth = depth
 
@@ -73,12 +75,12 @@ def _several(output: Any) -> tuple[list[Any], bool]:
     return (list(output), True) if isinstance(output, (tuple, list)) else ([output], False)
 
 
-def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: TapeLevel) -> Any:
+def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: GradLayer) -> Any:
     from ..function import record_application
 
     _require_setup_context(function)
-    inner = tuple(map(level.unwrap, arguments))
-    before = _C.set_grad_enabled(level.outer_mode)
+    inner = tuple(map(layer.unwrap, arguments))
+    before = _C.set_grad_enabled(layer.outer_mode)
     try:
         with outside():
             output = function.apply(*inner, **keywords)
@@ -89,18 +91,18 @@ def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
         id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)
     }
     results = [
-        given[id(part)] if id(part) in given else level.wrap(part) if isinstance(part, Tensor) else part
+        given[id(part)] if id(part) in given else layer.wrap(part) if isinstance(part, Tensor) else part
         for part in results
     ]
-    made = record_application(function, tuple(map(level.lift, arguments)), results, several)
+    made = record_application(function, tuple(map(layer.lift, arguments)), results, several)
     return tuple(made) if several else made[0]
 
 
-def _dual(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: DualLevel) -> Any:
+def _dual(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: JvpLayer) -> Any:
     from ..function import Function, run_forward
 
-    primals = tuple(map(level.unwrap, arguments))
-    tangents = [level.tangent_of(argument) if isinstance(argument, Tensor) else None for argument in arguments]
+    primals = tuple(map(layer.unwrap, arguments))
+    tangents = [layer.tangent_of(argument) if isinstance(argument, Tensor) else None for argument in arguments]
     with outside():
         output, node = run_forward(function, primals, keywords)
         results, several = _several(output)
@@ -123,12 +125,12 @@ def _dual(function: type[Function], arguments: tuple[Any, ...], keywords: dict[s
         if not isinstance(part, Tensor):
             made.append(part)
             continue
-        wrapped = level.dual(part, tangent) if tangent is not None else level.lift(part)
+        wrapped = layer.dual(part, tangent) if tangent is not None else layer.lift(part)
         made.append(wrapped)
     return tuple(made) if several else made[0]
 
 
-def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchLevel) -> Any:
+def _batched(function: type[Function], arguments: tuple[Any, ...], layer: VmapLayer) -> Any:
     from ..function import Function
 
     own_rule = function.vmap is not Function.vmap
@@ -143,13 +145,13 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
             "or set generate_vmap_rule=True."
         )
     leaves, structure = flatten(arguments)
-    pairs = [level.value_of(leaf) if isinstance(leaf, Tensor) else (leaf, None) for leaf in leaves]
+    pairs = [layer.value_of(leaf) if isinstance(leaf, Tensor) else (leaf, None) for leaf in leaves]
     values = [value for value, _ in pairs]
     dims = [bdim for _, bdim in pairs]
     if own_rule:
         with outside():
             output, out_dims = function.vmap(
-                VmapInfo(level.size, level.randomness), unflatten(dims, structure), *unflatten(values, structure)
+                VmapInfo(layer.size, layer.randomness), unflatten(dims, structure), *unflatten(values, structure)
             )
         results, result_structure = flatten(output)
         places = broadcast_prefix(out_dims, result_structure)
@@ -157,17 +159,17 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
             raise RuntimeError(f"{function.__name__}.vmap: the out_dims {out_dims} do not fit what it returned")
         return unflatten(
             [
-                level.wrap(part, place) if isinstance(part, Tensor) else part
+                layer.wrap(part, place) if isinstance(part, Tensor) else part
                 for part, place in zip(results, places, strict=True)
             ],
             result_structure,
         )
     _require_setup_context(function)
-    generated, shape = _generated(function, level.size, level.randomness, dims)
+    generated, shape = _generated(function, layer.size, layer.randomness, dims)
     with outside():
         output = generated.apply(*values)
     results, _ = _several(output)
-    made = [level.wrap(part, 0) if isinstance(part, Tensor) else part for part in results]
+    made = [layer.wrap(part, 0) if isinstance(part, Tensor) else part for part in results]
     return tuple(made) if shape["several"] else made[0]
 
 
@@ -179,36 +181,36 @@ def _generated(
 
     shape: dict[str, Any] = {"several": False}
 
-    def wrapped(level: BatchLevel, value: Any, dim: int | None) -> Any:
-        return level.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
+    def wrapped(layer: VmapLayer, value: Any, dim: int | None) -> Any:
+        return layer.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
 
-    def in_front(level: BatchLevel, part: Any) -> Any:
+    def in_front(layer: VmapLayer, part: Any) -> Any:
         if not isinstance(part, Tensor):
             return part
         with outside():
-            return level.front(part)
+            return layer.front(part)
 
     class Generated(Function):
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            level = BatchLevel(size, randomness)
-            with entered(level):
+            layer = VmapLayer(size, randomness)
+            with entered(layer):
                 output = function.forward(
-                    *(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                    *(wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
                 )
                 results, shape["several"] = _several(output)
-                return tuple(in_front(level, part) for part in results)
+                return tuple(in_front(layer, part) for part in results)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            level = BatchLevel(size, randomness)
+            layer = VmapLayer(size, randomness)
             inner = ctx.inner = function._backward_cls()
             inner.needs_input_grad = ctx.needs_input_grad
-            with entered(level):
-                own = tuple(wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
-                results = [wrapped(level, part, 0) for part in output]
+            with entered(layer):
+                own = tuple(wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                results = [wrapped(layer, part, 0) for part in output]
                 function.setup_context(inner, own, tuple(results) if shape["several"] else results[0])
-                kept = [(None, None) if part is None else level.value_of(part) for part in inner.to_save]
+                kept = [(None, None) if part is None else layer.value_of(part) for part in inner.to_save]
                 ctx.mark_non_differentiable(
                     *(
                         part
@@ -223,12 +225,12 @@ def _generated(
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            level = BatchLevel(size, randomness)
-            with entered(level):
+            layer = VmapLayer(size, randomness)
+            with entered(layer):
                 ctx.inner.restore(
-                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
-                made = function.backward(ctx.inner, *(wrapped(level, part, 0) for part in gradients))
+                made = function.backward(ctx.inner, *(wrapped(layer, part, 0) for part in gradients))
                 parts = list(made) if isinstance(made, (tuple, list)) else [made]
                 results = []
                 for part, dim in zip(parts, dims, strict=True):
@@ -236,23 +238,23 @@ def _generated(
                         results.append(part)
                         continue
                     with outside():
-                        value = level.front(part)
+                        value = layer.front(part)
                         results.append(value.sum(0) if dim is None else value.movedim(0, dim))
             return tuple(results)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            level = BatchLevel(size, randomness)
-            with entered(level):
+            layer = VmapLayer(size, randomness)
+            with entered(layer):
                 ctx.inner.restore(
-                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
                 moved, _ = _several(
                     function.jvp(
-                        ctx.inner, *(wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True))
+                        ctx.inner, *(wrapped(layer, part, dim) for part, dim in zip(tangents, dims, strict=True))
                     )
                 )
-                return tuple(in_front(level, part) for part in moved)
+                return tuple(in_front(layer, part) for part in moved)
 
     Generated.__name__ = Generated.__qualname__ = f"Vmapped{function.__name__}"
     return Generated, shape

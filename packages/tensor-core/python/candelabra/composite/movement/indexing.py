@@ -207,8 +207,8 @@ def _has_negative(indices: Tensor, size: int) -> bool:
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
         return False
     values = all_values(indices)
-    least = int(OPERATORS["amin"](values))
-    return -size <= least < 0 and int(OPERATORS["amax"](values)) < size
+    minimum = int(OPERATORS["amin"](values))
+    return -size <= minimum < 0 and int(OPERATORS["amax"](values)) < size
 
 
 def _reduce_spelling(operator: Any, in_place: bool) -> Any:

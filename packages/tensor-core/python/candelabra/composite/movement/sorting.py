@@ -366,7 +366,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     weights : Tensor, optional
         Added up in place of ones.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
 
     Examples
     --------

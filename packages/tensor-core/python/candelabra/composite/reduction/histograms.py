@@ -187,7 +187,7 @@ def histogram(
         The number of bins of equal width, or their edges, ascending: each bin holds its left edge,
         the last one its right edge too.
     range : pair of float, optional
-        The outer edges of equal bins; by default the least and the largest element, and half to
+        The outer edges of equal bins; by default the minimum and the maximum, and half to
         each side where they are equal.
     weight : Tensor, optional
         What an element counts, instead of 1; of the shape and dtype of `input`.
@@ -253,7 +253,7 @@ def histogramdd(
     bins : int, sequence of int or sequence of Tensor
         The number of equal bins of all dimensions, of each, or the ascending edges of each.
     range : sequence of float, optional
-        The outer edges of equal bins: least and largest of the first dimension, of the second, and
+        The outer edges of equal bins: minimum and maximum of the first dimension, of the second, and
         so on.
     weight : Tensor, optional
         What a point counts, instead of 1; of shape (…).

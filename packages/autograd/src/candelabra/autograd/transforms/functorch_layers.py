@@ -2,7 +2,7 @@
 
 Within ``grad``, ``jvp`` or ``vmap``, tensors are wrapped. A :class:`Wrapper` shares the memory of
 the tensor it stands for and has the shape that the function sees. While a thread has a layer, the
-core passes every operator call to :func:`interpose`, which passes it to the innermost layer. The
+core passes every operator call to :func:`dispatch`, which passes it to the innermost layer. The
 layer unwraps its tensors, runs the call one layer further out (finally in the core), and wraps the
 results. Each layer adds its own data: a place on its tape, a tangent or a hidden batch dimension.
 Layers do not know about each other, so transforms nest in any order.
@@ -29,7 +29,7 @@ class _State(threading.local):
     def __init__(self) -> None:
         #: The layers, outermost first. Layers from `depth` on are hidden while outer layers
         #: compute.
-        self.stack: list[Level] = []
+        self.stack: list[FunctorchLayer] = []
         self.depth = 0
         #: Called for every operator call, if set; used by the profiler.
         self.observer: Callable[..., Any] | None = None
@@ -38,7 +38,7 @@ class _State(threading.local):
 _state = _State()
 
 
-def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+def dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
     """Handle a call from the core; see :mod:`candelabra.dispatch_hooks`."""
     observer = _state.observer
     if observer is not None:
@@ -56,7 +56,7 @@ def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any,
 
 def _refresh() -> None:
     """Install the dispatch hook on this thread if a layer or an observer needs it."""
-    dispatch_hooks.set_inner(interpose if _state.stack or _state.observer is not None else None)
+    dispatch_hooks.set_inner(dispatch if _state.stack or _state.observer is not None else None)
 
 
 def set_observer(observer: Callable[..., Any] | None) -> None:
@@ -66,20 +66,20 @@ def set_observer(observer: Callable[..., Any] | None) -> None:
 
 
 @contextlib.contextmanager
-def entered(level: Level) -> Iterator[Any]:
-    """Make `level` the innermost layer within the block.
+def entered(layer: FunctorchLayer) -> Iterator[Any]:
+    """Make `layer` the innermost layer within the block.
 
     After the block, tensors of the layer act as the values they stand for.
     """
     stack, depth = _state.stack, _state.depth
-    _state.stack = [*stack[:depth], level]
+    _state.stack = [*stack[:depth], layer]
     _state.depth = depth + 1
-    level.number, level.alive = depth + 1, True
+    layer.number, layer.alive = depth + 1, True
     _refresh()
     try:
-        yield level
+        yield layer
     finally:
-        level.alive = False
+        layer.alive = False
         _state.stack, _state.depth = stack, depth
         _refresh()
 
@@ -94,17 +94,17 @@ def outside() -> Iterator[None]:
         _state.depth += 1
 
 
-def innermost() -> Level | None:
+def innermost() -> FunctorchLayer | None:
     """Return the innermost layer of this thread, or None."""
     return _state.stack[_state.depth - 1] if _state.depth else None
 
 
-def any_level(kind: type[Level]) -> bool:
+def any_layer(kind: type[FunctorchLayer]) -> bool:
     """Return whether a layer of this type is active."""
-    return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
+    return any(isinstance(layer, kind) for layer in _state.stack[: _state.depth])
 
 
-class Level:
+class FunctorchLayer:
     """A functorch layer: one active function transform."""
 
     number = 0
@@ -121,14 +121,14 @@ class Level:
 
     def owns(self, value: Any) -> bool:
         """Return whether a value is a tensor of this layer."""
-        return isinstance(value, Wrapper) and value._level is self
+        return isinstance(value, Wrapper) and value._layer is self
 
     def unwrap(self, value: Any) -> Any:
         """Return the value that a tensor of this layer or of an ended layer stands for.
 
         Other values are returned unchanged.
         """
-        while isinstance(value, Wrapper) and (value._level is self or not value._level.alive):
+        while isinstance(value, Wrapper) and (value._layer is self or not value._layer.alive):
             value = value._value
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Wrapper) for entry in value):
             return tuple(map(self.unwrap, value))
@@ -146,11 +146,11 @@ class Level:
 class Wrapper(Tensor):
     """A tensor of a functorch layer, on the memory of the tensor it stands for (``_value``)."""
 
-    _level: Level
+    _layer: FunctorchLayer
     _value: Tensor
 
     def _detached(self) -> Tensor:
-        return self._level.detached(self)
+        return self._layer.detached(self)
 
     def _readable(self, what: str) -> Tensor:
         """Return the tensor to read values from."""
@@ -195,7 +195,7 @@ class Wrapper(Tensor):
     def requires_grad_(self, requires_grad: bool = True) -> NoReturn:
         raise RuntimeError(
             "You are attempting to call Tensor.requires_grad_() (or perhaps using candelabra.autograd.functional.* APIs) inside of a "
-            f"function being transformed by {self._level.transformation}. This is unsupported: use the transformations of candelabra.func "
+            f"function being transformed by {self._layer.transformation}. This is unsupported: use the transformations of candelabra.func "
             "(grad, vjp, jacrev, jacfwd, hessian), or call requires_grad_() outside of the function."
         )
 
@@ -206,15 +206,15 @@ class Wrapper(Tensor):
     @data.setter
     def data(self, value: Tensor) -> NoReturn:
         raise RuntimeError(
-            f"the data of a tensor cannot be set inside of a function being transformed by {self._level.transformation}"
+            f"the data of a tensor cannot be set inside of a function being transformed by {self._layer.transformation}"
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(level={self._level.number}, value={self._value!r})"
+        return f"{type(self).__name__}(level={self._layer.number}, value={self._value!r})"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise RuntimeError(
-            f"cannot pickle a tensor inside of a function being transformed by {self._level.transformation}"
+            f"cannot pickle a tensor inside of a function being transformed by {self._layer.transformation}"
         )
 
     def __deepcopy__(self, memo: Any) -> Tensor:

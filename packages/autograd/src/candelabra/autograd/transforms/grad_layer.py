@@ -13,10 +13,10 @@ from typing import Any
 import candelabra
 from candelabra import _C, Tensor
 
-from .levels import (
+from .functorch_layers import (
     NONDIFFERENTIABLE,
     VIEW,
-    Level,
+    FunctorchLayer,
     Wrapper,
     _state,
     call_composite,
@@ -27,10 +27,10 @@ from .levels import (
 
 
 class TapedTensor(Wrapper):
-    """A tensor of a :class:`TapeLevel`."""
+    """A tensor of a :class:`GradLayer`."""
 
 
-class TapeLevel(Level):
+class GradLayer(FunctorchLayer):
     """The functorch layer of reverse-mode differentiation."""
 
     transformation = "grad, vjp or jacrev"
@@ -41,7 +41,7 @@ class TapeLevel(Level):
     def wrap(self, value: Tensor, base: Any = None) -> TapedTensor:
         """Return a tensor of this layer that does not require grad yet."""
         made: TapedTensor = _C.make_wrapper(TapedTensor, value, -1, base)
-        made._level, made._value = self, value
+        made._layer, made._value = self, value
         return made
 
     def variable(self, value: Tensor) -> TapedTensor:
