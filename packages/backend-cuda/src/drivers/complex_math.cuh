@@ -1,5 +1,5 @@
-// Formulas on complex numbers that libcu++ lacks, or has in a less accurate form; the CPU backend's
-// complex_math.hpp on the device.
+// Complex functions that libcu++ lacks or computes less accurately. The same as the CPU backend's
+// complex_math.hpp.
 #pragma once
 
 #include "dtypes.hpp"
@@ -20,7 +20,7 @@ __device__::cuda::std::complex<T> expm1(::cuda::std::complex<T> z) {
   return {::cuda::std::expm1(x) * ::cuda::std::cos(y) - 2 * s * s, ::cuda::std::exp(x) * ::cuda::std::sin(y)};
 }
 
-// log |1 + z| = log1p(x (2 + x) + y^2) / 2 where that is small
+// log |1 + z| = log1p(x (2 + x) + y^2) / 2, where the sum is small
 template <typename T>
 __device__::cuda::std::complex<T> log1p(::cuda::std::complex<T> z) {
   const T x = z.real(), y = z.imag();
@@ -35,7 +35,7 @@ __device__::cuda::std::complex<T> log2(::cuda::std::complex<T> z) {
   return ::cuda::std::log(z) * static_cast<T>(1.44269504088896340736);
 }
 
-// sign: the point of the unit circle in the direction of z
+// sgn(z) = z / |z|
 template <typename T>
 __device__::cuda::std::complex<T> sgn(::cuda::std::complex<T> z) {
   const T magnitude = ::cuda::std::abs(z);

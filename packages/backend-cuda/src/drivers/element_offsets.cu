@@ -5,7 +5,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// Of an element its place in the output by number and by offset, and where it is read.
+// Writes the key, the output offset and the source offset of each element.
 __global__ void __launch_bounds__(threads)
     place_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* numbers, int64_t key_step, int64_t to_step,
                  int64_t key_first, int64_t to_first, int64_t from_first, int64_t places,

@@ -33,7 +33,7 @@ namespace candelabra::cuda {
 namespace scanning {
 
 constexpr int threads = 256;
-constexpr int items = 4;  // elements of a tile that a thread has
+constexpr int items = 4;  // elements of a tile per thread
 constexpr int64_t short_line = 32;
 constexpr int64_t least_chunk = 8192, most_chunks = 4096;
 
@@ -42,10 +42,10 @@ struct Arguments {
   Op op;
   void* out;
   const void* in;
-  int64_t out_stride, in_stride;  // along a line
+  int64_t out_stride, in_stride;  // along a slice
   int64_t length;
-  int64_t chunk;  // elements of a line that a block takes: whole tiles
-  void* starts;   // (lines, chunks): totals, then what lies before each chunk; null: the chunk is the line
+  int64_t chunk;  // elements of a slice per block: whole tiles
+  void* starts;   // (slices, chunks): totals, then prefixes of the chunks; null: one chunk per slice
   uint32_t chunks;
   Indexer<2> lines;
 
@@ -54,8 +54,8 @@ struct Arguments {
   }
 };
 
-// Elements of a tile are this far apart in shared memory, so that threads that each read a few of
-// them do not meet in one bank.
+// The stride of tile elements in shared memory, padded against bank conflicts between threads that
+// read several adjacent elements.
 __device__ __forceinline__ int spread(int i) {
   return i + i / 8;
 }
@@ -72,8 +72,9 @@ __device__ Acc shuffled_up(const Acc& value, int delta) {
   return result;
 }
 
-// What lies before a thread's `mine`, from `start` on; `total` becomes all of it. For whole warps;
-// every thread comes here, and what is in `of_warps` is read until the next __syncthreads().
+// The exclusive scan of `mine` over the block's threads, from `start` on. `total` becomes the sum
+// of all. Requires whole warps and all threads. `of_warps` is in use until the next
+// __syncthreads().
 template <typename Op>
 __device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const typename Op::Acc& start,
                                    typename Op::Acc* total, typename Op::Acc* of_warps) {
@@ -96,7 +97,7 @@ __device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const ty
   return lane == 0 ? result : op.apply(result, neighbour);
 }
 
-// A block scans a chunk of a line. Grid: x lines, y chunks.
+// One block scans one chunk of a slice. Grid: x slices, y chunks.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ A
   }
 }
 
-// The total of each chunk.
+// Computes the total of each chunk.
 template <typename Op>
 __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ 
   const auto* in = static_cast<const memory_t<typename Op::Element>*>(a.in) + at[1];
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.chunk;
   const int64_t end = begin + a.chunk < a.length ? begin + a.chunk : a.length;
-  constexpr int together = 4;  // reads that are on their way at the same time
+  constexpr int together = 4;  // loads in flight
   Acc mine = a.op.nothing();
   int64_t i = begin + threadIdx.x;
   for (; i + (together - 1) * threads < end; i += together * threads) {
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ 
   if (threadIdx.x == 0) static_cast<Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y] = total;
 }
 
-// Totals of the chunks of a line become what lies before each. A block does a line.
+// Turns the totals of a slice's chunks into exclusive prefixes. One block per slice.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_totals(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
@@ -186,12 +187,12 @@ __global__ void __launch_bounds__(threads) scan_totals(const __grid_constant__ A
   }
 }
 
-// A thread does a line.
+// One thread scans one slice.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_columns(const __grid_constant__ Arguments<Op> a) {
   using Element = typename Op::Element;
   using Result = typename Op::Result;
-  constexpr int together = 4;  // reads that are on their way at the same time
+  constexpr int together = 4;  // loads in flight
   const uint32_t line = blockIdx.x * threads + threadIdx.x;
   if (line >= a.lines.count) return;
   uint32_t at[2];
@@ -220,7 +221,7 @@ template <typename Op>
 void launch_lines(const Call& call, Arguments<Op>& a) {
   const int64_t lines = a.lines.count, length = a.length;
   if constexpr (!Op::in_turn) {
-    // Side by side along the line, or so few lines that threads would be idle.
+    // The slice is contiguous, or there are too few slices for one thread each.
     if (length > short_line && (a.in_stride == 1 || lines < 4096)) {
       int width = 32;
       while (width < threads && width * items < length) width *= 2;
@@ -248,8 +249,8 @@ void launch_lines(const Call& call, Arguments<Op>& a) {
 
 }  // namespace scanning
 
-// Scans each line along `dim`; a tensor without dimensions is one line of one element. Output and
-// input may be the same memory.
+// Scans each slice along `dim`. A tensor without dimensions is one slice of one element. Output and
+// input may share their memory.
 template <typename Op>
 void scan_along(const Call& call, const Op& op, const cb_tensor& in, const cb_tensor& out, int64_t dim) {
   using Element = memory_t<typename Op::Element>;

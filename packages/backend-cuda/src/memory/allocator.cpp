@@ -1,6 +1,6 @@
-// Blocks are cut from segments that come from the source, and joined with their neighbours when
-// they are given back; a block goes to work on the stream that its segment was made for, so that
-// handing it on needs no waiting. Free blocks are found by size (best fit).
+// Blocks are split from segments, and merged with free neighbours when they are freed. A block
+// serves the stream that its segment was allocated for, so that reusing it needs no
+// synchronization. Free blocks are found by best fit.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr size_t mebibyte = size_t{1} << 20;
-constexpr size_t least_block = 512;       // and alignment
-constexpr size_t small_limit = mebibyte;  // up to this, blocks come from small segments
+constexpr size_t least_block = 512;       // also the alignment
+constexpr size_t small_limit = mebibyte;  // blocks up to this size come from small segments
 constexpr size_t small_segment = 2 * mebibyte;
 constexpr size_t large_segment = 20 * mebibyte;
-constexpr size_t own_segment = 10 * mebibyte;  // from this on, a request gets a segment of its size
+constexpr size_t own_segment = 10 * mebibyte;  // a larger request gets a segment of its own size
 constexpr size_t segment_rounding = 2 * mebibyte;
 
 size_t round_up(size_t value, size_t to) {
@@ -39,7 +39,7 @@ Allocator::Allocator(int device, std::unique_ptr<MemorySource> source, Allocator
   figures_.size = sizeof figures_;
 }
 
-Allocator::~Allocator() = default;  // memory goes with the process: the driver may be gone before
+Allocator::~Allocator() = default;  // the process frees the memory: the driver may be gone before
 
 size_t Allocator::rounded(size_t bytes) const {
   if (bytes > SIZE_MAX - segment_rounding) return bytes;
@@ -81,8 +81,7 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
   }
   if (!block) block = grow(request);
   if (!block) {
-    // Everything that is kept for later goes back first, and what other streams still use is waited
-    // for.
+    // Frees all cached memory and waits for blocks that other streams still use.
     ++figures_.retry_count;
     collect_events(true);
     block = find_free(request);
@@ -148,9 +147,8 @@ Block* Allocator::grow(const Request& request) {
   return block.release();
 }
 
-// One range of addresses for each stream and size class, as long as all memory of the device;
-// memory is put behind its end as it is needed, so that no block is ever too small because of where
-// another one lies.
+// Each stream and size class has one range of addresses, as long as the device's memory. Pages are
+// mapped at its end as needed. So no allocation fails for lack of contiguous addresses.
 Block* Allocator::grow_expandable(const Request& request) {
   Segment* segment = nullptr;
   for (const auto& [base, each] : segments_)
@@ -204,8 +202,8 @@ Block* Allocator::grow_expandable(const Request& request) {
   return last;
 }
 
-// A block is "split" where it is not the whole segment; the figures of free ones among them follow
-// every change.
+// A block is "split" if it is not the whole segment. Every change updates the statistics of
+// inactive split blocks.
 void Allocator::take(Block* block, const Request& request) {
   Segment& segment = *block->segment;
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
@@ -249,7 +247,8 @@ void Allocator::take(Block* block, const Request& request) {
 void Allocator::deallocate(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
-  // Of another allocator, or given back twice: nothing that could be done
+  // The address is of another allocator, or was freed twice: ignored, because there is nobody to
+  // report it to.
   if (found == allocated_.end()) return;
   Block* block = found->second;
   allocated_.erase(found);
@@ -258,7 +257,7 @@ void Allocator::deallocate(void* memory) {
   add(figures_.requested, -static_cast<int64_t>(block->requested));
   add(figures_.allocations, -1);
   if (block->other_streams.empty()) return give_back(block);
-  if (!capturing_.empty()) {  // events of a capture cannot be asked; when it is over
+  if (!capturing_.empty()) {  // events cannot be queried during a capture: deferred until its end
     ++block->pending;
     deferred_.push_back(block);
     return;
@@ -327,8 +326,8 @@ void Allocator::collect_events(bool wait) {
   }
   if (pending_.empty()) return;
   if (wait) ++figures_.sync_count;
-  // Events of a stream come true in their order: behind one that has not, none of the stream is
-  // asked.
+  // The events of a stream complete in order: after one that has not, the rest of the stream is
+  // skipped.
   std::vector<StreamId> behind;
   std::vector<Pending> left;
   for (const Pending& each : pending_) {
@@ -362,7 +361,7 @@ void Allocator::destroy_segment(Segment& segment) {
   segments_.erase(segment.base);
 }
 
-// Gives the free pages at the end of an expandable segment back; true where the whole segment is
+// Unmaps the free pages at the end of an expandable segment. Returns true if the whole segment is
 // free.
 bool Allocator::shrink_expandable(Segment& segment) {
   Block* last = segment.last;
@@ -390,7 +389,7 @@ bool Allocator::shrink_expandable(Segment& segment) {
     last->before->after = nullptr;
     segment.last = last->before;
     delete last;
-    // What is left may be one block, which counts as split no longer.
+    // The rest may be one block, which is no longer split.
     if (!segment.last->before && segment.last->free()) {
       add(figures_.inactive_split, -static_cast<int64_t>(segment.last->bytes));
       add(figures_.inactive_split_blocks, -1);
@@ -411,7 +410,7 @@ void Allocator::release_cached(Pool& pool) {
 }
 
 void Allocator::release_all_cached() {
-  if (!capturing_.empty()) return;  // the system must not be asked to free memory during a capture
+  if (!capturing_.empty()) return;  // the driver must not be asked to free memory during a capture
   release_cached(*ordinary_);
   for (auto each = pools_.begin(); each != pools_.end();) {
     Pool& pool = *each->second;
@@ -420,7 +419,7 @@ void Allocator::release_all_cached() {
   }
 }
 
-// Frees whole cached segments until this much has gone back, the largest first.
+// Frees whole cached segments, the largest first, until `wanted` bytes have been freed.
 void Allocator::release_enough(int64_t wanted) {
   if (!capturing_.empty()) return;
   std::vector<Segment*> found;
@@ -486,7 +485,7 @@ void Allocator::end_pool(void* id) {
 void Allocator::begin_pool_of_thread(void* id) {
   const std::lock_guard lock(mutex_);
   Pool& pool = known_pool(id);
-  ++pool.retained;  // it is there until the end
+  ++pool.retained;  // never freed
   redirected_.emplace_back(std::this_thread::get_id(), &pool);
 }
 

@@ -1,4 +1,4 @@
-// What the allocator tells of itself: figures, a snapshot, and why there is no memory.
+// Reports of the allocator: statistics, a snapshot, and the message of an out-of-memory error.
 #include <cstdio>
 #include <string>
 

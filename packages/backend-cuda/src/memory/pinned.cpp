@@ -26,7 +26,7 @@ struct HostCache {
   std::mutex mutex;
   std::unordered_map<const void*, HostBlock> blocks;
   std::multimap<size_t, void*> free_blocks;
-  std::vector<void*> waiting;  // given back, with events
+  std::vector<void*> waiting;  // freed blocks with pending events
   cb_memory_details figures{};
 };
 HostCache& cache() {
@@ -34,7 +34,7 @@ HostCache& cache() {
   return *made;
 }
 
-// With the lock held.
+// Requires the lock.
 void lend(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);
@@ -44,14 +44,14 @@ void lend(HostCache& all, HostBlock& block) {
   add(all.figures.active_blocks, 1);
 }
 
-// With the lock held: nobody uses the block any more, no stream either.
+// Requires the lock and a block that neither the host nor a stream uses.
 void is_free(HostCache& all, const HostBlock& block) {
   all.free_blocks.emplace(block.bytes, block.memory);
   add(all.figures.active, -static_cast<int64_t>(block.bytes));
   add(all.figures.active_blocks, -1);
 }
 
-// With the lock held: blocks whose events are done become free.
+// Requires the lock. Moves blocks whose events have completed to the free blocks.
 void collect(HostCache& all) {
   std::erase_if(all.waiting, [&](void* memory) {
     HostBlock& block = all.blocks[memory];
@@ -140,7 +140,7 @@ void record_pinned(void* memory, int device, cudaStream_t stream) {
   const DeviceGuard guard(device);
   HostCache& all = cache();
   const std::lock_guard lock(all.mutex);
-  // The address may lie inside of a block.
+  // The address may lie inside a block.
   const auto found = std::find_if(all.blocks.begin(), all.blocks.end(), [&](const auto& each) {
     const auto* base = static_cast<const char*>(each.second.memory);
     return memory >= base && memory < base + each.second.bytes;

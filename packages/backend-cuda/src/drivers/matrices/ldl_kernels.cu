@@ -1,4 +1,4 @@
-// Factors and solutions of symmetric and Hermitian matrices that are not definite.
+// Factorization and solution of symmetric and Hermitian indefinite matrices.
 #include "drivers/matrices/matrix_numbers.cuh"
 
 namespace candelabra::cuda {
@@ -13,13 +13,12 @@ struct Largest {
   R value;
   int64_t at;
 };
-// The largest value of all threads of a block, and where it is: the first one among equals. NaN is
-// larger than numbers, as it has to be found.
+// The block-wide maximum and its first index. NaN is larger than all numbers, so that it is found.
 template <typename R>
 __device__ Largest<R> largest_of_block(Largest<R> mine) {
   __shared__ R values[ldl_threads];
   __shared__ int64_t places[ldl_threads];
-  __syncthreads();  // what was read of the last one
+  __syncthreads();  // the last reduction's results have been read
   values[threadIdx.x] = mine.value;
   places[threadIdx.x] = mine.at;
   __syncthreads();
@@ -44,10 +43,9 @@ __device__ void exchange(T& a, T& b) {
   b = held;
 }
 
-// One matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia and solving
-// symmetric linear systems; diagonal pivoting with at most two columns looked at). Threads divide
-// the elements of what is left of the matrix. `held` is of 2 n elements: what the columns of the
-// step are multiplied by.
+// Factors one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia and
+// solving symmetric linear systems; diagonal pivoting that examines at most two columns). The
+// threads share the trailing submatrix. `held` has 2 n elements for the multipliers of the step.
 template <typename T>
 __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_t n, int64_t batches, bool hermitian,
                                                                  int32_t* all_pivots, int32_t* all_info, T* all_held) {
@@ -79,7 +77,7 @@ __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_
       if (nothing) {
         if (info == 0) info = static_cast<int32_t>(k + 1);
       } else if (diagonal < alpha * column_size) {
-        // The other elements of the row and column in which the largest one stands.
+        // The other elements of the row and column of the largest element.
         const int64_t row = below.at;
         Largest<R> beside{R(0), -1};
         for (int64_t j = k + threadIdx.x; j < n; j += ldl_threads) {
@@ -99,7 +97,7 @@ __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_
           width = 2;
         }
       }
-      // The row and column that change places with the pivot's
+      // The row and column that are swapped with the pivot's.
       const int64_t inner = k + width - 1;
       __syncthreads();
       if (pivot != inner) {
@@ -122,15 +120,16 @@ __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_
       __syncthreads();
       const int64_t next = k + width;
       if (!nothing && next < n) {
-        // The columns of L, apart from the matrix until they are not needed any more.
+        // The columns of L are stored after the trailing submatrix has been updated with the old
+        // ones.
         if (width == 1) {
           const T scale = T(1) / at(k, k);
           for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) first[i] = at(i, k) * scale;
         } else {
           const T corner = at(k + 1, k), beyond = turned(corner);
           const T d1 = at(k, k), d2 = at(k + 1, k + 1);
-          // The inverse of the block [d1, beyond; corner, d2], scaled by the corner so that nothing
-          // overflows.
+          // The inverse of the block [d1, beyond; corner, d2], scaled by the corner against
+          // overflow.
           const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
           for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
             const T x = at(i, k), y = at(i, k + 1);
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_
   }
 }
 
-// L D L^T x = b: a warp for each column of x.
+// Solves L D L^T x = b: one warp per column of x.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     solve_ldl_kernel(const T* factors, const int32_t* all_pivots, T* right, int64_t n, int64_t columns,

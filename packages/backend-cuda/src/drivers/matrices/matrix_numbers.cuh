@@ -1,4 +1,4 @@
-// What kernels on matrices compute with: numbers that may be complex, sums over a warp.
+// Arithmetic of kernels on matrices: real and complex numbers, sums over a warp.
 #pragma once
 
 #include "drivers/matrices/matrix_kernels.hpp"
@@ -22,7 +22,7 @@ __device__ real_t<T> real_of(T x) {
   else
     return x;
 }
-// A size that is cheap to have: the sum of the parts' magnitudes.
+// A magnitude that is cheap to compute: the sum of the parts' magnitudes (LAPACK's cabs1).
 template <typename T>
 __device__ real_t<T> magnitude(T x) {
   if constexpr (is_complex_v<T>)
@@ -38,7 +38,7 @@ __device__ bool finite(T x) {
     return ::cuda::std::isfinite(x);
 }
 
-// The sum over the lanes of a warp; all have it.
+// The sum over the lanes of a warp, in every lane.
 template <typename T>
 __device__ T warp_sum(T value) {
   for (int step = warp / 2; step > 0; step /= 2) {
@@ -51,12 +51,12 @@ __device__ T warp_sum(T value) {
   return value;
 }
 
-// A warp for each column.
+// The number of blocks for one warp per column.
 inline unsigned warps_for(const Call& call, int64_t columns) {
   return grid_for(call, columns * warp, threads, 16);
 }
 
-// What fault messages are raised under.
+// The title under which fault messages are raised.
 inline const char* title_of(const Call& call) {
   return call.name() == "linalg_lu_solve"    ? "linalg.lu_solve"
          : call.name() == "linalg_ldl_solve" ? "linalg.ldl_solve"

@@ -45,8 +45,7 @@ void check(cublasStatus_t status, const char* function) {
     raise_library("cuBLAS", function, static_cast<int>(status), cublas_lt().status_string(status));
 }
 
-// cuBLASLt's handle holds nothing but what the library found out about the device; it may be used
-// by several threads at once.
+// cuBLASLt's handle only holds properties of the device; several threads may use it at a time.
 cublasLtHandle_t handle_of(int device) {
   constexpr int most = 128;
   static std::atomic<cublasLtHandle_t> handles[most];
@@ -85,12 +84,12 @@ Precision precision_of(int32_t dtype) {
   }
 }
 
-// How far an address is aligned, up to the 256 bytes that algorithms may ask for.
+// The alignment of an address, up to the 256 bytes that algorithms may require.
 uint32_t alignment_of(const void* address) {
   return uint32_t{1} << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(address) | 256));
 }
 
-// Everything that the choice of an algorithm depends on.
+// The arguments that the choice of an algorithm depends on.
 struct Key {
   int64_t rows, columns, inner, batches;
   int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
@@ -99,7 +98,7 @@ struct Key {
   int32_t a_transposed, b_transposed, ending, reduced;
   bool operator==(const Key&) const = default;
 };
-// Without gaps, a key is its bytes.
+// Without padding, keys can be hashed and compared as bytes.
 static_assert(std::has_unique_object_representations_v<Key>);
 
 struct Hash {
@@ -108,7 +107,7 @@ struct Hash {
     static_assert(sizeof words == sizeof key);
     std::memcpy(words, &key, sizeof words);
     uint64_t hash = 0;
-    for (const uint64_t word : words) {  // products of 64 bits, both halves of them
+    for (const uint64_t word : words) {  // 128-bit products, whose halves are combined
       const auto product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15u;
       hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^ (hash << 1);
     }
@@ -131,7 +130,7 @@ template <typename Handle>
 using Owned = std::unique_ptr<Handle, Destroy<Handle>>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 
-// What the library has found to be the best way.
+// The result of the heuristics.
 struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
@@ -144,7 +143,7 @@ struct Plan {
   Choice choice;
 };
 
-// Asking the library takes longer than most products do, so all threads share what it says.
+// The heuristics take longer than most products, so all threads share their results.
 class Choices {
  public:
   std::optional<Choice> find(const Key& key) {
@@ -191,7 +190,7 @@ Choice choose(const Key& key, const Plan& plan) {
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     check(lt.preference_set(raw, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
   };
-  // What NVIDIA asks for on Hopper; less on older processors.
+  // NVIDIA's recommendation for Hopper; less for older architectures.
   const size_t most = device_traits(key.device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.a_alignment);
@@ -243,7 +242,7 @@ Plan make_plan(const Key& key, const Precision& precision) {
   return plan;
 }
 
-// Kept by each thread: a plan holds the address of the bias while it is used.
+// One cache per thread: a plan holds the address of the bias while it runs.
 Plan& plan_for(const Key& key, const Precision& precision) {
   constexpr size_t most = 4096;
   thread_local std::unordered_map<Key, Plan, Hash> kept;
@@ -288,7 +287,7 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
     check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias,
                                       sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");
-  // Numbers in the type that the library scales by; each lies at the start of `factors`.
+  // Alpha and beta in the type that the library scales by.
   union Factor {
     float single[2];
     double full[2];
