@@ -62,7 +62,7 @@ __device__ Pair<V> block_sum(Pair<V> mine) {
   return mine;
 }
 
-// Threads for rows of n elements.
+// Threads per block for rows of n elements.
 inline int threads_for(int64_t n) {
   return n <= 512 ? 128 : n <= 4096 ? 256 : n <= 16384 ? 512 : 1024;
 }

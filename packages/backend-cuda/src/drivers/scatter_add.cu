@@ -50,7 +50,7 @@ __device__ __forceinline__ compute_t<T> combined(Combination::Kind kind, compute
 }
 // The identity element.
 template <typename T>
-__device__ __forceinline__ compute_t<T> nothing(Combination::Kind kind) {
+__device__ __forceinline__ compute_t<T> identity(Combination::Kind kind) {
   using C = compute_t<T>;
   if (kind == Combination::Product) return C(1);
   if constexpr (!is_complex_v<T>) {
@@ -105,12 +105,12 @@ template <typename T>
 __global__ void __launch_bounds__(threads)
     stretch_kernel(memory_t<T>* out, const memory_t<T>* source, compute_t<T> factor, compute_t<T>* heads,
                    compute_t<T>* tails, const compute_t<T>* weights, const __grid_constant__ Pairs pairs,
-                   const __grid_constant__ Indexer<2> slab) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
-  const auto element = static_cast<uint32_t>(number - s * slab.count);
+                   const __grid_constant__ Indexer<2> slice) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slice.count;
+  const auto element = static_cast<uint32_t>(number - s * slice.count);
   if (s >= pairs.stretches) return;
   uint32_t at[2];
-  slab.at_rolled(element, at);
+  slice.at_rolled(element, at);
   const int64_t first = s * stretch, last = min(first + stretch, pairs.count);
   uint64_t key = pairs.keys[first];
   if (key == static_cast<uint64_t>(pairs.places)) return;  // keys that are skipped come last
@@ -139,9 +139,9 @@ __global__ void __launch_bounds__(threads)
 template <typename T>
 __global__ void __launch_bounds__(threads)
     join_kernel(memory_t<T>* out, const compute_t<T>* heads, const compute_t<T>* tails,
-                const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
-  const auto element = static_cast<uint32_t>(number - s * slab.count);
+                const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slice) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slice.count;
+  const auto element = static_cast<uint32_t>(number - s * slice.count);
   // The last stretch has no successor.
   const int64_t first = s * stretch, end = first + stretch;
   if (end >= pairs.count) return;
@@ -149,10 +149,10 @@ __global__ void __launch_bounds__(threads)
   if (key == static_cast<uint64_t>(pairs.places) || pairs.keys[end] != key) return;
   if (first > 0 && pairs.keys[first - 1] == key) return;  // the key began earlier
   uint32_t at[2];
-  slab.at_rolled(element, at);
+  slice.at_rolled(element, at);
   compute_t<T> sum = tails[number];
   for (int64_t k = s + 1; k < pairs.stretches && pairs.keys[k * stretch] == key; ++k)
-    sum = combined<T>(pairs.combination.kind, sum, heads[k * slab.count + element]);
+    sum = combined<T>(pairs.combination.kind, sum, heads[k * slice.count + element]);
   finish_place<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum, pairs, key);
 }
 
@@ -162,9 +162,9 @@ __global__ void __launch_bounds__(threads)
 DeterministicScatterAdd::DeterministicScatterAdd(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void DeterministicScatterAdd::run(const cb_tensor& out, const void* source, const Geometry<2>& slab,
+void DeterministicScatterAdd::run(const cb_tensor& out, const void* source, const Geometry<2>& slice,
                                   const cb_scalar& factor, const void* weights, const Combination& combination) const {
-  if (count_ == 0 || slab.numel == 0) return;
+  if (count_ == 0 || slice.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);
   const PairBuffers<uint64_t> buffers{{keys(), memory_.as<uint64_t>(8 * n)},
@@ -177,7 +177,7 @@ void DeterministicScatterAdd::run(const cb_tensor& out, const void* source, cons
       combination};
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    for_each_piece(slab, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
+    for_each_piece(slice, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
       const int64_t partial = pairs.stretches * piece.numel;
       const Workspace sums(call_, static_cast<size_t>(2 * partial) * sizeof(C));
       C *heads = sums.as<C>(), *tails = heads + partial;

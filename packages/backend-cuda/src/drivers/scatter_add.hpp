@@ -29,10 +29,10 @@ class DeterministicScatterAdd {
   int64_t* to() const { return memory_.as<int64_t>(static_cast<size_t>(16 * count_)); }
   int64_t* from() const { return memory_.as<int64_t>(static_cast<size_t>(24 * count_)); }
 
-  // out += factor * source for each pair; the operands of `slab` are the output and the source.
+  // out += factor * source for each pair; the operands of `slice` are the output and the source.
   // `weights`, if given, are one more factor per pair, in device memory, of the type that `out` is
   // computed in.
-  void run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
+  void run(const cb_tensor& out, const void* source, const Geometry<2>& slice, const cb_scalar& factor,
            const void* weights = nullptr, const Combination& combination = {}) const;
 
  private:

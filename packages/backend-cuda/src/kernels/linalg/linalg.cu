@@ -52,7 +52,7 @@ Matrices row_major(void* memory, int64_t batches, int64_t rows, int64_t columns)
   return {memory, batches, rows, columns, rows * columns, columns, 1};
 }
 
-// The leading dimension of a matrix with `count` contiguous columns of length `length`; nothing if
+// The leading dimension of a matrix with `count` contiguous columns of length `length`; nullopt if
 // they are not contiguous.
 std::optional<int64_t> leading_dimension(int64_t length, int64_t count, int64_t along, int64_t across) {
   if (along != 1 && length > 1) return std::nullopt;

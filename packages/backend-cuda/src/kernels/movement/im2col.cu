@@ -1,5 +1,4 @@
-// im2col (im2col) and col2im (col2im). One thread gathers one element of the result,
-// plane by plane.
+// im2col and col2im. One thread gathers one element of the result, plane by plane.
 #include "candelabra/arguments/resampling.hpp"
 #include "drivers/image_offsets.hpp"
 

@@ -127,7 +127,7 @@ struct Edges {
                             amounts[static_cast<size_t>(2 * (dims - 1 - d))]};
   }
   // Iterates over the padded tensor (of_large) or over the input.
-  void set_spots(bool of_large) {
+  void set_plane_index(bool of_large) {
     const auto size = [&](int d) { return of_large ? axes[d].to : axes[d].from; };
     plane_index = PlaneIndexer(size(0), size(1), size(2), pixel_size);
     small = axes[0].from * axes[1].from * axes[2].from * pixel_size;
@@ -152,7 +152,7 @@ void reflection_replication_pad(Call& call) {
   if (out.numel == 0) return;
   Edges p(in, out, args.padding, args.mode);
   const int64_t bytes = widen_pixels(p.pixel_size, itemsize(out.dtype), in.data, out.data);
-  p.set_spots(true);
+  p.set_plane_index(true);
   dispatch_size(bytes, [&]<typename U>() {
     launch(call, edges_kernel<U>, grid_over(call, p.large, p.planes, threads), threads, 0, mutable_data<U>(out),
            data<U>(in), p);
@@ -184,7 +184,7 @@ void reflection_replication_pad_backward(Call& call) {
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   Edges p(out, grad, args.padding, args.mode);
-  p.set_spots(false);
+  p.set_plane_index(false);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0,
            mutable_data<memory_t<T>>(out), data<memory_t<T>>(grad), p);

@@ -1,6 +1,6 @@
-// cuDNN's recurrent layers, row by row in float64: what they are described with, and both ways
-// through them. As strict as the library about what it is given; what it keeps for the way back is
-// scrambled, and good for one time only.
+// cuDNN's recurrent layers, row by row in float64: descriptors, forward and backward pass. As
+// strict as the library about its arguments. The reserve space is scrambled, and valid for one
+// backward pass only.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -63,8 +63,8 @@ double sigmoid(double x) {
 
 // ---- the weight space
 
-// Where the matrices and biases of each gate lie, in elements: behind each other; or with gaps, as
-// the library is free to have them.
+// Offsets in elements of the matrices and biases of each gate: adjacent, or with gaps, which the
+// library may insert.
 struct Weights {
   explicit Weights(const cudnnRNNStruct& net) : net(net) {
     for (const bool biases : {false, true}) {
@@ -91,7 +91,7 @@ struct Weights {
 
 // ---- sequences
 
-// The rows of a packed batch: sequence n has row n of each time that it reaches.
+// The rows of a packed batch: sequence n has row n of each time step up to its length.
 struct Rows {
   explicit Rows(const cudnnRNNDataStruct& data) : lengths(data.lengths) {
     for (int time = 0; time < lengths.front(); ++time) {
@@ -112,10 +112,10 @@ struct Rows {
   int64_t total = 0;
 };
 
-// ---- what is kept for the way back
+// ---- the reserve space
 
-// Numbers of each direction of each layer: outputs, cells, gates; and, once the data's gradient is
-// known, the gradients of the input's and of the state's share of the gates.
+// Values of each direction of each layer: outputs, cells, gates. After the backward pass of the
+// data also the gradients of the gates.
 class Reserve {
  public:
   enum class Stage : uint64_t { Forward = 0x6f7277617264, Data = 0x64617461 };
@@ -137,7 +137,7 @@ class Reserve {
       words[i + 1] = bits ^ scramble;
     }
   }
-  // False where the memory has not what belongs there: then the values are no numbers.
+  // Returns false, with NaN values, if the memory was not written by the matching call.
   bool read(const void* memory, Stage stage) {
     const auto* words = static_cast<const uint64_t*>(memory);
     clear();
@@ -159,9 +159,9 @@ class Reserve {
   Values values_;
 };
 
-// ---- both ways
+// ---- forward and backward pass
 
-// All that the work of a call needs, copied when it is queued.
+// The arguments of a call, copied when it is queued.
 struct Job {
   cudnnRNNStruct net;
   Weights weights;
@@ -178,7 +178,7 @@ struct Job {
     store(net.type, &room, 0, value);
     return load(net.type, &room, 0);
   }
-  // The input of a layer's row.
+  // The input of a row of a layer.
   Values below(Reserve& kept, int64_t at, int64_t row) const {
     Values result(static_cast<size_t>(net.width(at)));
     for (int64_t k = 0; k < net.width(at); ++k)
@@ -188,7 +188,7 @@ struct Job {
               : kept.row((at / net.directions - 1) * net.directions + k / net.hidden, row, 0)[k % net.hidden];
     return result;
   }
-  // One gate's share of the input or of the state, with its bias.
+  // A gate's product with the input or the state, plus its bias.
   double share(int64_t at, int64_t linear, int64_t unit, const Values& values) const {
     double sum = net.has_biases ? weight(weights.bias(at, linear) + unit) : 0.0;
     const int64_t columns = weights.columns(at, linear), place = weights.matrix(at, linear) + unit * columns;
@@ -239,7 +239,7 @@ struct Job {
     }
   }
 
-  // The results, where they are asked for.
+  // Writes the requested results.
   void write_forward(Reserve& kept, void* y_out, void* hy, void* cy) const {
     const int64_t above = net.count() - net.directions, batch = static_cast<int64_t>(rows.lengths.size());
     for (int64_t row = 0; row < rows.total; ++row)
@@ -363,7 +363,7 @@ struct Job {
   }
 };
 
-// ---- what is refused
+// ---- argument checks
 
 size_t workspace_of(const cudnnRNNStruct& net, const cudnnRNNDataStruct& data) {
   return static_cast<size_t>(Rows(data).total * net.gates() * net.hidden * size_of(net.type)) + 256;
@@ -392,8 +392,7 @@ cudnnStatus_t queued(cudnnHandle_t handle, std::function<void()> work) {
                                                                           : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-// For the tests: how often layers were run forward, and with which of cudnnMathType_t the last
-// time.
+// For the tests: the number of forward calls, and the last one's cudnnMathType_t.
 std::atomic<int> calls{0}, last_math{-1};
 
 template <typename T>
@@ -447,7 +446,7 @@ cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* made) {
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
   return destroy(dropout);
 }
-// Of none only: its random numbers are not emulated.
+// Only a dropout of 0 is supported: cuDNN's random numbers are not emulated.
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
                                         void* states, size_t, unsigned long long) {
   if (!handle || !(probability >= 0 && probability <= 1)) return CUDNN_STATUS_BAD_PARAM;
@@ -467,7 +466,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t 
                                        cudnnRNNInputMode_t input_mode, cudnnDataType_t type, cudnnDataType_t precision,
                                        cudnnMathType_t math, int32_t input, int32_t hidden, int32_t projection,
                                        int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-  // The library says the same of each of these.
+  // The library also rejects each of these.
   if (input < 1 || hidden < 1 || projection < 1 || layers < 1 || flags > CUDNN_RNN_PADDED_IO_ENABLED)
     return CUDNN_STATUS_BAD_PARAM;
   if (dropout && !dropout->set) return CUDNN_STATUS_BAD_PARAM;
@@ -475,8 +474,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t 
   if (!has_type(type) || !(wide || (precision == type && type != CUDNN_DATA_BFLOAT16)) || projection > hidden ||
       (projection != hidden && cell != CUDNN_LSTM))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  // The stand-in has no more than the backend asks for; and not the largest layers, so that there
-  // is something it has not.
+  // Supports what the backend uses, except for very large layers, so that there is an unsupported
+  // case to test.
   constexpr int32_t largest = 999;
   if (algorithm != CUDNN_RNN_ALGO_STANDARD || input_mode != CUDNN_LINEAR_INPUT || projection != hidden ||
       hidden > largest || (biases != CUDNN_RNN_NO_BIAS && biases != CUDNN_RNN_DOUBLE_BIAS))
@@ -493,7 +492,7 @@ cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* made) {
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
   return destroy(data);
 }
-// Rows without padding only.
+// Only rows without padding.
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
                                         cudnnRNNDataLayout_t layout, int longest, int batch, int width,
                                         const int* lengths, void*) {
