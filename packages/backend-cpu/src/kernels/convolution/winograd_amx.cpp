@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t part_step = 2 * tile_elements, depth_block = 3 * part_step;
 constexpr int64_t panel_area = panel_side * panel_side;
 // k of a panel that fits L1 beside another panel.
-constexpr int64_t depth_block = 128;
+constexpr int64_t depth_chunk = 128;
 // Most pairs of channels whose factors or sums at all points stay in L2.
 constexpr int64_t few_products = 64 * 80;
 
@@ -247,10 +247,10 @@ constexpr int64_t part_of_depth(int64_t k) {
 void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_t left_depth, PointPanels& right,
                     int64_t panel, int64_t columns, int64_t depth, int64_t point, float* sums, bool add,
                     Products& products) {
-  for (int64_t k = 0; k < depth; k += depth_block)
+  for (int64_t k = 0; k < depth; k += depth_chunk)
     for (int64_t i = 0; i * panel_side < rows; ++i)
       products.multiply(left.at(point, first_panel + i) + part_of_depth(left_depth + k),
-                        right.at(point, panel) + part_of_depth(k), std::min(depth_block, depth - k),
+                        right.at(point, panel) + part_of_depth(k), std::min(depth_chunk, depth - k),
                         std::min(panel_side, rows - i * panel_side), columns, sums + i * panel_area, add || k > 0);
 }
 
@@ -288,7 +288,7 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
   for (int64_t t = 0; t < tiles; ++t) of_tiles.note_largest(largest[t]);
   std::atomic<bool> good{true};
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    PointPanels factors(1, std::min(channels, depth_block));
+    PointPanels factors(1, std::min(channels, depth_chunk));
     TileSums sums(tiles);
     Scratch<float> strip(strip_size(tiling.longest));
     Finite looked;
@@ -296,8 +296,8 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * panel_side, columns = std::min(panel_side, weight.outputs - first);
       // A part of the weight that stays in L2.
-      for (int64_t k = 0; k < channels; k += depth_block) {
-        const int64_t depth = std::min(depth_block, channels - k);
+      for (int64_t k = 0; k < channels; k += depth_chunk) {
+        const int64_t depth = std::min(depth_chunk, channels - k);
         fill_weight(weight, first, k, k + depth, factors, 0, 0, of_weights);
         Products products;
         for (int64_t p = 0; p < points; ++p)
