@@ -22,7 +22,7 @@ def case(*args: Any, call: Callable[[Any], tuple[Any, ...]], **kwargs: Any) -> C
 
 
 def whole(high: int, *shape: int) -> torch.Tensor:
-    """Whole numbers below `high`, the same each time."""
+    """Integers below `high`, the same each time."""
     return (torch.arange(torch.Size(shape).numel()) * 7 % high).reshape(shape)
 
 

@@ -65,7 +65,7 @@ for a, b in [(normal(700, 300), normal(900, 300).T), (normal(200, 900), normal(4
         backend().table.set_thread_count(threads)
         assert np.array_equal(product(a, b), one), (a.shape, threads)
 
-# Whole numbers whose products and sums float32 holds are exact, up to 24 bits.
+# Integers whose products and sums float32 holds are exact, up to 24 bits.
 a, b = (rng.integers(-limit, limit + 1, shape).astype(np.float32) for limit, shape in ((1000, (260, 300)), (16, (300, 270))))
 assert np.array_equal(product(a, b), wide(a) @ wide(b))
 a = np.diag(2.0**24 - 1 - np.arange(256)).astype(np.float32)

@@ -27,7 +27,7 @@ class Stream:
     Parameters
     ----------
     priority : int
-        Without a meaning here.
+        Ignored.
     """
 
     def __init__(self, priority: int = -1) -> None:
@@ -40,7 +40,7 @@ class Stream:
         """Return: everything is done."""
 
     def query(self) -> bool:
-        """Tell whether everything is done: it is."""
+        """Return whether everything is done: it is."""
         return True
 
 
@@ -48,7 +48,7 @@ _current = Stream()
 
 
 def is_available() -> bool:
-    """Tell whether a backend of the CPU can be used.
+    """Return whether a backend of the CPU can be used.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Tell whether the backend of the CPU is loaded.
+    """Return whether the backend of the CPU is loaded.
 
     Examples
     --------

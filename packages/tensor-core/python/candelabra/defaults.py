@@ -26,7 +26,7 @@ def set_default_dtype(d: dtype) -> None:
     Raises
     ------
     TypeError
-        Where `d` is not a floating-point dtype.
+        If `d` is not a floating-point dtype.
 
     Examples
     --------

@@ -71,9 +71,9 @@ def set_printoptions(
     Raises
     ------
     ValueError
-        Where there is no such profile.
+        If there is no such profile.
     TypeError
-        Where one of the counts is no integer.
+        If one of the counts is no integer.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def _array_text(shown: Any, ndim: int, indent: int, formatter: Any) -> str:
 
 
 def _is_usual(dtype: _C.dtype, empty: bool) -> bool:
-    """Tell whether the dtype is what the printed elements would give again."""
+    """Return whether the dtype is what the printed elements would give again."""
     default = _C.get_default_dtype()
     if dtype is default:
         return True

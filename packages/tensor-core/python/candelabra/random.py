@@ -42,7 +42,7 @@ def fork_rng(
     Raises
     ------
     BackendError
-        Where there is no such device.
+        If there is no such device.
 
     Examples
     --------

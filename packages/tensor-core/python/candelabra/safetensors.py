@@ -67,7 +67,7 @@ class _Described:
 
 
 def is_safetensors(source: Source) -> bool:
-    """Tell whether a file begins as those of safetensors do."""
+    """Return whether a file begins as those of safetensors do."""
     if source.size - source.start < 10:
         return False
     head = source.read(source.start, 9)
@@ -163,7 +163,7 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> d
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such file, is damaged, or holds numbers of a dtype that is not there.
+        If it is no such file, is damaged, or holds numbers of a dtype that is not there.
 
     Examples
     --------
@@ -389,9 +389,9 @@ def save_file(tensors: dict[str, Tensor], filename: Path, metadata: dict[str, st
     Raises
     ------
     ValueError
-        Where one is no tensor, not contiguous, or of a dtype that the format has not (complex128).
+        If one is no tensor, not contiguous, or of a dtype that the format has not (complex128).
     RuntimeError
-        Where tensors share memory.
+        If tensors share memory.
 
     Examples
     --------
@@ -443,7 +443,7 @@ def save_model(
     Raises
     ------
     RuntimeError
-        Where tensors share a part of their memory, and none of them has all of it.
+        If tensors share a part of their memory, and none of them has all of it.
 
     Examples
     --------
@@ -491,7 +491,7 @@ def load_model(model: Any, filename: Path, strict: bool = True, device: Device =
     Raises
     ------
     RuntimeError
-        Where `strict` is set and names are missing or not expected.
+        If `strict` is set and names are missing or not expected.
 
     Examples
     --------

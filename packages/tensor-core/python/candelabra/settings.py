@@ -62,7 +62,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     Raises
     ------
     TypeError
-        Where `mode` is no bool.
+        If `mode` is no bool.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def follow_deterministic(tell: Callable[[bool], None]) -> None:
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Tell whether algorithms that give the same bits at every run are asked for.
+    """Return whether algorithms that give the same bits at every run are asked for.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Tell whether an operator without a deterministic algorithm warns rather than raises.
+    """Return whether an operator without a deterministic algorithm warns rather than raises.
 
     Examples
     --------
@@ -149,9 +149,9 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     Raises
     ------
     TypeError
-        Where it is neither an int nor a str.
+        If it is neither an int nor a str.
     RuntimeError
-        Where there is no such mode.
+        If there is no such mode.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     Raises
     ------
     RuntimeError
-        Where it is no str.
+        If it is no str.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def set_flush_denormal(mode: bool) -> bool:
     Raises
     ------
     RuntimeError
-        Where `mode` is no bool.
+        If `mode` is no bool.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def set_num_interop_threads(number: int) -> None:
     Raises
     ------
     RuntimeError
-        Where it is no positive int.
+        If it is no positive int.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def set_warn_always(b: bool) -> None:
     Raises
     ------
     RuntimeError
-        Where it is no bool.
+        If it is no bool.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def set_warn_always(b: bool) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Tell whether warnings are shown each time.
+    """Return whether warnings are shown each time.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def set_default_tensor_type(t: Any) -> None:
     Raises
     ------
     TypeError
-        Where it is none, or not of a floating-point dtype.
+        If it is none, or not of a floating-point dtype.
 
     Examples
     --------
@@ -436,7 +436,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Tell whether the core was compiled with libstdc++'s ABI of 2011: it always is.
+    """Return whether the core was compiled with libstdc++'s ABI of 2011: it always is.
 
     Backends do not depend on it: they are reached by way of C99.
 

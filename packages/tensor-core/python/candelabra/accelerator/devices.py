@@ -81,7 +81,7 @@ def use(device_type: str | None) -> None:
 
 
 def is_available() -> bool:
-    """Tell whether there is an accelerator.
+    """Return whether there is an accelerator.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def current_accelerator(check_available: bool = False) -> device | None:
     Parameters
     ----------
     check_available : bool
-        Without a meaning here: a backend without devices is none.
+        Ignored: a backend without devices is none.
 
     Examples
     --------
@@ -132,9 +132,9 @@ def resolve(device: Any, device_type: str | None = None) -> device:
     Raises
     ------
     ValueError
-        When the device is of another type than the accelerator.
+        If the device is of another type than the accelerator.
     RuntimeError
-        When there is no such device.
+        If there is no such device.
     """
     wanted = device_type or accelerator_type()
     if device is None:
@@ -160,7 +160,7 @@ def current_device_index() -> int:
     Raises
     ------
     RuntimeError
-        When there is no accelerator.
+        If there is no accelerator.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def set_device_index(device: Device | int) -> None:
     Raises
     ------
     RuntimeError
-        When there is no such device.
+        If there is no such device.
     """
     if isinstance(device, int) and device < 0:
         return

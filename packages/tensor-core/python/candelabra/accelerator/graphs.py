@@ -84,7 +84,7 @@ class Recording:
         Raises
         ------
         RuntimeError
-            When something was called in between that cannot be recorded.
+            If something was called in between that cannot be recorded.
         """
         if not self._stream or self._device is None:
             raise RuntimeError("capture_end() without capture_begin()")
@@ -140,7 +140,7 @@ class Graph(Recording):
     Parameters
     ----------
     keep_graph : bool
-        Without a meaning here: the recording is kept.
+        Ignored: the recording is kept.
     pool : tuple, optional
         Where memory comes from: another graph's ``pool()``.
     capture_error_mode : str
@@ -150,7 +150,7 @@ class Graph(Recording):
     Raises
     ------
     NotImplementedError
-        When the accelerator has no graphs, as recording begins.
+        If the accelerator has no graphs, as recording begins.
 
     Examples
     --------

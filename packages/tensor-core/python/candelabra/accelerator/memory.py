@@ -102,9 +102,9 @@ def set_memory_fraction(fraction: float, device: Device | int = None) -> None:
     Raises
     ------
     TypeError
-        When the fraction is no float.
+        If the fraction is no float.
     ValueError
-        When it is not between 0 and 1.
+        If it is not between 0 and 1.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -128,7 +128,7 @@ def memory_snapshot(device: Device | int = None) -> list[dict[str, Any]]:
     Raises
     ------
     NotImplementedError
-        When the backend does not tell.
+        If the backend does not tell.
     """
     segments: dict[int, dict[str, Any]] = {}
     for block in _C.memory_snapshot(resolve(device)):

@@ -32,7 +32,7 @@ class Stream:
     Raises
     ------
     NotImplementedError
-        When the backend has no streams.
+        If the backend has no streams.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Stream:
         return self.stream_id
 
     def query(self) -> bool:
-        """Tell whether everything queued is done."""
+        """Return whether everything queued is done."""
         return _C.stream_query(self.device, self.stream_id)
 
     def synchronize(self) -> None:
@@ -111,7 +111,7 @@ class Stream:
         Raises
         ------
         RuntimeError
-            When the tensor is on another device.
+            If the tensor is on another device.
         """
         if tensor.device != self.device:
             raise RuntimeError(f"record_stream(): the tensor is on {tensor.device}, the stream is one of {self.device}")
@@ -192,7 +192,7 @@ class Event:
             _C.event_wait(stream.device, self.event_id, stream.stream_id)
 
     def query(self) -> bool:
-        """Tell whether the event was reached; an event that was not recorded counts as reached."""
+        """Return whether the event was reached; an event that was not recorded counts as reached."""
         return not self._recorded or _C.event_query(self.device, self.event_id)
 
     def synchronize(self) -> None:
@@ -206,7 +206,7 @@ class Event:
         Raises
         ------
         ValueError
-            When one of them was made without ``enable_timing`` or not recorded.
+            If one of them was made without ``enable_timing`` or not recorded.
         """
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")

@@ -93,9 +93,9 @@ def load(device_type: str) -> None:
     Raises
     ------
     BackendError
-        Where none or more than one is installed, or the plugin fails. The next use tries again.
+        If none or more than one is installed, or the plugin fails. The next use tries again.
     BackendVersionError
-        Where the backend was built for another major version of the ABI.
+        If the backend was built for another major version of the ABI.
     """
     with _lock:
         if device_type not in _C.loaded_device_types():
@@ -166,7 +166,7 @@ def _call_hook(plugin: Any, entry: EntryPoint, registrar: Any) -> None:
 
 
 def is_available(device_type: str) -> bool:
-    """Tell whether a device type can be used: installed, loadable and with at least one device.
+    """Return whether a device type can be used: installed, loadable and with at least one device.
 
     Examples
     --------

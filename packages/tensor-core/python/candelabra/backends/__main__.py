@@ -25,7 +25,7 @@ CAPABILITIES = (
 
 
 def needs_kernel(name: str) -> bool:
-    """Tell whether an operator is computed by a kernel: not by the core, and not on metadata
+    """Return whether an operator is computed by a kernel: not by the core, and not on metadata
     alone.
     """
     return not OPERATORS[name].tags & (VIEW | CORE)

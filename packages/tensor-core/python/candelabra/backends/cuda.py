@@ -93,7 +93,7 @@ def set_switch(name: str, value: Any) -> None:
     Raises
     ------
     RuntimeError
-        When the value is no bool, or no number where the switch is one.
+        If the value is no bool, or no number where the switch is one.
     """
     wanted = type(_switches[name])
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
@@ -173,7 +173,7 @@ matmul = _Products()
 
 
 def is_built() -> bool:
-    """Tell whether the backend for NVIDIA GPUs is installed; `candelabra.cuda.is_available` tells
+    """Return whether the backend for NVIDIA GPUs is installed; `candelabra.cuda.is_available` tells
     whether it finds a GPU.
 
     Examples
@@ -188,7 +188,7 @@ def is_built() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """Tell whether attention is computed without the whole matrix of weights: with every backend
+    """Return whether attention is computed without the whole matrix of weights: with every backend
     that has the kernel, always.
     """
     return True
@@ -248,24 +248,24 @@ cufft_plan_cache = _FftPlans()
 
 
 def flash_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by the backend's own fused kernel."""
+    """Return whether attention may be computed by the backend's own fused kernel."""
     return _attention["flash"]
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by the backend's own fused kernel, under its other
+    """Return whether attention may be computed by the backend's own fused kernel, under its other
     name in PyTorch.
     """
     return _attention["mem_efficient"]
 
 
 def math_sdp_enabled() -> bool:
-    """Tell whether attention may be computed with the whole matrix of weights."""
+    """Return whether attention may be computed with the whole matrix of weights."""
     return _attention["math"]
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by cuDNN, which does half precisions without a
+    """Return whether attention may be computed by cuDNN, which does half precisions without a
     mask.
     """
     return _attention["cudnn"]
@@ -328,7 +328,7 @@ class SDPAParams(NamedTuple):
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether the backend's own fused kernel computes this call: on a GPU, without dropout and
+    """Return whether the backend's own fused kernel computes this call: on a GPU, without dropout and
     without a gradient of the mask.
 
     Parameters
@@ -359,7 +359,7 @@ can_use_efficient_attention = can_use_flash_attention
 
 
 def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a
+    """Return whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a
     multiple of 8 elements.
 
     Parameters

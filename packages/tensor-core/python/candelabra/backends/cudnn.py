@@ -74,7 +74,7 @@ conv = _Convolutions()
 
 
 def is_available() -> bool:
-    """Tell whether cuDNN can be used: where there is a GPU, since the backend needs it.
+    """Return whether cuDNN can be used: where there is a GPU, since the backend needs it.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def version() -> int | None:
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Tell whether cuDNN can compute with a tensor: on a GPU, of a floating-point dtype."""
+    """Return whether cuDNN can compute with a tensor: on a GPU, of a floating-point dtype."""
     return bool(_get("enabled") and tensor.is_cuda and tensor.is_floating_point())
 
 

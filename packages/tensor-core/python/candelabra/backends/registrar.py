@@ -44,7 +44,7 @@ class Registrar:
         Raises
         ------
         BackendError
-            Where there is no such file, or a library was given before.
+            If there is no such file, or a library was given before.
         """
         if self._library is not None:
             raise _C.BackendError(
@@ -71,7 +71,7 @@ class Registrar:
         Warns
         -----
         RuntimeWarning
-            Where this tensor-core has no operator of that name: the plugin may have been written
+            If this tensor-core has no operator of that name: the plugin may have been written
             for a newer one.
         """
         if not callable(function):

@@ -49,7 +49,7 @@ operator(
         ">>> bool((candelabra.empty(100).exponential_() >= 0).all())\nTrue", lambd="float: the rate, one over the mean",
     ),
 )  # fmt: skip
-# whole numbers from low (included) to high (excluded)
+# integers from low (included) to high (excluded)
 operator(
     "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN,
     sees=_SEES_FILLED,

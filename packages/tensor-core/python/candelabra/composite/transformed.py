@@ -22,12 +22,12 @@ def all_values(tensor: Tensor) -> Tensor:
 
 
 def is_differentiated(tensor: Tensor) -> bool:
-    """Tell whether the derivative of what is computed from a tensor is wanted, in whatever mode."""
+    """Return whether the derivative of what is computed from a tensor is wanted, in whatever mode."""
     return tensor.requires_grad or (type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False))
 
 
 def is_differentiated_outside(tensor: Tensor) -> bool:
-    """Tell whether a transformation further out wants the derivative, whether or not the tape
+    """Return whether a transformation further out wants the derivative, whether or not the tape
     records here.
     """
     return type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False)

@@ -34,7 +34,7 @@ def _scale(norm: str | None, points: int, forward: bool) -> float:
 
 
 def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
-    """Return the tensor in a dtype that is transformed: whole numbers become the default dtype."""
+    """Return the tensor in a dtype that is transformed: integers become the default dtype."""
     if not isinstance(input, _C.Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     input = dispatch_hooks.in_full_precision(input)
@@ -105,7 +105,7 @@ def fft(
         ``"forward"`` divides by n, ``"ortho"`` by its square root, ``"backward"`` (the default) by
         nothing.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def fft(
     Raises
     ------
     RuntimeError
-        Where there is nothing to transform, or `norm` is none of the three.
+        If there is nothing to transform, or `norm` is none of the three.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def fftn(
         ``"forward"`` divides by the number of elements, ``"ortho"`` by its square root,
         ``"backward"`` by nothing.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -254,7 +254,7 @@ def opcheck(
     Raises
     ------
     OpCheckError
-        Where a check fails, and `raise_exception` is set.
+        If a check fails, and `raise_exception` is set.
 
     Notes
     -----

@@ -69,7 +69,7 @@ class CustomOpDef:
     # ---- what is registered
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Kernel | None = None, /) -> Any:
-        """Have a function compute the operator on these device types, or on all others where
+        """Register a function that computes the operator on these device types, or on all others where
         `device_types` is None.
 
         Parameters
@@ -113,7 +113,7 @@ class CustomOpDef:
         Raises
         ------
         OSError
-            Where the library cannot be opened, or has no such function.
+            If the library cannot be opened, or has no such function.
         """
         from candelabra import backends
 
@@ -123,7 +123,7 @@ class CustomOpDef:
         self._refresh()
 
     def register_fake(self, fn: Kernel, /) -> Kernel:
-        """Have a function describe the results: it returns tensors of their sizes, dtypes and
+        """Register a function that describes the results: it returns tensors of their sizes, dtypes and
         devices, whose values mean nothing.
 
         For a compiled kernel they are the memory that it writes. A kernel whose results' sizes
@@ -411,7 +411,7 @@ def operator_named(qualname: str) -> Any:
     Raises
     ------
     RuntimeError
-        Where there is none: the module that defines it has to be imported first.
+        If there is none: the module that defines it has to be imported first.
     """
     return definition_of(qualname)._opoverload
 
@@ -476,7 +476,7 @@ def custom_op(
     Raises
     ------
     ValueError
-        Where the name or the annotations are not fit, or `mutates_args` is not what `schema` says.
+        If the name or the annotations are not fit, or `mutates_args` is not what `schema` says.
     NotImplementedError
         For keyword-only tensors.
 

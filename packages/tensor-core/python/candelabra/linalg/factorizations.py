@@ -31,12 +31,12 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     upper : bool
         Whether the upper factor U is returned, ``A = U.mH @ U``.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is not positive-definite.
+        If a matrix is not positive-definite.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 
 @also_named(input="A")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of
+    """Factor as :func:`candelabra.linalg.cholesky`, and report in `info` if that failed instead of
     raising.
 
     Parameters
@@ -64,7 +64,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
     check_errors : bool
         Whether to raise all the same.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     pivot : bool
         Whether rows are exchanged; without, the result may be far off or not exist.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     Raises
     ------
     RuntimeError
-        Where a diagonal element of U is zero.
+        If a diagonal element of U is zero.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.lu_factor`, and say in `info` where U has a zero on its
+    """Factor as :func:`candelabra.linalg.lu_factor`, and report in `info` if U has a zero on its
     diagonal instead of raising.
 
     Examples
@@ -145,7 +145,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     pivot : bool
         Whether rows are exchanged; without, P is empty.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     hermitian : bool
         Whether complex matrices are Hermitian instead of symmetric.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     Raises
     ------
     LinAlgError
-        Where a block of D is zero.
+        If a block of D is zero.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
 
 @also_named(input="A")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead
+    """Factor as :func:`candelabra.linalg.ldl_factor`, and report in `info` if that failed instead
     of raising.
 
     Examples
@@ -253,7 +253,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
         ``"reduced"``: Q is (..., m, k), R (..., k, n) with k the smaller of m and n;
         ``"complete"``: Q is square; ``"r"``: Q is empty.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
     tau : Tensor
         Of shape (..., k): their factors.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def vector_norm(
     dtype : dtype, optional
         In which is computed.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def matrix_norm(
     dtype : dtype, optional
         In which is computed.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     p : str or number, optional
         The norm, as in :func:`candelabra.linalg.matrix_norm`; None stands for 2.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def matrix_rank(
         The tolerance is ``max(atol, rtol * largest)``; by default 0 and, where `atol` is not given
         either, epsilon times max(m, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------

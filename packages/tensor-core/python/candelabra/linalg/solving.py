@@ -23,14 +23,14 @@ _lu_solve = OPERATORS["linalg_lu_solve"]
 
 
 def _is_vector(A: Tensor, B: Tensor) -> bool:
-    """Tell whether B is one vector for each matrix of A: the rule of numpy.linalg.solve before
+    """Return whether B is one vector for each matrix of A: the rule of numpy.linalg.solve before
     version 2.
     """
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Solve as :func:`candelabra.linalg.solve`, and say in `info` where a matrix is singular
+    """Solve as :func:`candelabra.linalg.solve`, and report in `info` if a matrix is singular
     instead of raising.
 
     Examples
@@ -74,12 +74,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     left : bool
         Whether A is on the left; else ``X @ A = B``.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is singular.
+        If a matrix is singular.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
-    """Invert matrices, and say in `info` where one is singular instead of raising.
+    """Invert matrices, and report in `info` if one is singular instead of raising.
 
     Examples
     --------
@@ -116,12 +116,12 @@ def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is singular.
+        If a matrix is singular.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def solve_triangular(
     unitriangular : bool
         Whether the diagonal of A counts as ones.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def lu_solve(
     adjoint : bool
         Whether A stands for its conjugate transpose.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         LAPACK's: ``"gels"`` (A has full rank), ``"gelsy"`` (QR with column exchanges, the default),
         ``"gelsd"`` or ``"gelss"`` (singular values).
     out : four of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
     A : Tensor
         Of shape (..., n, n).
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -374,7 +374,7 @@ def pinv(
     rcond : float or Tensor, optional
         The old name of `rtol`.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
     dims : sequence of int, optional
         Dimensions of A that are moved to the end first.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

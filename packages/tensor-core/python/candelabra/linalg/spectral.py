@@ -32,7 +32,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     UPLO : str
         The triangle that is read: ``"L"`` or ``"U"``.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def eig(A: Tensor, *, out: Any = None) -> Any:
     A : Tensor
         Of shape (..., n, n).
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     driver : str, optional
         For CUDA only.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------

@@ -38,7 +38,7 @@ def allowed(module: str, name: str) -> Any:
 
 
 def is_allowed(thing: Any) -> bool:
-    """Tell whether the user has allowed a class or a function."""
+    """Return whether the user has allowed a class or a function."""
     return any(found is thing for found in _ALLOWED.values())
 
 

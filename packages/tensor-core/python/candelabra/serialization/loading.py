@@ -49,9 +49,9 @@ def load(
         of their storage, on the CPU, and of the name of the device, which returns that storage on
         another device, or a device, or None. By default where they were.
     pickle_module
-        Taken for PyTorch's sake and without effect, where it is that of the standard library.
+        Ignored; for compatibility with PyTorch and without effect, where it is that of the standard library.
     weights_only
-        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only,
+        Ignored; for compatibility with PyTorch and without effect: an archive holds tensors and plain data only,
         whatever is asked for.
     mmap
         True: tensors are on the file itself, which is read as they are, and their numbers are not
@@ -69,11 +69,11 @@ def load(
         A FileError and a ``pickle.UnpicklingError``: where it holds other things than tensors and
         plain data.
     AttributeError
-        Where `f` is neither a path nor a file that can seek.
+        If `f` is neither a path nor a file that can seek.
     ValueError
-        Where ``mmap=True`` is asked for what is no path.
+        If ``mmap=True`` is asked for what is no path.
     candelabra.BackendError
-        Where tensors were on a device that is not there.
+        If tensors were on a device that is not there.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def get_unsafe_globals_in_checkpoint(f: Target) -> list[str]:
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no file of ``torch.save``.
+        If it is no file of ``torch.save``.
 
     Examples
     --------

@@ -244,7 +244,7 @@ def _dtype(name: Any) -> _C.dtype:
 
 
 def is_native(archive: Archive) -> bool:
-    """Tell whether an archive is Candelabra's own."""
+    """Return whether an archive is Candelabra's own."""
     return DESCRIPTION in archive.entries
 
 

@@ -45,12 +45,12 @@ _ITEM = re.compile(
 
 
 def is_npy(source: Source) -> bool:
-    """Tell whether a file begins as those of NumPy do."""
+    """Return whether a file begins as those of NumPy do."""
     return source.size - source.start >= 8 and source.read(source.start, 6) == _MAGIC
 
 
 def is_npz(archive: Archive) -> bool:
-    """Tell whether an archive holds arrays."""
+    """Return whether an archive holds arrays."""
     return bool(archive.entries) and all(name.endswith(".npy") for name in archive.entries)
 
 
@@ -168,7 +168,7 @@ def load_npy(f: Target, *, mmap: bool = False) -> Tensor:
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such file, is damaged, or holds what tensors do not: objects, records, text.
+        If it is no such file, is damaged, or holds what tensors do not: objects, records, text.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such archive, is damaged, or holds what tensors do not: objects, records,
+        If it is no such archive, is damaged, or holds what tensors do not: objects, records,
         text.
 
     Examples
@@ -257,7 +257,7 @@ def save_npy(f: Target, tensor: Tensor) -> None:
     Raises
     ------
     TypeError
-        Where it is no tensor, or of a dtype that NumPy has not.
+        If it is no tensor, or of a dtype that NumPy has not.
 
     Examples
     --------
@@ -294,9 +294,9 @@ def save_npz(f: Target, *tensors: Tensor, compressed: bool = False, **named: Ten
     Raises
     ------
     TypeError
-        Where one is no tensor, or of a dtype that NumPy has not.
+        If one is no tensor, or of a dtype that NumPy has not.
     ValueError
-        Where a name is given twice.
+        If a name is given twice.
 
     Examples
     --------

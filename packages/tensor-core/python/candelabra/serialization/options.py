@@ -40,7 +40,7 @@ _OPTIONS = _Options()
 
 
 def get_crc32_options() -> bool:
-    """Tell whether archives get checksums.
+    """Return whether archives get checksums.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     Raises
     ------
     TypeError
-        Where it is neither a `LoadEndianness` nor None.
+        If it is neither a `LoadEndianness` nor None.
 
     Examples
     --------

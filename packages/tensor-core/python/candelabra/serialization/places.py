@@ -198,7 +198,7 @@ def parameter(made: Tensor, requires_grad: Any) -> Any:
 
 
 def is_parameter(tensor: Tensor) -> bool:
-    """Tell whether a tensor is a parameter of candelabra.nn."""
+    """Return whether a tensor is a parameter of candelabra.nn."""
     return type(tensor) is not _C.Tensor and getattr(type(tensor), "_prints_as_tensor", False)
 
 

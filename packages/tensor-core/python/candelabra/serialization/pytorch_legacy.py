@@ -70,7 +70,7 @@ def _plain(text: bytes) -> tuple[Any, int]:
 
 
 def is_legacy(source: Source) -> bool:
-    """Tell whether a file begins with the magic number."""
+    """Return whether a file begins with the magic number."""
     if source.size - source.start < 16:
         return False
     try:

@@ -38,7 +38,7 @@ def save(
         is written and on the disk: whatever happens, there is the old one or the new one. It keeps
         its permissions, and a symbolic link stays one.
     pickle_module, pickle_protocol
-        Taken for PyTorch's sake and without effect, where it is that of the standard library: no
+        Ignored; for compatibility with PyTorch and without effect, where it is that of the standard library: no
         code is ever stored.
     _use_new_zipfile_serialization
         False: in PyTorch's format from before version 1.6.
@@ -51,14 +51,14 @@ def save(
     Raises
     ------
     ValueError
-        Where there is no such format, a container contains itself, or containers are nested too
+        If there is no such format, a container contains itself, or containers are nested too
         deeply.
     TypeError
-        Where something else is in there.
+        If something else is in there.
     AttributeError
-        Where `f` is neither a path nor a file.
+        If `f` is neither a path nor a file.
     OSError
-        Where the file cannot be written.
+        If the file cannot be written.
 
     Examples
     --------

@@ -102,9 +102,9 @@ def opened(f: Any, function: str, writable: bool = False) -> Iterator[Source]:
     Raises
     ------
     AttributeError
-        Where `f` is neither a path nor a file object that can seek.
+        If `f` is neither a path nor a file object that can seek.
     OSError
-        Where the file cannot be opened.
+        If the file cannot be opened.
     """
     if not isinstance(f, (str, bytes, os.PathLike)):
         for needed in ("read", "seek", "tell"):

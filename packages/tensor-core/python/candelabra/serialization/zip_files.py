@@ -55,7 +55,7 @@ class Entry:
 
 
 def is_archive(source: Source) -> bool:
-    """Tell whether a file is, or was, a zip archive: by its first bytes, or by its last."""
+    """Return whether a file is, or was, a zip archive: by its first bytes, or by its last."""
     if source.size - source.start >= 4 and source.read(source.start, 4) == b"PK\x03\x04":
         return True
     return _find_end(source) is not None

@@ -61,7 +61,7 @@ def run_scenario(code: str, scenarios: int, timeout: float = 60) -> None:
     Raises
     ------
     AssertionError
-        Where a process fails; with what it printed.
+        If a process fails; with what it printed.
 
     Examples
     --------

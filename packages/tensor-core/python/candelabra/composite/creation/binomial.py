@@ -47,9 +47,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Raises
     ------
     ValueError
-        Where an argument is not of a floating-point dtype.
+        If an argument is not of a floating-point dtype.
     RuntimeError
-        Where the dtypes differ.
+        If the dtypes differ.
 
     Notes
     -----

@@ -96,7 +96,7 @@ def empty(
     *size : int or sequence of int
         The sizes.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool
@@ -222,7 +222,7 @@ def zeros(
     *size : int or sequence of int
         The sizes.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool

@@ -47,9 +47,9 @@ def tensor(
     Raises
     ------
     ValueError
-        Where nested sequences have different lengths.
+        If nested sequences have different lengths.
     TypeError
-        Where an element is neither a number nor a sequence.
+        If an element is neither a number nor a sequence.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def asarray(
     Raises
     ------
     ValueError
-        Where ``copy=False`` cannot be kept.
+        If ``copy=False`` cannot be kept.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     TypeError
         If the object does not speak DLPack.
     BufferError
-        Where ``copy=False`` cannot be kept.
+        If ``copy=False`` cannot be kept.
 
     Examples
     --------

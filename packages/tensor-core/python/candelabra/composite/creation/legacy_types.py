@@ -183,7 +183,7 @@ def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
     Raises
     ------
     TypeError
-        Where the argument is none of these.
+        If the argument is none of these.
 
     Examples
     --------

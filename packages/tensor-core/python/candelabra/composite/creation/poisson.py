@@ -38,7 +38,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     Raises
     ------
     RuntimeError
-        When a rate is negative.
+        If a rate is negative.
 
     Notes
     -----

@@ -233,7 +233,7 @@ def randint(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Draw whole numbers uniformly.
+    """Draw integers uniformly.
 
     Called as ``randint(high, size)`` or ``randint(low, high, size)``.
 
@@ -378,7 +378,7 @@ def randint_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or
+    """Draw integers in the shape, dtype and device of another tensor; called with (high) or
     (low, high).
 
     Examples
@@ -504,7 +504,7 @@ def multinomial(
     generator : Generator, optional
         What is drawn from; by default that of the device.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -562,7 +562,7 @@ def multinomial(
 
 @function(package=False)
 def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **names: Any) -> Tensor:
-    """Draw whole numbers in place; called with nothing, (to) or (from, to).
+    """Draw integers in place; called with nothing, (to) or (from, to).
 
     Without bounds the numbers are all those that the dtype holds exactly from 0 on.
     """
@@ -581,7 +581,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     return _random_range_(self, low, high, generator=generator)
 
 
-# Up to these, all whole numbers are numbers of the dtype.
+# Up to these, all integers are numbers of the dtype.
 _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 
 

@@ -44,9 +44,9 @@ def arange(
     start, end, step : number
         From 0 in steps of 1 by default.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype : dtype, optional
-        By default int64 where all numbers are whole numbers, else the default dtype.
+        By default int64 where all numbers are integers, else the default dtype.
     device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -58,7 +58,7 @@ def arange(
     Raises
     ------
     RuntimeError
-        Where the step is zero or of the wrong sign.
+        If the step is zero or of the wrong sign.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _length(steps: float) -> int:
 
 
 def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch
+    """Cut numbers down to whole ones where the result's dtype is one of integers, as PyTorch
     does before it computes.
     """
     if dtype.is_floating_point or dtype.is_complex:

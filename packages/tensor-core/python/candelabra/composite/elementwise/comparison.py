@@ -71,7 +71,7 @@ def _dtype_name(x: Tensor) -> str:
 
 @function()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Tell whether all elements are close; see :func:`candelabra.isclose`.
+    """Return whether all elements are close; see :func:`candelabra.isclose`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @function()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have the same shape and the same elements.
+    """Return whether two tensors have the same shape and the same elements.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def isreal(input: Tensor) -> Tensor:
 
 @function()
 def is_nonzero(input: Tensor) -> bool:
-    """Tell whether the one element of a tensor is not zero.
+    """Return whether the one element of a tensor is not zero.
 
     Examples
     --------

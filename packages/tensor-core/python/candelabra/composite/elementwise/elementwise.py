@@ -57,7 +57,7 @@ def true_divide(input: Tensor, other: Tensor | Number, *, out: Tensor | None = N
     input, other : Tensor or number
         Broadcast to one shape.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def positive(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where it is of dtype bool.
+        If it is of dtype bool.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     input : Tensor
         Of any dtype.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
     min : number or Tensor
         The lower bound.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     max : number or Tensor
         The upper bound.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     input, other : Tensor
         Floating point or complex, of shapes that broadcast.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     input : Tensor
         Of any shape; integers become the default dtype.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     p : int
         At least 1.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Notes
     -----

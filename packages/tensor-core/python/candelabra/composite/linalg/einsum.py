@@ -48,7 +48,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the equation does not fit the operands.
+        If the equation does not fit the operands.
 
     Notes
     -----

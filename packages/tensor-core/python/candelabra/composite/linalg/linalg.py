@@ -88,7 +88,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         Of one dtype. A vector is a row on the left and a column on the right; more than two
         dimensions are batches of matrices, whose batch dimensions are broadcast.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     Raises
     ------
     RuntimeError
-        Where an argument has no dimension, or the inner sizes differ.
+        If an argument has no dimension, or the inner sizes differ.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     dims : int or pair of lists of int
         The last `dims` dimensions of `a` with the first of `b`; or the dimensions of each.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in
+    """Return ``beta * input + alpha * product``; to integers the factors are cut down, as in
     PyTorch.
     """
     if not product.dtype.is_complex:
@@ -458,7 +458,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     n : int
         The exponent.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -564,12 +564,12 @@ def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out
     keepdim : bool
         Whether they stay, of size 1.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     RuntimeError
-        Where `dim` names no two dimensions; where `input` is no matrix and `dim` is left out.
+        If `dim` names no two dimensions; where `input` is no matrix and `dim` is left out.
 
     Examples
     --------
@@ -600,12 +600,12 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     keepdim : bool
         Whether they stay, of size 1.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     RuntimeError
-        Where there are more than two dimensions, or the dtype is of whole numbers.
+        If there are more than two dimensions, or the dtype is of integers.
 
     Examples
     --------

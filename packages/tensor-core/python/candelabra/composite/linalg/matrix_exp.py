@@ -43,7 +43,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the matrices are not square.
+        If the matrices are not square.
 
     Notes
     -----

@@ -240,7 +240,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
     get_infos : bool
         Whether a third tensor says where U has a zero on its diagonal; without, that raises.
     out : tuple of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def lu_unpack(
     unpack_data, unpack_pivots : bool
         Whether L and U, and P, are wanted; else they are empty.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     compute_uv : bool
         Whether vectors are wanted; else U and V are zeros.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Examples
     --------
@@ -407,7 +407,7 @@ def ormqr(
     transpose : bool
         Whether Q is conjugated and transposed.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -343,7 +343,7 @@ def istft(
     Raises
     ------
     RuntimeError
-        Where windows do not overlap everywhere, or the shapes do not fit.
+        If windows do not overlap everywhere, or the shapes do not fit.
 
     Examples
     --------

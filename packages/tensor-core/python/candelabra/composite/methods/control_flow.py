@@ -37,7 +37,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     Raises
     ------
     RuntimeError
-        Where `pred` is neither a bool nor a tensor of one element, a function cannot be called, or
+        If `pred` is neither a bool nor a tensor of one element, a function cannot be called, or
         `operands` is no tuple or list.
 
     Examples
@@ -79,7 +79,7 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     Raises
     ------
     RuntimeError
-        Where a function cannot be called, `carried_inputs` is no tuple, the condition is no single
+        If a function cannot be called, `carried_inputs` is no tuple, the condition is no single
         bool, or `body_fn` returns another number of values.
 
     Examples

@@ -70,7 +70,7 @@ def from_file(
     Raises
     ------
     RuntimeError
-        Where the file cannot be opened or mapped, is shorter than `size` elements, or cannot be
+        If the file cannot be opened or mapped, is shorter than `size` elements, or cannot be
         made as long.
 
     Examples
@@ -156,7 +156,7 @@ def _storage_from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> 
     Raises
     ------
     RuntimeError
-        Where the file cannot be opened or mapped, or is shorter.
+        If the file cannot be opened or mapped, or is shorter.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the sizes hold another number of elements.
+        If the sizes hold another number of elements.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the other tensor has another number of elements.
+        If the other tensor has another number of elements.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def storage_type(self: Tensor) -> Any:
 
 @function()
 def is_distributed(input: Tensor) -> bool:
-    """Tell whether the tensor is spread over several processes; it never is.
+    """Return whether the tensor is spread over several processes; it never is.
 
     Examples
     --------
@@ -142,9 +142,9 @@ def record_stream(self: Tensor, stream: Any) -> None:
     Raises
     ------
     NotImplementedError
-        Where the tensor is in host memory, which no stream works on.
+        If the tensor is in host memory, which no stream works on.
     RuntimeError
-        Where `stream` is no stream of the tensor's device.
+        If `stream` is no stream of the tensor's device.
     """
     recorded = getattr(stream, "record_memory", None)
     if recorded is None:
@@ -176,7 +176,7 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
     RuntimeError
         See `ambiguity_check`.
     TypeError
-        Where `ambiguity_check` is neither a bool nor a list of memory formats.
+        If `ambiguity_check` is neither a bool nor a list of memory formats.
 
     Examples
     --------

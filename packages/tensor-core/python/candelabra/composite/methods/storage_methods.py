@@ -120,7 +120,7 @@ def get_device(self: Storage) -> int:
 
 @_method
 def is_shared(self: Storage) -> bool:
-    """Tell whether the memory is shared between processes; that of devices which others can open
+    """Return whether the memory is shared between processes; that of devices which others can open
     always counts as such.
     """
     if _C.storage_owner(self) is not None:
@@ -141,7 +141,7 @@ def share_memory_(self: Storage) -> Storage:
 
 @_method
 def is_pinned(self: Storage, device: Device = None) -> bool:
-    """Tell whether the memory is pinned, so that an accelerator copies it without waiting."""
+    """Return whether the memory is pinned, so that an accelerator copies it without waiting."""
     accelerator = import_module("candelabra.accelerator")
     return (device is not None or accelerator.is_available()) and _C.is_pinned(self, accelerator.resolve(device))
 

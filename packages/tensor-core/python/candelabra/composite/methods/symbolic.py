@@ -96,7 +96,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     Raises
     ------
     AssertionError
-        Where `b` is no bool, or the values are of different types.
+        If `b` is no bool, or the values are of different types.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = 
     Raises
     ------
     RuntimeError
-        Where it does not, or the range is empty.
+        If it does not, or the range is empty.
 
     Examples
     --------

@@ -235,7 +235,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     Raises
     ------
     RuntimeError
-        Where the tensor requires grad, or a size is negative.
+        If the tensor requires grad, or a size is negative.
 
     Examples
     --------
@@ -288,9 +288,9 @@ def share_memory_(self: Tensor) -> Tensor:
     Raises
     ------
     ModuleNotFoundError
-        Where candelabra-multiprocessing is not installed.
+        If candelabra-multiprocessing is not installed.
     candelabra.OutOfMemoryError
-        Where there is not so much shared memory.
+        If there is not so much shared memory.
     """
     self.untyped_storage().share_memory_()
     return self
@@ -298,13 +298,13 @@ def share_memory_(self: Tensor) -> Tensor:
 
 @function(package=False)
 def is_shared(self: Tensor) -> bool:
-    """Tell whether the memory is shared between processes."""
+    """Return whether the memory is shared between processes."""
     return self.untyped_storage().is_shared()
 
 
 @function(package=False)
 def is_pinned(self: Tensor, device: Device = None) -> bool:
-    """Tell whether the memory is pinned, so that an accelerator copies it without waiting.
+    """Return whether the memory is pinned, so that an accelerator copies it without waiting.
 
     Parameters
     ----------
@@ -327,9 +327,9 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     Raises
     ------
     RuntimeError
-        When there is no accelerator, or the tensor is not in host memory.
+        If there is no accelerator, or the tensor is not in host memory.
     NotImplementedError
-        When the accelerator's backend has no pinned memory.
+        If the accelerator's backend has no pinned memory.
     """
     return import_module("candelabra.accelerator").pinned_copy(self, device)
 
@@ -375,7 +375,7 @@ def storage(self: Tensor) -> Any:
 
 @function()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Tell whether another tensor has the same sizes.
+    """Return whether another tensor has the same sizes.
 
     Examples
     --------
@@ -407,7 +407,7 @@ PROPERTIES["grad_dtype"] = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtyp
 
 @function(package=False)
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Tell whether another tensor is the same view of the same memory."""
+    """Return whether another tensor is the same view of the same memory."""
     return (
         self.untyped_storage() is tensor.untyped_storage()
         and self.storage_offset() == tensor.storage_offset()
@@ -418,7 +418,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 @function(method=False)
 def is_tensor(obj: Any) -> bool:
-    """Tell whether an object is a Tensor.
+    """Return whether an object is a Tensor.
 
     Examples
     --------
@@ -431,7 +431,7 @@ def is_tensor(obj: Any) -> bool:
 
 @function(method=False)
 def is_storage(obj: Any) -> bool:
-    """Tell whether an object is a Storage.
+    """Return whether an object is a Storage.
 
     Examples
     --------
@@ -447,7 +447,7 @@ def is_storage(obj: Any) -> bool:
 
 @function(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Tell whether the dtype is a real floating-point one.
+    """Return whether the dtype is a real floating-point one.
 
     Examples
     --------
@@ -460,7 +460,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 @function(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Tell whether the dtype is complex.
+    """Return whether the dtype is complex.
 
     Examples
     --------
@@ -473,7 +473,7 @@ def is_complex(input: Tensor) -> bool:
 
 @function(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Tell whether a tensor was made in inference mode.
+    """Return whether a tensor was made in inference mode.
 
     Examples
     --------
@@ -499,7 +499,7 @@ def promote_types(type1: dtype, type2: dtype) -> Any:
 
 @function(method=False)
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Tell whether a result of one dtype may be stored as another.
+    """Return whether a result of one dtype may be stored as another.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal : int
         Which one: 0 the main one, positive above it.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -169,7 +169,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
     dim : int, optional
         The dimension; without it, `input` and `indices` are flattened.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
 
 
 def _has_negative(indices: Tensor, size: int) -> bool:
-    """Tell whether positions count from the end; those that are out of range are left for gather to
+    """Return whether positions count from the end; those that are out of range are left for gather to
     refuse.
     """
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
@@ -346,7 +346,7 @@ def index_reduce(
     include_self : bool
         Whether the slices of `input` take part.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -406,7 +406,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     fill_value : int
         What stands in rows for which there is no element.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

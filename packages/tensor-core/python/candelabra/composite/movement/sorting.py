@@ -310,7 +310,7 @@ def searchsorted(
     sorter : Tensor, optional
         The positions that sort `sorted_sequence`, where it is not sorted itself.
     out : Tensor, optional
-        Where the result is written, of dtype int64 or, with `out_int32`, int32.
+        The output tensor, of dtype int64 or, with `out_int32`, int32.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def bucketize(
 
 @function()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Count how often each number occurs in a tensor of whole numbers from 0.
+    """Count how often each number occurs in a tensor of integers from 0.
 
     Parameters
     ----------

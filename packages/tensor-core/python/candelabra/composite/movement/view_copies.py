@@ -109,12 +109,12 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     dim, start, length : int
         The dimension, where the part begins, and how long it is.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     RuntimeError
-        Where there is no such dimension, or the part does not lie inside it.
+        If there is no such dimension, or the part does not lie inside it.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None 
     size : sequence of int, or dtype
         As of :meth:`candelabra.Tensor.view`.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     Raises
     ------
     RuntimeError
-        Where `src` is not of the shape `size`.
+        If `src` is not of the shape `size`.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the number of elements differs.
+        If the number of elements differs.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
 
 
 def _can_view(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Tell whether strides exist that give elements of these sizes and strides the wanted sizes of
+    """Return whether strides exist that give elements of these sizes and strides the wanted sizes of
     as many elements.
     """
     old = [(n, step) for n, step in zip(sizes, strides) if n != 1]

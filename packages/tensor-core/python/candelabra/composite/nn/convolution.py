@@ -34,7 +34,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     Raises
     ------
     RuntimeError
-        Where the shapes do not fit.
+        If the shapes do not fit.
 
     Examples
     --------

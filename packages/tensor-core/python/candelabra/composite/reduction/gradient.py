@@ -92,7 +92,7 @@ def gradient(
     Parameters
     ----------
     input : Tensor
-        The values; whole numbers give floating-point results.
+        The values; integers give floating-point results.
     spacing : number, sequence of numbers or sequence of Tensor, optional
         The distance of neighbours, 1 by default; that of each dimension; or the coordinates along
         each dimension.
@@ -109,7 +109,7 @@ def gradient(
     Raises
     ------
     RuntimeError
-        Where a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not
+        If a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not
         belong together.
 
     Examples

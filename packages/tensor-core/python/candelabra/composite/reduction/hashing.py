@@ -45,7 +45,7 @@ def hash_tensor(
     RuntimeError
         For another mode, or where there are no elements and no dimension is given.
     IndexError
-        Where a reduced dimension is empty.
+        If a reduced dimension is empty.
 
     Examples
     --------

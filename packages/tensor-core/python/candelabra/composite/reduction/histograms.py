@@ -141,7 +141,7 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
     if not all_inside:
         where = OPERATORS["masked_select"](where, inside)
     if weight is None:
-        # Counted in whole numbers: float32 would stop at 2^24.
+        # Counted in integers: float32 would stop at 2^24.
         one = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.int64, device=points.device), 1)
         empty = OPERATORS["fill_"](OPERATORS["empty"]((total,), dtype=_C.int64, device=points.device), 0)
         counted = OPERATORS["scatter_add"](empty, 0, where, OPERATORS["expand"](one, where.shape))
@@ -204,7 +204,7 @@ def histogram(
     Raises
     ------
     RuntimeError
-        Where there are no bins, the range is not finite or empty the wrong way, or dtypes and
+        If there are no bins, the range is not finite or empty the wrong way, or dtypes and
         shapes do not fit.
 
     Examples
@@ -268,7 +268,7 @@ def histogramdd(
     Raises
     ------
     RuntimeError
-        Where there are not as many bins as coordinates, or as in :func:`candelabra.histogram`.
+        If there are not as many bins as coordinates, or as in :func:`candelabra.histogram`.
 
     Examples
     --------

@@ -358,7 +358,7 @@ def norm(
     dtype : dtype, optional
         In which is computed.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -437,7 +437,7 @@ def cov(
     correction : int
         What is taken from the number of observations.
     fweights : Tensor, optional
-        How often each observation was made: whole numbers, not negative.
+        How often each observation was made: integers, not negative.
     aweights : Tensor, optional
         How much each observation weighs: not negative.
 

@@ -106,7 +106,7 @@ def diff(
     prepend, append : Tensor, optional
         Joined to the ends first.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
-    # Halved at the end, so that whole numbers stay whole in between, as in PyTorch.
+    # Halved at the end, so that integers stay whole in between, as in PyTorch.
     return OPERATORS["sum"](heights * widths, axis) * 0.5
 
 
