@@ -1,4 +1,4 @@
-"""Which device type is the accelerator, its devices and what they can do."""
+"""The accelerator's device type, its devices and their properties."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
 _chosen: str | None = None
-# What looking has found: nothing yet, or a device type, or None. Devices do not come and go while a
-# process runs.
+# The result of the search: not searched yet, a device type, or None. Devices do not appear or
+# disappear while a process runs.
 _found: list[str | None] = []
 
 
@@ -58,12 +58,12 @@ def accelerator_type() -> str:
 
 
 def use(device_type: str | None) -> None:
-    """Say which device type is the accelerator; None goes back to looking for one.
+    """Select the device type of the accelerator; None restores the default.
 
     Parameters
     ----------
     device_type : str or None
-        Of an installed backend, one whose devices compute in host memory included.
+        The device type of an installed backend, which may compute in host memory.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """Return how many devices the accelerator has; 0 where there is none.
+    """Return the number of devices of the accelerator; 0 if there is none.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """Return the device type of the accelerator as a device, or None where there is none.
+    """Return the device type of the accelerator as a device, or None if there is none.
 
     Parameters
     ----------
     check_available : bool
-        Ignored: a backend without devices is none.
+        Ignored: a backend without devices is never the accelerator.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def resolve(device: Any, device_type: str | None = None) -> device:
-    """Return the device that an argument means: None for the current one, a number for its index,
-    else a device or its name.
+    """Return the device that an argument stands for: None for the current device, an integer for
+    its index, otherwise a device or its name.
 
     Raises
     ------
@@ -150,12 +150,12 @@ def resolve(device: Any, device_type: str | None = None) -> device:
 
 
 def current_index(device_type: str) -> int:
-    """Return the number of this thread's current device of a type."""
+    """Return the index of this thread's current device of a type."""
     return _C.current_index(device_type)
 
 
 def current_device_index() -> int:
-    """Return the number of this thread's current device.
+    """Return the index of this thread's current device.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Device | int) -> None:
-    """Make a device this thread's current one.
+    """Set this thread's current device.
 
     Parameters
     ----------
@@ -196,14 +196,14 @@ set_device_idx = set_device_index
 
 
 class DeviceContext:
-    """Makes a device the current one inside of a ``with``; what `device_index` returns.
+    """Context manager that sets the current device; the result of `device_index`.
 
     Parameters
     ----------
     device : device, str, int or None
         None and a negative number change nothing.
     device_type : str or None
-        Of which a number is meant; None for the accelerator's.
+        The device type that an integer refers to; None for the accelerator's.
     """
 
     def __init__(self, device: Any, device_type: str | None = None) -> None:
@@ -231,7 +231,7 @@ device_index = DeviceContext
 
 
 def synchronize(device: Device | int = None) -> None:
-    """Wait until everything queued on a device is done.
+    """Wait until all work queued on a device is done.
 
     Parameters
     ----------
@@ -249,8 +249,9 @@ def synchronize(device: Device | int = None) -> None:
 
 
 class DeviceProperties:
-    """What a device can do, by attribute: ``name``, ``total_memory``, ``multi_processor_count``,
-    ``major``, ``minor`` and what else its backend tells. Two are equal where everything is.
+    """Properties of a device, as attributes: ``name``, ``total_memory``, ``multi_processor_count``,
+    ``major``, ``minor`` and others that its backend reports. Instances with equal properties are
+    equal.
     """
 
     def __init__(self, device: device) -> None:
@@ -283,7 +284,7 @@ class DeviceProperties:
 
 
 def get_device_properties(device: Device | int = None) -> DeviceProperties:
-    """Return what a device can do.
+    """Return the properties of a device.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def get_device_properties(device: Device | int = None) -> DeviceProperties:
 
 
 def get_device_capability(device: Device | int = None) -> dict[str, Any]:
-    """Return what dtypes a device has kernels for, as far as is known: ``{"supported_dtypes":
+    """Return the dtypes for which a device has kernels, as far as is known: ``{"supported_dtypes":
     {...}}``.
     """
     resolve(device)

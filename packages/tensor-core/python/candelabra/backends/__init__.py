@@ -1,8 +1,8 @@
-"""Backends: finding them, loading them by name at first use, and their memory.
+"""Backends: their discovery, their loading by name at first use, and their memory.
 
-A backend is a distribution with an entry point in the group ``candelabra.backends``, one entry a
-device type. An entry is loaded the first time its device type is used; a broken plugin breaks only
-its own device. ``python -m candelabra.backends`` lists what is installed.
+A backend is a distribution with entry points in the group ``candelabra.backends``, one per device
+type. An entry point is loaded when its device type is first used, so that a broken plugin only
+breaks its own device type. ``python -m candelabra.backends`` lists what is installed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 #: The entry-point group of backend plugins.
 GROUP = "candelabra.backends"
-#: Distributions of ours by device type, for the advice in messages.
+#: Our distributions by device type, for hints in error messages.
 KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-backend-cuda"}
 
-# Two threads may use a device for the first time at once; a plugin may use its own device while it
-# is loaded.
+# Two threads may use a device for the first time simultaneously. A plugin may use its own device
+# while it is loaded.
 _lock = RLock()
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # pluggy is imported when a backend is loaded or written, not with the package.
+    # pluggy is imported when a backend is loaded or written, not with this package.
     if name == "hookimpl":
         from .hookspec import hookimpl
 
@@ -52,7 +52,7 @@ def installed() -> dict[str, list[EntryPoint]]:
     Returns
     -------
     dict
-        Device type to entry points: one, or several where distributions claim the same device type.
+        Entry points by device type; several if distributions claim the same device type.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def installed() -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
     seen = set()
     for entry in entry_points(group=GROUP):
-        # An editable install may be on the path twice; it is the same claim.
+        # An editable install may be on the path twice, but is one claim.
         claim = (entry.name, entry.value, _normalized_name(entry))
         if claim not in seen:
             seen.add(claim)
@@ -78,7 +78,7 @@ def _normalized_name(entry: EntryPoint) -> str:
 
 
 def distribution_text(entry: EntryPoint) -> str:
-    """Return name and version of the distribution of a plugin."""
+    """Return name and version of a plugin's distribution."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
 
 
@@ -93,7 +93,8 @@ def load(device_type: str) -> None:
     Raises
     ------
     BackendError
-        If none or more than one is installed, or the plugin fails. The next use tries again.
+        If no backend or more than one is installed, or if the plugin fails. The next use tries
+        again.
     BackendVersionError
         If the backend was built for another major version of the ABI.
     """
@@ -166,7 +167,8 @@ def _call_hook(plugin: Any, entry: EntryPoint, registrar: Any) -> None:
 
 
 def is_available(device_type: str) -> bool:
-    """Return whether a device type can be used: installed, loadable and with at least one device.
+    """Return whether a device type can be used: its backend is installed, can be loaded and has a
+    device.
 
     Examples
     --------
@@ -181,7 +183,7 @@ def is_available(device_type: str) -> bool:
 
 
 def device_count(device_type: str) -> int:
-    """Return how many devices of a type there are; loads its backend.
+    """Return the number of devices of a type; loads its backend.
 
     Examples
     --------
@@ -206,9 +208,9 @@ def memory_statistics(device: Device = "cpu") -> dict[str, int]:
     Returns
     -------
     dict
-        ``allocated`` and ``reserved`` bytes (in use, and held from the system), their peaks
-        ``allocated_peak`` and ``reserved_peak``, ``allocation_count``, and ``cache_hit_count`` of
-        these that the system was not asked for.
+        ``allocated`` and ``reserved`` bytes (in use, and including the cache), their peaks
+        ``allocated_peak`` and ``reserved_peak``, the number of allocations ``allocation_count``,
+        and those served from the cache, ``cache_hit_count``.
 
     Examples
     --------
@@ -220,24 +222,24 @@ def memory_statistics(device: Device = "cpu") -> dict[str, int]:
 
 
 def empty_cache(device: Device = "cpu") -> None:
-    """Give the cached memory of a device back to the system."""
+    """Free the unused cached memory of a device."""
     _C.empty_cache(device)
 
 
 def reset_peak_statistics(device: Device = "cpu") -> None:
-    """Start the peaks of the memory statistics anew."""
+    """Reset the peak statistics of a device."""
     _C.reset_peak_statistics(device)
 
 
 def set_memory_limit(device: Device, limit: int | None) -> None:
-    """Bound the memory of a device.
+    """Limit the memory of a device.
 
     Parameters
     ----------
     device
-        Of a backend that can.
+        A device whose backend supports limits.
     limit
-        Bytes; beyond them an allocation raises OutOfMemoryError. None removes the bound.
+        The limit in bytes. Allocations beyond it raise OutOfMemoryError. None removes the limit.
     """
     if limit is not None and limit < 0:
         raise ValueError(f"set_memory_limit(): the limit must not be negative, but got {limit}")
@@ -245,7 +247,7 @@ def set_memory_limit(device: Device, limit: int | None) -> None:
 
 
 def synchronize(device: Device = "cpu") -> None:
-    """Wait until everything queued on a device is done."""
+    """Wait until all work queued on a device is done."""
     _C.synchronize(device)
 
 

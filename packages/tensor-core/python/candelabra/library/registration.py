@@ -1,4 +1,4 @@
-"""Registering for operators by their names, and libraries of operators."""
+"""Registration of functions by operator name, and libraries of operators."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: Namespaces of a library of kind DEF.
 _namespaces: set[str] = set()
-#: Namespaces that are not a program's own.
+#: Reserved namespaces.
 _RESERVED = frozenset({"prim", "aten", "candelabra", "prims"})
-#: PyTorch's dispatch keys and the device types that they mean.
+#: PyTorch's dispatch keys and the device types that they stand for.
 _DEVICE_KEYS = {
     "CPU": "cpu",
     "CUDA": "cuda",
@@ -43,18 +43,18 @@ _ADVICE = {
 class Library:
     """Operators of one namespace, defined by schemas.
 
-    An operator that has no gradient of its own is recorded and transformed as what its Python
-    kernels are made of.
+    Without a gradient formula of its own, autograd and transforms see the operators that the Python
+    kernel calls.
 
     Parameters
     ----------
     ns
         The namespace: ``"mylib"``.
     kind
-        ``"DEF"`` for the one library that a namespace belongs to, ``"FRAGMENT"`` for more operators
-        in it, ``"IMPL"`` for kernels of operators that are defined elsewhere.
+        ``"DEF"`` for the library that owns the namespace, ``"FRAGMENT"`` for further operators in
+        it, ``"IMPL"`` for kernels of operators that are defined elsewhere.
     dispatch_key
-        What :meth:`impl` takes where it is not told: ``"CPU"``, …
+        The default of :meth:`impl`: ``"CPU"``, …
 
     Raises
     ------
@@ -104,7 +104,7 @@ class Library:
         schema
             Such as ``"smooth(Tensor x, float strength=1.0) -> Tensor"``, without the namespace.
         alias_analysis
-            ``""`` or ``"CONSERVATIVE"``; nothing depends on it.
+            ``""`` or ``"CONSERVATIVE"``; ignored.
         tags
             Ignored.
 
@@ -156,7 +156,7 @@ class Library:
         Parameters
         ----------
         op_name
-            The operator or its name, with or without namespace.
+            The operator, or its name with or without the namespace.
         fn
             Of the operator's signature.
         dispatch_key
@@ -366,8 +366,8 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = False,
 ) -> Any:
-    """Register a function that describes the results of an operator: tensors of the same sizes, dtype and
-    device, whose values mean nothing.
+    """Register a function that describes the results of an operator: tensors of the same sizes,
+    dtype and device, whose values mean nothing.
 
     A compiled kernel writes to the tensors that it makes. `opcheck` compares them with what the
     kernels return.

@@ -201,8 +201,8 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
 
 
 def _has_negative(indices: Tensor, size: int) -> bool:
-    """Return whether positions count from the end; those that are out of range are left for gather to
-    refuse.
+    """Return whether positions count from the end; those that are out of range are left for gather
+    to refuse.
     """
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
         return False

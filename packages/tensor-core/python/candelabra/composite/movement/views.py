@@ -97,8 +97,8 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
 
 
 def _can_view(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Return whether strides exist that give elements of these sizes and strides the wanted sizes of
-    as many elements.
+    """Return whether strides exist that give elements of these sizes and strides the wanted sizes
+    of as many elements.
     """
     old = [(n, step) for n, step in zip(sizes, strides) if n != 1]
     if any(n == 0 for n, _ in old):

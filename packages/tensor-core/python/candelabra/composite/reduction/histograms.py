@@ -253,8 +253,8 @@ def histogramdd(
     bins : int, sequence of int or sequence of Tensor
         The number of equal bins of all dimensions, of each, or the ascending edges of each.
     range : sequence of float, optional
-        The outer edges of equal bins: minimum and maximum of the first dimension, of the second, and
-        so on.
+        The outer edges of equal bins: minimum and maximum of the first dimension, of the second,
+        and so on.
     weight : Tensor, optional
         What a point counts, instead of 1; of shape (…).
     density : bool
