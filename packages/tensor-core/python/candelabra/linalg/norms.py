@@ -40,9 +40,9 @@ def vector_norm(
     dim : int or sequence of int, optional
         The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
         The output tensor.
 
@@ -89,9 +89,9 @@ def matrix_norm(
     dim : pair of int
         The dimensions of the matrices.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
         The output tensor.
 

@@ -36,7 +36,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     prob : Tensor
         Probabilities, of the same dtype; broadcast with `count`.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
 
     Returns
     -------

@@ -89,7 +89,7 @@ def empty(
     memory_format: memory_format | None = None,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor without setting its elements.
+    """Return a tensor without setting its elements.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def empty(
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     memory_format : memory_format, optional
         Contiguous by default.
 
@@ -140,7 +140,7 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor without gaps whose dimensions lie in memory in a given order, without setting
+    """Return a tensor without gaps whose dimensions lie in memory in a given order, without setting
     its elements.
 
     Parameters
@@ -190,7 +190,7 @@ def empty_strided(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of given sizes and strides without setting its elements.
+    """Return a tensor of given sizes and strides without setting its elements.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def zeros(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of zeros.
+    """Return a tensor of zeros.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def zeros(
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def ones(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of ones; the arguments are those of :func:`candelabra.zeros`.
+    """Return a tensor of ones; the arguments are those of :func:`candelabra.zeros`.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with one value everywhere.
+    """Return a tensor with one value everywhere.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def scalar_tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a zero-dimensional tensor of the default dtype from a number.
+    """Return a zero-dimensional tensor of the default dtype from a number.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def eye(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a matrix with ones on the diagonal and zeros elsewhere.
+    """Return a matrix with ones on the diagonal and zeros elsewhere.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with a copy of `data`.
+    """Return a tensor with a copy of `data`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def tensor(
     device : device, optional
         By default that of a tensor, else the default device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     pin_memory : bool
         Not supported.
 
@@ -71,7 +71,7 @@ def tensor(
 
 @function(method=False)
 def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> Tensor:
-    """Make a tensor of `data`, sharing its memory where it can.
+    """Return a tensor of `data`, sharing its memory where it can.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar
-    or sequence.
+    """Return a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer,
+    scalar or sequence.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def asarray(
         True always copies, False never does and raises where it would have to, None copies where
         needed.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def asarray(
 
 @function(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """Make a tensor that shares the memory of a NumPy array.
+    """Return a tensor that shares the memory of a NumPy array.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @function(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack
+    """Return a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack
     capsule.
 
     Parameters
@@ -216,7 +216,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
 
 @function(method=False)
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """Make a one-dimensional tensor that shares the memory of an object with the buffer protocol.
+    """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     offset : int
         Bytes to skip.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Examples
     --------

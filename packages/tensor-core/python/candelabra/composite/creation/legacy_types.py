@@ -169,7 +169,7 @@ def _of_one(given: Any, of: dtype, place: device) -> Tensor:
 
 @function(package=False)
 def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
-    """Make a tensor of this dtype and device, as the old constructors do.
+    """Return a tensor of this dtype and device, as the old constructors do.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def empty_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make a tensor of the shape, dtype and device of another, without setting its elements.
+    """Return a tensor of the shape, dtype and device of another, without setting its elements.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def empty_like(
     dtype, device : optional
         In place of those of `input`.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     memory_format : memory_format, optional
         By default the strides follow those of `input`.
 
@@ -112,7 +112,7 @@ def zeros_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make zeros of the shape, dtype and device of another tensor; arguments as in
+    """Return zeros of the shape, dtype and device of another tensor; arguments as in
     :func:`candelabra.empty_like`.
 
     Examples
@@ -137,7 +137,7 @@ def ones_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make ones of the shape, dtype and device of another tensor; arguments as in
+    """Return ones of the shape, dtype and device of another tensor; arguments as in
     :func:`candelabra.empty_like`.
 
     Examples
@@ -163,7 +163,7 @@ def full_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make a tensor of one value of the shape, dtype and device of another; arguments as in
+    """Return a tensor of one value of the shape, dtype and device of another; arguments as in
     :func:`candelabra.empty_like`.
 
     Examples
@@ -196,7 +196,7 @@ def new_empty(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of the dtype and device of this one, without setting its elements."""
+    """Return a tensor of the dtype and device of this one, without setting its elements."""
     check_layout(layout, "new_empty")
     return finish(
         unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory
@@ -214,7 +214,7 @@ def new_zeros(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make zeros of the dtype and device of this tensor."""
+    """Return zeros of the dtype and device of this tensor."""
     check_layout(layout, "new_zeros")
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory
@@ -232,7 +232,7 @@ def new_ones(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make ones of the dtype and device of this tensor."""
+    """Return ones of the dtype and device of this tensor."""
     check_layout(layout, "new_ones")
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory
@@ -251,7 +251,7 @@ def new_full(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of one value, of the dtype and device of this one."""
+    """Return a tensor of one value, of the dtype and device of this one."""
     check_layout(layout, "new_full")
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
@@ -269,7 +269,7 @@ def new_tensor(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with a copy of `data`, by default of the dtype and device of this one."""
+    """Return a tensor with a copy of `data`, by default of the dtype and device of this one."""
     check_layout(layout, "new_tensor")
     return tensor(
         data,
@@ -292,7 +292,7 @@ def new_empty_strided(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of given strides and of the dtype and device of this one, without setting its
+    """Return a tensor of given strides and of the dtype and device of this one, without setting its
     elements.
     """
     check_layout(layout, "new_empty_strided")

@@ -28,7 +28,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     input : Tensor
         The rates, floating point and not negative.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
 
     Returns
     -------

@@ -159,7 +159,7 @@ def rand(
     *size : int or sequence of int
         The sizes.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`; the dtype is floating point.
 
@@ -244,7 +244,7 @@ def randint(
     size : sequence of int
         The sizes.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`; the dtype is int64 by default.
 
@@ -417,7 +417,7 @@ def normal(
     size : sequence of int, optional
         The sizes, where both are numbers.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -475,7 +475,7 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
     p : float or Tensor
         The probability of one, for all elements or for each.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     """
     if not isinstance(p, _C.Tensor):
         return _bernoulli_(self, p, generator=generator)
@@ -502,7 +502,7 @@ def multinomial(
     replacement : bool
         Whether a position may be drawn again.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out : Tensor, optional
         The output tensor.
 

@@ -35,7 +35,7 @@ def arange(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make the numbers from `start` up to, not including, `end`.
+    """Return the numbers from `start` up to, not including, `end`.
 
     Called as ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``.
 
@@ -173,7 +173,7 @@ def range_(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to
+    """Return the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to
     prefer.
 
     Examples
@@ -263,7 +263,7 @@ def logspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
+    """Return numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
 
     Parameters
     ----------
@@ -297,7 +297,8 @@ def logspace(
 
 @function(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Make the matrix whose columns are powers of a vector, the highest first unless `increasing`.
+    """Return the matrix whose columns are powers of a vector, the highest first unless
+    `increasing`.
 
     Examples
     --------

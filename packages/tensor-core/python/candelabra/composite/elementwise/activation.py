@@ -160,7 +160,7 @@ def hardshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
 
 @decomposes("softshrink")
 def softshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
-    # self * 0 and not 0, so that NaN stays NaN.
+    # self * 0 and not 0, so that NaN propagates.
     return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
 
 

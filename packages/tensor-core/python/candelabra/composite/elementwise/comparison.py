@@ -19,7 +19,7 @@ _to_copy = OPERATORS["_to_copy"]
 
 @function()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Tell elementwise whether ``|input - other| <= atol + rtol * |other|``.
+    """Test elementwise whether ``|input - other| <= atol + rtol * |other|``.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 @function()
 def isreal(input: Tensor) -> Tensor:
-    """Tell elementwise whether the imaginary part is zero.
+    """Test elementwise whether the imaginary part is zero.
 
     Examples
     --------
@@ -150,13 +150,13 @@ def isin(
     invert: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Tell for each element whether it is among the test elements.
+    """Test for each element whether it is among the test elements.
 
     Parameters
     ----------
     elements, test_elements : Tensor or number
     assume_unique : bool
-        Accepted for PyTorch's sake; it changes nothing.
+        Ignored; for compatibility with PyTorch; it changes nothing.
     invert : bool
         Whether to tell which are not among them.
 

@@ -216,7 +216,7 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
     Returns
     -------
     Tensor
-        ``max(input, min)``; NaN stays NaN.
+        ``max(input, min)``; NaN propagates.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     Returns
     -------
     Tensor
-        ``min(input, max)``; NaN stays NaN.
+        ``min(input, max)``; NaN propagates.
 
     Examples
     --------

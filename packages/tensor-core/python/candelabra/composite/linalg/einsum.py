@@ -33,7 +33,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Parameters
     ----------
     equation : str
-        A letter a dimension, operands separated by commas, ``->`` before the result. Letters that
+        A letter per dimension, operands separated by commas, ``->`` before the result. Letters that
         the result lacks are summed over; without ``->`` the result has the letters that occur once,
         in alphabetical order. ``...`` stands for any further dimensions, which are broadcast. A
         letter that occurs twice in one operand means its diagonal.

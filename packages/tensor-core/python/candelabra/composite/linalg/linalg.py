@@ -562,7 +562,7 @@ def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out
     dim : pair of int
         The dimensions of the matrices.
     keepdim : bool
-        Whether they stay, of size 1.
+        Whether to keep them, with size 1.
     out : Tensor, optional
         The output tensor.
 
@@ -598,7 +598,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     dim : int or sequence of int
         At most two dimensions; an empty list stands for all.
     keepdim : bool
-        Whether they stay, of size 1.
+        Whether to keep them, with size 1.
     out : Tensor, optional
         The output tensor.
 

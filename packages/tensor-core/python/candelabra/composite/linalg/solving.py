@@ -374,7 +374,7 @@ def triangular_solve(
 @function()
 @also_named(tau="input2")
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply Householder's reflections; see :func:`candelabra.linalg.householder_product`.
+    """Multiply Householder reflections; see :func:`candelabra.linalg.householder_product`.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Multiply a matrix by the product Q of Householder's reflections.
+    """Multiply a matrix by the product Q of Householder reflections.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def hamming_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Hamming window, ``alpha - beta cos(2 pi n / (N - 1))``.
+    """Return a Hamming window, ``alpha - beta cos(2 pi n / (N - 1))``.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def kaiser_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Kaiser window; see ``candelabra.signal.windows.kaiser``.
+    """Return a Kaiser window; see ``candelabra.signal.windows.kaiser``.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a one-dimensional tensor on the memory of a file.
+    """Return a one-dimensional tensor on the memory of a file.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def from_file(
     layout, device, pin_memory
         Only host memory can be that of a file.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _lengthen(descriptor: int, held: int, nbytes: int) -> None:
 
 
 def _storage_from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
-    """Make a storage on the memory of a file; see :func:`candelabra.from_file`.
+    """Return a storage on the memory of a file; see :func:`candelabra.from_file`.
 
     Parameters
     ----------

@@ -150,7 +150,7 @@ def restored_tensor(
     grad: Tensor,
     state: Any,
 ) -> Any:
-    """Make a tensor out of what was pickled."""
+    """Return a tensor out of what was pickled."""
     if isinstance(flat, _C.Storage):
         flat = _C.tensor_on_storage(flat, _C.uint8)
     made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)

@@ -79,12 +79,12 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 @function(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Make grids of coordinates out of one-dimensional tensors.
+    """Return grids of coordinates out of one-dimensional tensors.
 
     Parameters
     ----------
     *tensors : Tensor
-        One a coordinate, of one dimension or none.
+        One per coordinate, of one dimension or none.
     indexing : str
         ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in
         pictures. Left out, it is ``"ij"``, with a warning.
@@ -92,7 +92,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        Views of one shape, one a coordinate.
+        Views of one shape, one per coordinate.
 
     Examples
     --------

@@ -166,7 +166,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         What to convert to: ``candelabra.int64``, ``"candelabra.LongTensor"`` or
         ``candelabra.LongTensor``.
     non_blocking : bool
-        Accepted for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Examples
     --------

@@ -18,7 +18,7 @@ _transpose = OPERATORS["transpose"]
 
 @function()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Make a square matrix with the elements of `input` on a diagonal.
+    """Return a square matrix with the elements of `input` on a diagonal.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 
 @function()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Make matrices with the last dimension of `input` on a diagonal and zeros elsewhere.
+    """Return matrices with the last dimension of `input` on a diagonal and zeros elsewhere.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def _nonzero_spellings(self: Tensor, *, as_tuple: bool = False, out: Tensor | No
 
 
 def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
-    """Return the positions of the elements that are not zero, one tensor a dimension."""
+    """Return the positions of the elements that are not zero, one tensor per dimension."""
     if input.ndim == 0:
         input = reshape(input, 1)
     positions = OPERATORS["nonzero"](input)
@@ -98,7 +98,7 @@ def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
 
 @function()
 def argwhere(input: Tensor) -> Tensor:
-    """Return the positions of the elements that are not zero, one a row.
+    """Return the positions of the elements that are not zero, one per row.
 
     Examples
     --------

@@ -388,7 +388,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @function(method=False)
 def block_diag(*tensors: Any) -> Tensor:
-    """Make a matrix with the given matrices along its diagonal and zeros elsewhere.
+    """Return a matrix with the given matrices along its diagonal and zeros elsewhere.
 
     Examples
     --------
@@ -425,7 +425,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 @function(method=False)
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """Return all combinations of the elements of one-dimensional tensors, one a row.
+    """Return all combinations of the elements of one-dimensional tensors, one per row.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 @function(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return the combinations of `r` elements of a vector, one a row.
+    """Return the combinations of `r` elements of a vector, one per row.
 
     Examples
     --------

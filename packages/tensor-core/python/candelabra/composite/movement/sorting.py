@@ -169,7 +169,7 @@ def unique(
     ----------
     input : Tensor
     sorted : bool
-        Accepted for PyTorch's sake: the result is always sorted.
+        Ignored; for compatibility with PyTorch: the result is always sorted.
     return_inverse : bool
         Whether to return also where in the result each element of `input` is.
     return_counts : bool

@@ -43,7 +43,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        One view a position.
+        One view per position.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **na
     ----------
     tensor : Tensor
     split_size_or_sections : int or sequence of int
-        The size of each part (the last may be smaller), or one size a part.
+        The size of each part (the last may be smaller), or one size per part.
     dim : int
         The dimension that is split.
 

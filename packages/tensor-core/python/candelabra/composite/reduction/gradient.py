@@ -104,7 +104,7 @@ def gradient(
     Returns
     -------
     tuple of Tensor
-        One derivative a dimension, of the shape of `input`.
+        One derivative per dimension, of the shape of `input`.
 
     Raises
     ------

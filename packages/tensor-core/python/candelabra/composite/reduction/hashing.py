@@ -27,9 +27,9 @@ def hash_tensor(
     input : Tensor
         Of any dtype but the complex ones and unsigned integers of more than 8 bits.
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     mode : int
         Which hash; 0, the exclusive or, is the only one.
     out : Tensor, optional

@@ -179,9 +179,9 @@ def quantile(
     q : float or Tensor
         From 0 to 1; a one-dimensional tensor adds a dimension in front.
     dim : int, optional
-        The dimension that is reduced; all elements without it.
+        The dimension to reduce; all elements without it.
     keepdim : bool
-        Whether it stays, with size 1.
+        Whether to keep it, with size 1.
     interpolation : str
         ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``, between two elements.
 

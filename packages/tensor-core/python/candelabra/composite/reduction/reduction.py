@@ -204,11 +204,11 @@ def nansum(
     ----------
     input : Tensor
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
 
     Examples
     --------
@@ -291,11 +291,11 @@ def var_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
     ----------
     input : Tensor
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     correction : number
         Taken off the number of elements that the sum of squares is divided by.
     keepdim : bool
-        Whether the dimensions stay, with size 1.
+        Whether to keep the dimensions, with size 1.
 
     Returns
     -------
@@ -352,11 +352,11 @@ def norm(
     p : number or str
         The order; ``"fro"`` is 2.
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
         The output tensor.
 
