@@ -1,9 +1,8 @@
-"""Who sees calls of operators before they run: autocasting first, then the levels and the observer
-of candelabra.autograd.
+"""Dispatch hooks, which see operator calls before they run: first autocasting, then the functorch
+layers and the observer of candelabra.autograd.
 
-The core has one place for a dispatch hook on each thread (``_C.set_dispatch_hook``); this module
-shares it out. While nobody is there, a call of an operator pays for one comparison and nothing here
-runs.
+The core has one dispatch hook per thread (``_C.set_dispatch_hook``), and this module combines
+several. Without a hook, a call pays for one comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class _Thread(threading.local):
     casting: Casting | None = None
     inner: DispatchHook | None = None
-    #: Whether a call is being done with arguments that were cast.
+    #: Whether a call with cast arguments is running.
     busy = False
 
 
@@ -34,14 +33,14 @@ _thread = _Thread()
 
 
 def set_inner(dispatch_hook: DispatchHook | None) -> None:
-    """Set who sees calls last on this thread, or None."""
+    """Set the innermost hook of this thread, or None."""
     _thread.inner = dispatch_hook
     _refresh()
 
 
 def set_casting(casting: Casting | None) -> None:
-    """Set the function of an operator and its arguments that returns other arguments, or None to
-    leave them; or no function.
+    """Set the autocast function of this thread, or None. It takes an operator and its arguments,
+    and returns cast arguments, or None to keep them.
     """
     _thread.casting = casting
     _refresh()
@@ -53,8 +52,8 @@ def _refresh() -> None:
 
 def _dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
     casting = _thread.casting
-    # What does not record is the inside of something that was looked at already; so is what a cast
-    # call itself calls.
+    # Calls that are not recorded are part of a call that was cast already, like those within a cast
+    # call.
     if casting is not None and record and out is None and not _thread.busy:
         _thread.busy = True
         try:
@@ -68,8 +67,8 @@ def _dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: An
 
 
 def in_full_precision(tensor: Any) -> Any:
-    """A tensor of a half precision as float32 where calls are autocast on this thread; for
-    functions that would refuse it otherwise.
+    """Convert a tensor of half precision to float32 under autocast, for functions that do not
+    support half precision.
     """
     if _thread.casting is None or tensor.dtype.itemsize != 2 or not tensor.dtype.is_floating_point:
         return tensor
@@ -77,8 +76,8 @@ def in_full_precision(tensor: Any) -> Any:
 
 
 def full_precision(function: _Function) -> _Function:
-    """Decorate a function made of operators that loses precision in a half dtype: where calls are
-    autocast, its tensors come as float32.
+    """Decorate a composite function that loses precision in half precision: under autocast its
+    tensors are converted to float32.
     """
 
     @functools.wraps(function)
@@ -95,8 +94,8 @@ def full_precision(function: _Function) -> _Function:
 
 
 def computed(policy: str) -> Callable[[_Function], _Function]:
-    """Decorate a function made of operators that autocasting takes for one: its tensors are cast,
-    and nothing inside of it is.
+    """Decorate a composite function that autocast treats like an operator: its tensors are cast,
+    and calls within it are not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Comparisons of elements and of whole tensors."""
+"""Comparisons, elementwise and of whole tensors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     Returns
     -------
     bool
-        False where the shapes differ, and where a NaN is among the elements.
+        False if the shapes differ or an element is NaN.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def isreal(input: Tensor) -> Tensor:
 
 @function()
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the one element of a tensor is not zero.
+    """Return whether the single element of a tensor is not zero.
 
     Examples
     --------
@@ -150,15 +150,15 @@ def isin(
     invert: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Test for each element whether it is among the test elements.
+    """Test for each element whether it is one of the test elements.
 
     Parameters
     ----------
     elements, test_elements : Tensor or number
     assume_unique : bool
-        Ignored; for compatibility with PyTorch; it changes nothing.
+        Ignored; for compatibility with PyTorch.
     invert : bool
-        Whether to tell which are not among them.
+        Whether to invert the result.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def isin(
 @function(method=False)
 @also_named(tensor="tensor1", other="tensor2")
 def result_type(tensor1: Tensor, tensor2: Tensor) -> Any:
-    """Return the dtype that arithmetic of the two arguments gives, by the rules of type promotion.
+    """Return the dtype of an arithmetic operation on the arguments, by the rules of type promotion.
 
     Parameters
     ----------

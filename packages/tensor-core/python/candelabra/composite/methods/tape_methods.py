@@ -1,4 +1,4 @@
-"""The methods of Tensor that candelabra.autograd brings: until it is imported, these import it, or
+"""Methods of Tensor that candelabra.autograd implements. Until it is imported, these import it, or
 say what to install.
 """
 

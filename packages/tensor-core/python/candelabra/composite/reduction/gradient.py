@@ -1,4 +1,4 @@
-"""Derivatives of sampled functions, by differences."""
+"""Numerical derivatives of sampled functions."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def gradient(
     input : Tensor
         The values; integers give floating-point results.
     spacing : number, sequence of numbers or sequence of Tensor, optional
-        The distance of neighbours, 1 by default; that of each dimension; or the coordinates along
+        The distance of neighbours (default 1), one distance per dimension, or the coordinates along
         each dimension.
     dim : int or sequence of int, optional
-        The dimensions along which to derive; all by default.
+        The dimensions to differentiate along; all by default.
     edge_order : int
         1 or 2: the order of the one-sided differences at the ends.
 
@@ -109,8 +109,8 @@ def gradient(
     Raises
     ------
     RuntimeError
-        If a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not
-        belong together.
+        If a dimension is shorter than ``edge_order + 1``, or if spacing and dimensions do not
+        match.
 
     Examples
     --------
