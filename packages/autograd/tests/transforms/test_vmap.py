@@ -240,7 +240,7 @@ def test_what_was_made_outside_may_not():
 def test_saved_values_notice_changes():
     x = candelabra.ones(2, 3)
 
-    def spoiled(row):
+    def clobbering(row):
         def inner(row):
             row = row.clone()
             made = row.exp()
@@ -250,7 +250,7 @@ def test_saved_values_notice_changes():
         return candelabra.func.grad(inner)(row)
 
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        vmap(spoiled)(x)
+        vmap(clobbering)(x)
 
 
 def test_random_numbers():

@@ -44,7 +44,7 @@ struct Plan {
     }
     kept.numel = outputs;
     reduced.numel = length;
-    // Sums and extrema may visit elements in memory order.
+    // Sums and maxima and minima may visit elements in memory order.
     kernel::merge_dims(kept, outputs ? kept_count : 0, Order::Any);
     kernel::merge_dims(reduced, length ? reduced_count : 0, Order::Any);
     if (length == 0) reduced.sizes[0] = 0;
