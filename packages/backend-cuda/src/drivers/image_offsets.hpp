@@ -1,6 +1,7 @@
-// Offsets in images and volumes, for kernels that gather from them. A plane holds (z, y, x, channel)
-// elements without gaps. In channels-last memory the channels of a pixel are part of the plane; else
-// each channel is a plane. A thread computes its coordinates once and loops over the planes.
+// Offsets in images and volumes, for kernels that gather from them. A plane holds (z, y, x,
+// channel) elements without gaps. In channels-last memory the channels of a pixel are part of the
+// plane; else each channel is a plane. A thread computes its coordinates once and loops over the
+// planes.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The driver of all reductions. The assignment of elements to threads and the order of merges depend
-// only on the sizes and the device, and no kernel uses atomic additions: results are deterministic.
+// The driver of all reductions. The assignment of elements to threads and the order of merges
+// depend only on the sizes and the device, and no kernel uses atomic additions: results are
+// deterministic.
 //
 // An operation is a function object that is copied into the kernel's arguments:
 //
@@ -17,8 +18,8 @@
 //
 // A block has threads along the elements of a result and along results, so that accesses are
 // coalesced both for rows (the elements of a result are contiguous) and for columns (those of
-// adjacent results are). For few results of many elements, several blocks share a result: they store
-// partial results in a workspace, and a second kernel merges them.
+// adjacent results are). For few results of many elements, several blocks share a result: they
+// store partial results in a workspace, and a second kernel merges them.
 #pragma once
 
 #include <cstring>

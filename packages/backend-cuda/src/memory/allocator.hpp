@@ -57,7 +57,8 @@ struct AllocatorOptions {
   bool caching = true;
   bool expandable_segments = false;
   int64_t max_split_bytes = INT64_MAX;  // larger blocks are not split
-  double collect_threshold = 0;  // fraction of the limit above which cached segments are freed before new memory is allocated; 0: never
+  double collect_threshold =
+      0;  // fraction of the limit above which cached segments are freed before new memory is allocated; 0: never
   int64_t rounding_divisions = 0;  // sizes are rounded up to a multiple of 2^k / divisions; 0: of 512 bytes
   // Parses
   // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4".

@@ -18,7 +18,8 @@ constexpr const char* architectures = CANDELABRA_CUDA_ARCHITECTURES;
 constexpr int portable_architecture = CANDELABRA_CUDA_PTX;
 
 std::vector<DeviceTraits>& all_traits() {
-  static auto* traits = new std::vector<DeviceTraits>();  // never destroyed: memory may be freed later than static destructors run
+  static auto* traits =
+      new std::vector<DeviceTraits>();  // never destroyed: memory may be freed later than static destructors run
   return *traits;
 }
 std::atomic<bool> forked{false};
