@@ -15,7 +15,7 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr size_t mebibyte = size_t{1} << 20;
-constexpr size_t least_block = 512;       // also the alignment
+constexpr size_t min_block = 512;         // also the alignment
 constexpr size_t small_limit = mebibyte;  // blocks up to this size come from small segments
 constexpr size_t small_segment = 2 * mebibyte;
 constexpr size_t large_segment = 20 * mebibyte;
@@ -36,7 +36,7 @@ Allocator::Allocator(int device, std::unique_ptr<MemorySource> source, Allocator
       options_(options),
       caching_(options.caching),
       ordinary_(std::make_unique<Pool>()) {
-  figures_.size = sizeof figures_;
+  statistics_.size = sizeof statistics_;
 }
 
 Allocator::~Allocator() = default;  // the process frees the memory: the driver may be gone before
@@ -44,12 +44,12 @@ Allocator::~Allocator() = default;  // the process frees the memory: the driver 
 size_t Allocator::rounded(size_t bytes) const {
   if (bytes > SIZE_MAX - segment_rounding) return bytes;
   if (!caching_) return round_up(std::max<size_t>(bytes, 1), 16);
-  size_t result = std::max(least_block, round_up(bytes, least_block));
-  if (options_.rounding_divisions > 1 && result > least_block) {
-    size_t power = least_block;
+  size_t result = std::max(min_block, round_up(bytes, min_block));
+  if (options_.rounding_divisions > 1 && result > min_block) {
+    size_t power = min_block;
     while (power * 2 <= bytes) power *= 2;
-    const size_t step = std::max(least_block, power / static_cast<size_t>(options_.rounding_divisions));
-    result = round_up(round_up(bytes, step), least_block);
+    const size_t step = std::max(min_block, power / static_cast<size_t>(options_.rounding_divisions));
+    result = round_up(round_up(bytes, step), min_block);
   }
   return result;
 }
@@ -75,14 +75,14 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
   Block* block = find_free(request);
   if (!block && options_.collect_threshold > 0) {
     const int64_t most = limit_ >= 0 ? limit_ : source_->total_bytes();
-    const int64_t wanted = figures_.reserved.current + static_cast<int64_t>(request.bytes) -
+    const int64_t wanted = statistics_.reserved.current + static_cast<int64_t>(request.bytes) -
                            index_from_float<int64_t>(options_.collect_threshold * static_cast<double>(most), 0, most);
     if (wanted > 0) release_enough(wanted);
   }
   if (!block) block = grow(request);
   if (!block) {
     // Frees all cached memory and waits for blocks that other streams still use.
-    ++figures_.retry_count;
+    ++statistics_.retry_count;
     collect_events(true);
     block = find_free(request);
     if (!block) {
@@ -114,7 +114,7 @@ Block* Allocator::find_free(const Request& request) {
 }
 
 bool Allocator::has_room_for(size_t bytes) const {
-  return limit_ < 0 || figures_.reserved.current + static_cast<int64_t>(bytes) <= limit_;
+  return limit_ < 0 || statistics_.reserved.current + static_cast<int64_t>(bytes) <= limit_;
 }
 
 Block* Allocator::grow(const Request& request) {
@@ -126,7 +126,7 @@ Block* Allocator::grow(const Request& request) {
   if (bytes < request.bytes || !has_room_for(bytes)) return nullptr;
   void* memory = source_->allocate(bytes);
   if (!memory) return nullptr;
-  ++figures_.device_alloc_count;
+  ++statistics_.device_alloc_count;
   auto segment = std::make_unique<Segment>();
   auto block = std::make_unique<Block>();
   segment->base = static_cast<char*>(memory);
@@ -141,8 +141,8 @@ Block* Allocator::grow(const Request& request) {
   segment->first = segment->last = block.get();
   request.pool->free_blocks(request.small)[request.stream].insert(block.get());
   ++request.pool->segments;
-  add(figures_.reserved, static_cast<int64_t>(bytes));
-  add(figures_.segments, 1);
+  add(statistics_.reserved, static_cast<int64_t>(bytes));
+  add(statistics_.segments, 1);
   segments_.emplace(memory, std::move(segment));
   return block.release();
 }
@@ -168,19 +168,19 @@ Block* Allocator::grow_expandable(const Request& request) {
     made->small = request.small;
     segment = segments_.emplace(base, std::move(made)).first->second.get();
     ++request.pool->segments;
-    add(figures_.segments, 1);
+    add(statistics_.segments, 1);
   }
   Block* last = segment->last && segment->last->free() ? segment->last : nullptr;
   const size_t there = last ? last->bytes : 0;
   const size_t bytes = round_up(request.bytes - there, std::max(page, request.small ? small_segment : page));
   if (segment->bytes + bytes > segment->reserved || !has_room_for(bytes)) return nullptr;
   if (!source_->map(segment->base + segment->bytes, bytes)) return nullptr;
-  ++figures_.device_alloc_count;
+  ++statistics_.device_alloc_count;
   auto& free_blocks = segment->pool->free_blocks(segment->small)[segment->stream];
   if (last) {
     free_blocks.erase(last);
     if (last->before) {
-      add(figures_.inactive_split, static_cast<int64_t>(bytes));
+      add(statistics_.inactive_split, static_cast<int64_t>(bytes));
     }
     last->bytes += bytes;
   } else {
@@ -191,13 +191,13 @@ Block* Allocator::grow_expandable(const Request& request) {
     block->before = segment->last;
     (segment->last ? segment->last->after : segment->first) = block.get();
     if (segment->last) {
-      add(figures_.inactive_split, static_cast<int64_t>(bytes));
-      add(figures_.inactive_split_blocks, 1);
+      add(statistics_.inactive_split, static_cast<int64_t>(bytes));
+      add(statistics_.inactive_split_blocks, 1);
     }
     last = segment->last = block.release();
   }
   segment->bytes += bytes;
-  add(figures_.reserved, static_cast<int64_t>(bytes));
+  add(statistics_.reserved, static_cast<int64_t>(bytes));
   free_blocks.insert(last);
   return last;
 }
@@ -210,12 +210,12 @@ void Allocator::take(Block* block, const Request& request) {
   free_blocks.erase(block);
   const auto is_split = [](const Block* b) { return b->before != nullptr || b->after != nullptr; };
   if (is_split(block)) {
-    add(figures_.inactive_split, -static_cast<int64_t>(block->bytes));
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split, -static_cast<int64_t>(block->bytes));
+    add(statistics_.inactive_split_blocks, -1);
   }
   const size_t rest = block->bytes - request.bytes;
   const bool cut = segment.small || segment.expandable()
-                       ? rest >= least_block
+                       ? rest >= min_block
                        : rest > small_limit && request.bytes < static_cast<size_t>(options_.max_split_bytes);
   if (cut) {
     auto made = std::make_unique<Block>();
@@ -228,18 +228,18 @@ void Allocator::take(Block* block, const Request& request) {
     block->after = made.get();
     block->bytes = request.bytes;
     free_blocks.insert(made.get());
-    add(figures_.inactive_split, static_cast<int64_t>(rest));
-    add(figures_.inactive_split_blocks, 1);
+    add(statistics_.inactive_split, static_cast<int64_t>(rest));
+    add(statistics_.inactive_split_blocks, 1);
     made.release();
   }
   block->allocated = true;
   block->requested = request.asked;
   allocated_.emplace(block->address, block);
-  add(figures_.allocated, static_cast<int64_t>(block->bytes));
-  add(figures_.active, static_cast<int64_t>(block->bytes));
-  add(figures_.requested, static_cast<int64_t>(request.asked));
-  add(figures_.allocations, 1);
-  add(figures_.active_blocks, 1);
+  add(statistics_.allocated, static_cast<int64_t>(block->bytes));
+  add(statistics_.active, static_cast<int64_t>(block->bytes));
+  add(statistics_.requested, static_cast<int64_t>(request.asked));
+  add(statistics_.allocations, 1);
+  add(statistics_.active_blocks, 1);
 }
 
 // ---- taking back
@@ -253,9 +253,9 @@ void Allocator::deallocate(void* memory) {
   Block* block = found->second;
   allocated_.erase(found);
   block->allocated = false;
-  add(figures_.allocated, -static_cast<int64_t>(block->bytes));
-  add(figures_.requested, -static_cast<int64_t>(block->requested));
-  add(figures_.allocations, -1);
+  add(statistics_.allocated, -static_cast<int64_t>(block->bytes));
+  add(statistics_.requested, -static_cast<int64_t>(block->requested));
+  add(statistics_.allocations, -1);
   if (block->other_streams.empty()) return give_back(block);
   if (!capturing_.empty()) {  // events cannot be queried during a capture: deferred until its end
     ++block->pending;
@@ -281,12 +281,12 @@ void Allocator::record_stream(void* memory, StreamId stream) {
 void Allocator::give_back(Block* block) {
   Segment& segment = *block->segment;
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
-  add(figures_.active, -static_cast<int64_t>(block->bytes));
-  add(figures_.active_blocks, -1);
+  add(statistics_.active, -static_cast<int64_t>(block->bytes));
+  add(statistics_.active_blocks, -1);
   const auto leave = [&](Block* neighbour) {
     free_blocks.erase(neighbour);
-    add(figures_.inactive_split, -static_cast<int64_t>(neighbour->bytes));
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split, -static_cast<int64_t>(neighbour->bytes));
+    add(statistics_.inactive_split_blocks, -1);
   };
   if (block->before && block->before->free()) {
     leave(block->before);
@@ -298,8 +298,8 @@ void Allocator::give_back(Block* block) {
   }
   free_blocks.insert(block);
   if (block->before || block->after) {
-    add(figures_.inactive_split, static_cast<int64_t>(block->bytes));
-    add(figures_.inactive_split_blocks, 1);
+    add(statistics_.inactive_split, static_cast<int64_t>(block->bytes));
+    add(statistics_.inactive_split_blocks, 1);
   }
   if (segment.uncached && capturing_.empty()) {
     source_->synchronize();
@@ -325,7 +325,7 @@ void Allocator::collect_events(bool wait) {
     if (--block->pending == 0) give_back(block);
   }
   if (pending_.empty()) return;
-  if (wait) ++figures_.sync_count;
+  if (wait) ++statistics_.sync_count;
   // The events of a stream complete in order: after one that has not, the rest of the stream is
   // skipped.
   std::vector<StreamId> behind;
@@ -354,9 +354,9 @@ void Allocator::destroy_segment(Segment& segment) {
   } else {
     source_->free(segment.base, segment.bytes);
   }
-  ++figures_.device_free_count;
-  add(figures_.reserved, -static_cast<int64_t>(segment.bytes));
-  add(figures_.segments, -1);
+  ++statistics_.device_free_count;
+  add(statistics_.reserved, -static_cast<int64_t>(segment.bytes));
+  add(statistics_.segments, -1);
   --segment.pool->segments;
   segments_.erase(segment.base);
 }
@@ -373,26 +373,26 @@ bool Allocator::shrink_expandable(Segment& segment) {
   if (keep >= segment.bytes) return false;
   source_->synchronize();
   source_->unmap(segment.base + keep, segment.bytes - keep);
-  ++figures_.device_free_count;
+  ++statistics_.device_free_count;
   const auto freed = static_cast<int64_t>(segment.bytes - keep);
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
   free_blocks.erase(last);
-  add(figures_.reserved, -freed);
-  add(figures_.inactive_split, -static_cast<int64_t>(last->bytes));
+  add(statistics_.reserved, -freed);
+  add(statistics_.inactive_split, -static_cast<int64_t>(last->bytes));
   segment.bytes = keep;
   if (keep > end) {
     last->bytes = keep - end;
-    add(figures_.inactive_split, static_cast<int64_t>(last->bytes));
+    add(statistics_.inactive_split, static_cast<int64_t>(last->bytes));
     free_blocks.insert(last);
   } else {
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split_blocks, -1);
     last->before->after = nullptr;
     segment.last = last->before;
     delete last;
     // The rest may be one block, which is no longer split.
     if (!segment.last->before && segment.last->free()) {
-      add(figures_.inactive_split, -static_cast<int64_t>(segment.last->bytes));
-      add(figures_.inactive_split_blocks, -1);
+      add(statistics_.inactive_split, -static_cast<int64_t>(segment.last->bytes));
+      add(statistics_.inactive_split_blocks, -1);
     }
   }
   return false;

@@ -155,7 +155,7 @@ class Allocator {
   };
   std::vector<Pending> pending_;
   std::vector<Block*> deferred_;  // freed during a capture, but used by other streams
-  cb_memory_details figures_{};
+  cb_memory_details statistics_{};
   int64_t limit_ = -1;
 };
 

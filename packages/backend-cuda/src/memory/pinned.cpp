@@ -26,7 +26,7 @@ struct HostCache {
   std::mutex mutex;
   std::unordered_map<const void*, HostBlock> blocks;
   std::multimap<size_t, void*> free_blocks;
-  std::vector<void*> waiting;  // freed blocks with pending events
+  std::vector<void*> pending;  // freed blocks with pending events
   cb_memory_details figures{};
 };
 HostCache& cache() {
@@ -53,7 +53,7 @@ void is_free(HostCache& all, const HostBlock& block) {
 
 // Requires the lock. Moves blocks whose events have completed to the free blocks.
 void collect(HostCache& all) {
-  std::erase_if(all.waiting, [&](void* memory) {
+  std::erase_if(all.pending, [&](void* memory) {
     HostBlock& block = all.blocks[memory];
     std::erase_if(block.events, [](cudaEvent_t event) {
       const cudaError_t error = cudaEventQuery(event);
@@ -123,7 +123,7 @@ void deallocate_pinned(void* memory) noexcept {
   if (block.events.empty())
     is_free(all, block);
   else
-    all.waiting.push_back(memory);
+    all.pending.push_back(memory);
 }
 
 bool is_pinned(const void* memory) {

@@ -95,7 +95,7 @@ struct Key {
   int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
   int32_t device, element, compute;
   uint32_t a_alignment, b_alignment, result_alignment;
-  int32_t a_transposed, b_transposed, ending, reduced;
+  int32_t a_transposed, b_transposed, epilogue, reduced;
   bool operator==(const Key&) const = default;
 };
 // Without padding, keys can be hashed and compared as bytes.
@@ -131,7 +131,7 @@ using Owned = std::unique_ptr<Handle, Destroy<Handle>>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 
 // The result of the heuristics.
-struct Choice {
+struct Heuristic {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
   bool possible;
@@ -140,18 +140,18 @@ struct Choice {
 struct Plan {
   Owned<cublasLtMatmulDescOpaque_t> operation;
   Layout a, b, result;
-  Choice choice;
+  Heuristic choice;
 };
 
 // The heuristics take longer than most products, so all threads share their results.
-class Choices {
+class HeuristicCache {
  public:
-  std::optional<Choice> find(const Key& key) {
+  std::optional<Heuristic> find(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto found = kept_.find(key);
     return found == kept_.end() ? std::nullopt : std::optional(found->second);
   }
-  void keep(const Key& key, const Choice& choice) {
+  void keep(const Key& key, const Heuristic& choice) {
     constexpr size_t most = 65536;
     const std::lock_guard lock(mutex_);
     if (kept_.size() >= most) kept_.clear();
@@ -160,10 +160,10 @@ class Choices {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<Key, Choice, Hash> kept_;
+  std::unordered_map<Key, Heuristic, Hash> kept_;
 };
-Choices& choices() {
-  static auto* all = new Choices();
+HeuristicCache& heuristic_cache() {
+  static auto* all = new HeuristicCache();
   return *all;
 }
 
@@ -182,7 +182,7 @@ Layout make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t l
   return layout;
 }
 
-Choice choose(const Key& key, const Plan& plan) {
+Heuristic choose(const Key& key, const Plan& plan) {
   const CublasLt& lt = cublas_lt();
   cublasLtMatmulPreference_t raw = nullptr;
   check(lt.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
@@ -221,10 +221,10 @@ Plan make_plan(const Key& key, const Precision& precision) {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (const auto ending = static_cast<Ending>(key.ending); ending != Ending::none) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, ending == Ending::bias            ? CUBLASLT_EPILOGUE_BIAS
-                                       : ending == Ending::bias_and_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                                         : CUBLASLT_EPILOGUE_GELU_BIAS);
+  if (const auto epilogue = static_cast<Epilogue>(key.epilogue); epilogue != Epilogue::none) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue == Epilogue::bias            ? CUBLASLT_EPILOGUE_BIAS
+                                       : epilogue == Epilogue::bias_and_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                                             : CUBLASLT_EPILOGUE_GELU_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, precision.element);
   }
   plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows,
@@ -233,11 +233,11 @@ Plan make_plan(const Key& key, const Precision& precision) {
                        key.b_transposed ? key.inner : key.columns, key.b_leading, key.batches, key.b_step);
   plan.result = make_layout(precision.element, key.rows, key.columns, key.result_leading, key.batches, key.result_step);
 
-  if (const auto known = choices().find(key)) {
+  if (const auto known = heuristic_cache().find(key)) {
     plan.choice = *known;
   } else {
     plan.choice = choose(key, plan);
-    choices().keep(key, plan.choice);
+    heuristic_cache().keep(key, plan.choice);
   }
   return plan;
 }
@@ -279,11 +279,11 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
                 .result_alignment = alignment_of(gemm.result),
                 .a_transposed = gemm.a.transposed,
                 .b_transposed = gemm.b.transposed,
-                .ending = static_cast<int32_t>(gemm.ending),
+                .epilogue = static_cast<int32_t>(gemm.epilogue),
                 .reduced = (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0};
   Plan& plan = plan_for(key, precision);
   if (!plan.choice.possible) return false;
-  if (gemm.ending != Ending::none)
+  if (gemm.epilogue != Epilogue::none)
     check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias,
                                       sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");

@@ -19,7 +19,7 @@ struct GemmOperand {
 };
 
 // The epilogue. Only for real matrices up to single precision; gelu is the tanh approximation.
-enum class Ending { none, bias, bias_and_relu, bias_and_gelu };
+enum class Epilogue { none, bias, bias_and_relu, bias_and_gelu };
 
 struct Gemm {
   int32_t dtype;  // enum cb_dtype, of all matrices
@@ -29,7 +29,7 @@ struct Gemm {
   int64_t result_leading, result_step;
   // `rows` elements that are added to each column; null without a bias
   const void* bias = nullptr;
-  Ending ending = Ending::none;
+  Epilogue epilogue = Epilogue::none;
 };
 
 // result = alpha * op(a) @ op(b) + beta * result, on the call's stream. Alpha and beta have the

@@ -57,13 +57,13 @@ bool among(std::span<const cudnnBackendNumericalNote_t> notes, cudnnBackendNumer
   return std::find(notes.begin(), notes.end(), wanted) != notes.end();
 }
 
-bool allowed(const Descriptor& engine, const Wishes& wishes) {
+bool allowed(const Descriptor& engine, const Constraints& constraints) {
   std::array<cudnnBackendNumericalNote_t, 64> room{};
   const int64_t count =
       engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room.size(), room.data());
   const std::span<const cudnnBackendNumericalNote_t> notes(room.data(), static_cast<size_t>(count));
-  if (wishes.deterministic && among(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (wishes.full_float32 &&
+  if (constraints.deterministic && among(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (constraints.full_float32 &&
       (among(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || among(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)))
     return false;
   return !among(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -167,8 +167,8 @@ Descriptor tensor(int64_t id, cudnnDataType_t type, std::span<const int64_t> siz
   return result;
 }
 
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
-                             size_t most) {
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations,
+                             const Constraints& constraints, size_t most) {
   std::vector<Plan> result;
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   std::vector<cudnnBackendDescriptor_t> raw;
@@ -187,7 +187,7 @@ std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> o
       const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       cudnnBackendDescriptor_t place = engine.get();
       configuration.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &place);
-      if (!allowed(engine, wishes)) continue;
+      if (!allowed(engine, constraints)) continue;
       Plan plan{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, {}};
       if (target.handle) plan.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
       if (properties) plan.plan.set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
@@ -198,7 +198,7 @@ std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> o
       int64_t number = 0;
       engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
       plan.name = "engine " + std::to_string(number);
-      if (plan.workspace <= wishes.workspace)
+      if (plan.workspace <= constraints.workspace)
         result.push_back(std::move(plan));
       else if (!frugal.plan || plan.workspace < frugal.workspace)
         frugal = std::move(plan);

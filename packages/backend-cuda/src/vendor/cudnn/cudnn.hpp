@@ -80,7 +80,7 @@ struct Target {
 };
 
 // Constraints on a plan.
-struct Wishes {
+struct Constraints {
   bool deterministic = false;
   bool full_float32 = false;  // no TF32
   int64_t workspace = 0;      // bytes at most, unless no plan needs less
@@ -94,8 +94,8 @@ struct Plan {
 
 // Up to `most` plans for a graph, the best first by cuDNN's heuristics. Empty if no engine supports
 // the graph. The operations must live during the call.
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
-                             size_t most);
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations,
+                             const Constraints& constraints, size_t most);
 
 // The thread's handle for the call's device, with the call's stream.
 Target target_of(const Call& call);

@@ -29,6 +29,6 @@ bool cudnn_attention_backward(const Call& call);
 
 // The candidate plans, for a real or a described device.
 std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& attention,
-                                         const cudnn::Wishes& wishes, size_t most);
+                                         const cudnn::Constraints& constraints, size_t most);
 
 }  // namespace candelabra::cuda

@@ -95,7 +95,7 @@ int64_t workspace_limit() {
 }  // namespace
 
 std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& c,
-                                           const cudnn::Wishes& wishes, size_t most) {
+                                           const cudnn::Constraints& constraints, size_t most) {
   const bool full = c.dtype == CB_FLOAT64;
   const auto last = [&](const std::array<int64_t, 3>& values) {
     return std::span(values).last(static_cast<size_t>(c.spatial));
@@ -127,7 +127,7 @@ std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Co
     operation.set_choice(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
   }
   operation.finalize();
-  return cudnn::find_plans(target, operations, wishes, most);
+  return cudnn::find_plans(target, operations, constraints, most);
 }
 
 bool uses_cudnn() {
@@ -159,10 +159,10 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
       {{input_id, c.input.data}, {weight_id, c.weight.data}, {output_id, c.output.data}}};
   auto found = kept.find(key);
   if (found == kept.end()) {
-    const cudnn::Wishes wishes{key.deterministic, key.full_float32, workspace_limit()};
+    const cudnn::Constraints constraints{key.deterministic, key.full_float32, workspace_limit()};
     const int limit = chosen.cudnn_benchmark_limit;
     const size_t most = !key.measured ? 1 : limit > 0 ? static_cast<size_t>(limit) : SIZE_MAX;
-    std::vector<cudnn::Plan> plans = convolution_plans(target, c, wishes, most);
+    std::vector<cudnn::Plan> plans = convolution_plans(target, c, constraints, most);
     Choice choice{{}, !plans.empty()};
     if (choice.possible) {
       const size_t best = plans.size() > 1 ? cudnn::fastest(call, target, plans, arguments) : 0;

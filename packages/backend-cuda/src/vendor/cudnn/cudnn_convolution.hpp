@@ -34,6 +34,6 @@ bool cudnn_convolution(const Call& call, const Convolution& convolution);
 
 // The candidate plans, for a real or a described device.
 std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& convolution,
-                                           const cudnn::Wishes& wishes, size_t most);
+                                           const cudnn::Constraints& constraints, size_t most);
 
 }  // namespace candelabra::cuda

@@ -19,7 +19,7 @@ cublasStatus_t queued(cublasHandle_t handle, F work) {
   void* const memory = handle->workspace;
   const size_t bytes = std::min<size_t>(handle->workspace_bytes, 256);
   const cudaError_t error = queue(handle->stream, [=] {
-    spoil(memory, bytes);
+    clobber(memory, bytes);
     work();
   });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

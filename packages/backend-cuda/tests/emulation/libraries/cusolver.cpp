@@ -20,7 +20,7 @@ constexpr int work_size = 24;  // elements
 template <typename F>
 cusolverStatus_t queued(cusolverDnHandle_t handle, void* memory, size_t bytes, F work) {
   const cudaError_t error = queue(handle->stream, [=] {
-    spoil(memory, bytes);
+    clobber(memory, bytes);
     work();
   });
   return error == cudaSuccess ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED;
@@ -40,7 +40,7 @@ cusolverStatus_t size(bool right, int* elements) {
 // Whether the workspaces are given. Clobbers the one on the host immediately.
 bool has_work(void* device, size_t device_bytes, void* host, size_t host_bytes) {
   if (!device || device_bytes < device_work || !host || host_bytes < host_work) return false;
-  spoil(host, host_bytes);
+  clobber(host, host_bytes);
   return true;
 }
 
@@ -119,7 +119,7 @@ void jacobi(cusolverEigMode_t mode, bool economical, int m, int n, T* a, int lea
         v[j + static_cast<long>(i) * v_leading] = element;
     }
   // The library clobbers its input.
-  for (int j = 0; j < n; ++j) spoil(a + static_cast<long>(j) * leading, static_cast<size_t>(m) * sizeof(T));
+  for (int j = 0; j < n; ++j) clobber(a + static_cast<long>(j) * leading, static_cast<size_t>(m) * sizeof(T));
 }
 
 template <typename D>

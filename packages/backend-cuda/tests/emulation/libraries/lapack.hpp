@@ -100,7 +100,7 @@ void with_work(F&& call) {
 }
 
 // Overwrites a workspace, whose contents the caller must not use.
-inline void spoil(void* memory, size_t bytes) {
+inline void clobber(void* memory, size_t bytes) {
   if (memory && bytes) std::memset(memory, 0xf7, bytes);
 }
 

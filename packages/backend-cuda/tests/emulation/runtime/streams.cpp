@@ -60,7 +60,7 @@ struct Capture {
   CUstream_st* origin;
   cudaStreamCaptureMode mode;
   std::thread::id thread;
-  bool spoiled = false;
+  bool invalidated = false;
   std::vector<std::function<void()>> work;
   std::vector<CUstream_st*> streams;
 };
@@ -189,8 +189,8 @@ cudaError_t keep_order(CUstream_st& stream) {
   });
 }
 
-void spoil(const std::shared_ptr<Capture>& capture) {
-  capture->spoiled = true;
+void invalidate(const std::shared_ptr<Capture>& capture) {
+  capture->invalidated = true;
 }
 
 void end_capture(const std::shared_ptr<Capture>& capture) {
@@ -219,7 +219,7 @@ bool disturbs_capture() {
             ? own && capture->mode != cudaStreamCaptureModeRelaxed
             : (own && capture->mode != cudaStreamCaptureModeRelaxed) || capture->mode == cudaStreamCaptureModeGlobal;
     if (!forbidden) continue;
-    spoil(capture);
+    invalidate(capture);
     return true;
   }
   return false;
@@ -238,7 +238,7 @@ cudaError_t queue(cudaStream_t handle, std::function<void()> work) {
   if (!stream || stream->device != current_device())
     return failed(cudaErrorInvalidResourceHandle, "emulation: the stream is not one of the current device");
   if (stream->capture) {
-    if (stream->capture->spoiled) return failed(cudaErrorStreamCaptureInvalidated);
+    if (stream->capture->invalidated) return failed(cudaErrorStreamCaptureInvalidated);
     stream->capture->work.push_back(std::move(work));
     stream->unjoined = true;
     return cudaSuccess;
@@ -255,7 +255,7 @@ cudaError_t queue_when(cudaStream_t handle, std::function<bool()> ready, std::fu
   if (!stream || stream->device != current_device())
     return failed(cudaErrorInvalidResourceHandle, "emulation: the stream is not one of the current device");
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (const cudaError_t error = keep_order(*stream)) return error;
@@ -317,7 +317,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   CUstream_st* stream = find(handle);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (const cudaError_t error = keep_order(*stream)) return error;
@@ -328,7 +328,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   CUstream_st* stream = find(handle);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (stream->queue.empty()) return cudaSuccess;
@@ -398,7 +398,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
       stream->capture->streams.push_back(stream);
       stream->unjoined = true;
     } else if (stream->capture != event->capture) {
-      spoil(event->capture);
+      invalidate(event->capture);
       return failed(cudaErrorStreamCaptureInvalidated);
     }
     if (event->stream != stream && event->stream) event->stream->unjoined = false;
@@ -406,7 +406,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   }
   if (stream->capture) {
     if (event->recorded == 0) return cudaSuccess;
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureInvalidated,
                   "emulation: a stream that is captured waits for an event of before");
   }
@@ -417,7 +417,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Lock lock(machine_mutex());
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture) {
-    spoil(event->capture);
+    invalidate(event->capture);
     return failed(cudaErrorCapturedEvent);
   }
   return attempt([&] { drain_to(*event, event->recorded); });
@@ -426,7 +426,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(machine_mutex());
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture) {
-    spoil(event->capture);
+    invalidate(event->capture);
     return failed(cudaErrorCapturedEvent);
   }
   if (disturbs_capture()) return failed(cudaErrorStreamCaptureUnsupported);
@@ -469,9 +469,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device))
     return failed(cudaErrorStreamCaptureImplicit);
-  *status = !stream->capture           ? cudaStreamCaptureStatusNone
-            : stream->capture->spoiled ? cudaStreamCaptureStatusInvalidated
-                                       : cudaStreamCaptureStatusActive;
+  *status = !stream->capture               ? cudaStreamCaptureStatusNone
+            : stream->capture->invalidated ? cudaStreamCaptureStatusInvalidated
+                                           : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
@@ -509,7 +509,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
   const bool unjoined = std::any_of(capture->streams.begin(), capture->streams.end(),
                                     [&](CUstream_st* each) { return each != stream && each->unjoined; });
   end_capture(capture);
-  if (capture->spoiled) return failed(cudaErrorStreamCaptureInvalidated);
+  if (capture->invalidated) return failed(cudaErrorStreamCaptureInvalidated);
   if (unjoined) return failed(cudaErrorStreamCaptureUnjoined);
   *result = new CUgraph_st{std::move(capture->work)};
   return cudaSuccess;
