@@ -11,9 +11,9 @@ namespace candelabra::cuda::normalize {
 constexpr int threads = 256;
 
 // The elements of a tensor in row-major order: its memory, or a contiguous copy.
-class Gapless {
+class Contiguous {
  public:
-  Gapless(const Call& call, const cb_tensor* tensor) {
+  Contiguous(const Call& call, const cb_tensor* tensor) {
     if (!tensor) return;
     data_ = tensor->data;
     if (is_contiguous(*tensor) || tensor->numel == 0) return;

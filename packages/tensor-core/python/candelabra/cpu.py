@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Stream:
-    """Stands where programs ask for a stream; operators on the CPU are done when they return.
+    """A stream for programs that require one. Operators on the CPU are done when they return.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class Stream:
         self.priority = priority
 
     def synchronize(self) -> None:
-        """Return: everything is done."""
+        """Do nothing: all work is done."""
 
     def wait_stream(self, stream: Any) -> None:
-        """Return: everything is done."""
+        """Do nothing: all work is done."""
 
     def query(self) -> bool:
-        """Return whether everything is done: it is."""
+        """Return True: all work is done."""
         return True
 
 
@@ -97,7 +97,7 @@ def current_device() -> str:
 
 
 def set_device(device: Device) -> None:
-    """Do nothing: there is one.
+    """Do nothing: there is one device.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def set_device(device: Device) -> None:
 
 
 def synchronize(device: Device = None) -> None:
-    """Wait until everything is done.
+    """Wait until all work is done.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def synchronize(device: Device = None) -> None:
 
 
 def current_stream(device: Device = None) -> Stream:
-    """Return the stream that stands for the order of the calls.
+    """Return the CPU's only stream.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def current_stream(device: Device = None) -> Stream:
 
 
 def stream(stream: Stream | None) -> AbstractContextManager[Any]:
-    """Return a context that does nothing: operators run in the order of the calls.
+    """Return a context manager that does nothing.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from math import prod
 
 from candelabra import _C
 
-# The package before its module, or two threads could each wait for what the other imports.
+# Imports the package before its module, so that two threads cannot wait for each other's imports.
 from . import serialization as _serialization  # noqa: F401
 from .serialization.errors import FileError, explained
 from .serialization.native import no_name_twice
@@ -44,7 +44,7 @@ DTYPES = {
     "I32": _C.int32, "U32": _C.uint32, "F32": _C.float32, "I64": _C.int64, "U64": _C.uint64, "F64": _C.float64, "C64": _C.complex64,
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
-#: Names that the format has and that are no dtypes here.
+#: Dtypes of the format that are not supported.
 _NOT_HERE = frozenset({"F4", "F6_E2M3", "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0"})
 _LONGEST_HEADER = 100_000_000
 _FORMAT = "safetensors file"
@@ -67,7 +67,7 @@ class _Described:
 
 
 def is_safetensors(source: Source) -> bool:
-    """Return whether a file begins as those of safetensors do."""
+    """Return whether a file begins like a safetensors file."""
     if source.size - source.start < 10:
         return False
     head = source.read(source.start, 9)
@@ -75,7 +75,7 @@ def is_safetensors(source: Source) -> bool:
 
 
 def _header(source: Source) -> tuple[dict[str, _Described], dict[str, str] | None, int]:
-    """The tensors by name, the metadata, and where the bytes of the tensors begin."""
+    """Return the tensors by name, the metadata, and the offset of the tensors' bytes."""
     start = source.start
     length = int.from_bytes(source.read(start, 8), "little")
     if length > _LONGEST_HEADER:
@@ -205,7 +205,7 @@ class safe_open:
     filename
         A path.
     framework
-        Taken for the sake of others: tensors are Candelabra's.
+        Ignored; for compatibility. Tensors are Candelabra's.
     device
         Where the tensors go.
 
@@ -259,7 +259,7 @@ class safe_open:
         return sorted(self._found, key=lambda name: (self._found[name].begin, name))
 
     def metadata(self) -> dict[str, str] | None:
-        """Return the text that was saved with the tensors."""
+        """Return the metadata that was saved with the tensors."""
         return self._metadata
 
     def get_tensor(self, name: str) -> Tensor:
@@ -271,7 +271,7 @@ class safe_open:
             return _tensor(self._source, self._places, described, self._begin)
 
     def get_slice(self, name: str) -> SafeSlice:
-        """Return one tensor to take a part of by indexing; only that part is read."""
+        """Return a view of one tensor that supports indexing; only the indexed part is read."""
         return SafeSlice(self, self._described(name))
 
     def _described(self, name: str) -> _Described:
@@ -282,7 +282,7 @@ class safe_open:
 
 
 class SafeSlice:
-    """A tensor in a file, of which a part is read by indexing it."""
+    """A tensor in a file, of which indexing reads a part."""
 
     def __init__(self, file: safe_open, described: _Described) -> None:
         self._file = file
@@ -304,7 +304,7 @@ class SafeSlice:
 
 
 def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[Any]]:
-    """The head of a file, and the memory of its tensors."""
+    """Return the header of a file, and the memory of its tensors."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, Tensor] but received {type(tensors).__name__}")
     for name, tensor in tensors.items():
@@ -333,7 +333,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
         or not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items())
     ):
         raise TypeError("save(): metadata must be a dict of str to str")
-    # As the package orders them: the largest dtypes first, so that all are aligned.
+    # In the package's order: the largest dtypes first, so that all are aligned.
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     at = 0
@@ -355,7 +355,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
 
 
 def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
-    """The names of tensors, those together whose memory overlaps."""
+    """Return groups of names of tensors whose memory overlaps."""
     ranges = sorted(
         (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.dtype.itemsize, str(tensor.device), name)
         for name, tensor in tensors.items()
@@ -374,22 +374,21 @@ def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
 
 
 def save_file(tensors: dict[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors as a safetensors file, which takes the place of the one that is there all at
-    once.
+    """Save tensors to a safetensors file, which is replaced atomically.
 
     Parameters
     ----------
     tensors
-        Contiguous tensors, none on the memory of another.
+        Contiguous tensors that do not share memory.
     filename
         A path.
     metadata
-        Text to go with them.
+        Text to save with the tensors.
 
     Raises
     ------
     ValueError
-        If one is no tensor, not contiguous, or of a dtype that the format has not (complex128).
+        If one is not a tensor, not contiguous, or of a dtype that the format lacks (complex128).
     RuntimeError
         If tensors share memory.
 
@@ -426,8 +425,8 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
 def save_model(
     model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
 ) -> None:
-    """Write the state of a module as a safetensors file; of tensors that are the same, one, and the
-    names of the others in the metadata.
+    """Save the state of a module to a safetensors file. Tensors that share their memory are saved
+    once; the metadata has their other names.
 
     Parameters
     ----------
@@ -436,9 +435,9 @@ def save_model(
     filename
         A path.
     metadata
-        Text to go with it.
+        Text to save with the tensors.
     force_contiguous
-        Whether tensors that are not contiguous are copied; otherwise they are refused.
+        Whether to copy tensors that are not contiguous, instead of raising an error.
 
     Raises
     ------
@@ -474,8 +473,8 @@ def save_model(
 
 
 def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
-    """Read the state of a module from a safetensors file, and return the names that are missing and
-    those that are not expected.
+    """Load the state of a module from a safetensors file; return the missing and the unexpected
+    names.
 
     Parameters
     ----------
@@ -484,9 +483,9 @@ def load_model(model: Any, filename: Path, strict: bool = True, device: Device =
     filename
         A path.
     strict
-        Whether there must be no such names.
+        Whether to raise if there are such names.
     device
-        Where the file is read to.
+        The device to load to.
 
     Raises
     ------
