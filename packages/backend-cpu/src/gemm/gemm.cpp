@@ -286,9 +286,9 @@ bool half_gemm(const HalfGemm& p) {
 
 std::string describe_gemm() {
   return describe_gemm_choices() +
-         "float64 and complex matmul: MKL, but for tiny ones in float64\nbfloat16 and float16 matmul: oneDNN where the "
+         "float64 and complex matmul: MKL, except for tiny float64 ones\nbfloat16 and float16 matmul: oneDNN where the "
          "processor "
-         "has it, else as float32\n";
+         "has it, otherwise float32\n";
 }
 
 }  // namespace candelabra::cpu

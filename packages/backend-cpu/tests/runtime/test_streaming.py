@@ -15,7 +15,7 @@ import candelabra as c
 numbers = np.arange(9_500_000, dtype=np.float32) % 1009 - 500  # 38 MB: above every limit for non-temporal stores
 rows = numbers.reshape(19, -1)
 x = c.from_numpy(numbers)
-for _ in range(2):  # the first large moves are those by which the process finds out
+for _ in range(2):  # the first large copies are trials of both kinds of store
     for ours, theirs in [
         (x.clone(), numbers),
         (c.relu(x), np.maximum(numbers, 0)),
@@ -34,7 +34,7 @@ for _ in range(2):  # the first large moves are those by which the process finds
     ]:
         assert ours.numpy().dtype == theirs.dtype
         np.testing.assert_array_equal(ours.numpy(), theirs)
-print(next(line for line in c._C.backend_info("cpu")["description"].splitlines() if line.startswith("stores of large results of as much input: ")))
+print(next(line for line in c._C.backend_info("cpu")["description"].splitlines() if line.startswith("stores of large results: ")))
 """
 
 
@@ -65,11 +65,13 @@ def test_results_are_right_by_either_kind_of_store(environment: dict[str, str], 
 def test_the_quicker_kind_is_found_out() -> None:
     finished = run(PROGRAM)
     assert finished.returncode == 0, finished.stderr
-    # Which kind is faster depends on the size of the processor's last-level cache.
+    # Which kind is faster depends on the processor. Copies that fit in the last-level cache are not
+    # timed, so that a very large cache leaves the choice open.
     assert finished.stdout.startswith(
         (
             "stores of large results: non-temporal (measured",
             "stores of large results: ordinary (measured",
+            "stores of large results: non-temporal (to be measured",
         )
     )
 
