@@ -23,7 +23,7 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
-    "torch-compat", "candelabra",
+    "array-api", "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
@@ -33,6 +33,7 @@ WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
 #: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.10",
+    "pybind11>=3.1",
     "cmake>=3.24",
     "ninja",
     "hatchling",
@@ -68,6 +69,7 @@ TEST_PACKAGES = {
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
+    "array-api": ["tensor-core", "backend-cpu", "array-api"],
     "torch-compat": [
         "tensor-core",
         "backend-cpu",
@@ -102,7 +104,7 @@ PROCESSORS = {
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites that several processes share by file. Other suites start processes, count descriptors or
 #: wait for each other, so one process runs them.
-SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions"]
+SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api"]
 
 # uv installs packages much faster than pip, but is optional.
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -296,7 +298,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "torch-compat"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -320,11 +322,23 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run ruff, mypy, clang-format, mdformat, and the lints of float indices and the layout."""
-    session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
+    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the layout."""
+    session.install(
+        "-q",
+        "ruff",
+        "mypy",
+        "clang-format",
+        "import-linter>=2.16,<3",
+        "pluggy",
+        "numpy",
+        "nox",
+        "pytest",
+        *MARKDOWN_NEEDS,
+    )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
+    session.run("python", str(ROOT / "tools" / "lint_imports.py"))
     session.run("python", str(ROOT / "tools" / "lint_float_index.py"))
     session.run("python", str(ROOT / "tools" / "lint_layout.py"))
     sources = [
@@ -368,6 +382,7 @@ def wheels(session: nox.Session) -> None:
         path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
     )
     session.log(f"wheels of tensor-core and backend-cpu: {total / 1e6:.1f} MB")
+    session.run("python", str(ROOT / "tools" / "core_size.py"))
 
 
 @nox.session
@@ -431,7 +446,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api"],
         "numpy",
         "sphinx",
         "furo",

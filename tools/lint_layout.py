@@ -1,6 +1,8 @@
-"""Check the layout: files per folder, the width of comments, and arguments read by name.
+"""Check the layout: sizes of folders, files and functions, the width of comments, arguments by name.
 
 - A folder of ``packages/`` holds at most 30 files, so that its listing can be read.
+- A file has at most 600 lines, and a function at most 80 without its docstring. A table of rows
+  stands outside functions, as data.
 - A line of comment ends at column 100, but for code and tables in comments.
 - Kernels and shape rules read arguments by name, never by a number.
 
@@ -9,10 +11,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +25,12 @@ MOST_FILES = 30
 LARGE_FOLDERS = {
     "packages/distributions/src/candelabra/distributions": "programs import each distribution from its module",
 }
+MOST_LINES = 600
+#: Files that may have more lines, with the reason.
+LONG_FILES = {
+    "noxfile.py": "nox reads its sessions from one file",
+}
+MOST_FUNCTION_LINES = 80
 WIDTH = 100
 CODE = {".cpp", ".hpp", ".cu", ".cuh", ".h", ".c"}
 #: A comment on its own line. Further indented text is code or a table, and is exempt.
@@ -28,12 +38,82 @@ COMMENT = {".py": re.compile(r"\s*#:? [^\s|]"), **dict.fromkeys(CODE, re.compile
 BY_NUMBER = re.compile(
     r"\bcall\.(boolean|real|integer|tensor|tensors|ints|floats|string|scalar|given|optional_\w+)\(\d"
 )
+#: What holds no braces of C++ code: comments, strings (raw ones too), characters, directives.
+NOT_CODE = re.compile(
+    r"//(?:\\\n|[^\n])*"
+    r"|/\*.*?\*/"
+    r'|R"([^\s()\\]*)\(.*?\)\1"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"
+    r"|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE,
+)
+#: What ends a declaration, or begins the body of one.
+BOUNDARY = re.compile(r"[{};]|\b(?:public|private|protected)\s*:(?!:)")
+#: The ends of declarations whose braces hold declarations, and of those that hold statements. Other
+#: braces hold initial values.
+SCOPE = re.compile(
+    r"\bnamespace\b[\w\s:]*$|\bextern\s*$|(?<![<,]\s)(?<![<,])\b(?:struct|class|union|enum)\b.*(?<!\))\s*$", re.DOTALL
+)
+FUNCTION = re.compile(
+    r"\(.*(?:[)}]|\)[\s&]*->[^;{}]*|\b(?:const|noexcept|override|final|mutable|try)[\s&]*|>)\s*$|=\s*\[[^\]]*\]\s*$",
+    re.DOTALL,
+)
 
 
 def tracked_files() -> list[Path]:
     """Return the files of the repository, relative to its root."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def cpp_functions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first line and the number of lines of each function of a C, C++ or CUDA source.
+
+    A lambda or a local class counts towards its function.
+    """
+    code = NOT_CODE.sub(lambda match: "\n" * match.group().count("\n"), text)
+    begin = depth = 0
+    is_function = False
+    for boundary in BOUNDARY.finditer(code):
+        mark = boundary.group()
+        if depth == 0 and mark == "{" and not SCOPE.search(code, begin, boundary.start()):
+            depth = 1
+            is_function = FUNCTION.search(code, begin, boundary.start()) is not None
+        elif depth:
+            depth += (mark == "{") - (mark == "}")
+            if depth == 0 and is_function:
+                begin = boundary.end() - len(code[begin : boundary.end()].lstrip())
+                yield code.count("\n", 0, begin) + 1, code.count("\n", begin, boundary.end()) + 1
+                begin = boundary.end()
+        else:
+            begin = boundary.end()
+    if depth:
+        raise ValueError("the braces do not pair; a directive may have an opening brace in each branch")
+
+
+def python_functions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each function of a Python source, and its lines without the docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        assert node.end_lineno is not None
+        lines = node.end_lineno - node.lineno + 1
+        if ast.get_docstring(node, clean=False) is not None:
+            docstring = node.body[0]
+            assert docstring.end_lineno is not None
+            lines -= docstring.end_lineno - docstring.lineno + 1
+        yield node.lineno, lines
+
+
+def long_parts(path: Path, text: str) -> Iterator[str]:
+    """Yield a message if the file is too long, and one for each function that is."""
+    lines = len(text.splitlines())
+    if lines > MOST_LINES and str(path) not in LONG_FILES:
+        yield f"{path}: {lines} lines; a file has at most {MOST_LINES}"
+    for first, count in python_functions(text) if path.suffix == ".py" else cpp_functions(text):
+        if count > MOST_FUNCTION_LINES:
+            yield f"{path}:{first}: a function of {count} lines; they have at most {MOST_FUNCTION_LINES}"
 
 
 def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
@@ -45,6 +125,7 @@ def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
     for path in files:
         if path.suffix not in COMMENT:
             continue
+        found.extend(long_parts(path, read[path]))
         for number, line in enumerate(read[path].splitlines(), start=1):
             if (
                 len(line) > WIDTH

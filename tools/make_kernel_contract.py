@@ -27,6 +27,7 @@ WORDS = {
     tags.NONDETERMINISTIC: "may be non-deterministic",
     tags.NONDIFFERENTIABLE: "no gradient",
     tags.DECLINES: "the kernel may decline a call",
+    tags.ONE_VALUE: "elements of the output may share memory",
 }
 
 
@@ -44,6 +45,9 @@ def said(name: str) -> str:
     """Describe an operator beside its schema: shape rule, kind, tags in words."""
     facts = [f"Shape rule `{FACTS[name].shape}`", kind(name)]
     facts += [words for tag, words in WORDS.items() if OPERATORS[name].tags & tag]
+    if FACTS[name].refuses:
+        *others, last = FACTS[name].refuses
+        facts.append(f"never called with {', '.join(others)}{' or ' if others else ''}{last} dtypes")
     return "; ".join(facts) + "."
 
 

@@ -1,5 +1,5 @@
-"""Take one training step with the installed wheels. ``nox -s wheels`` runs this in an environment
-with nothing else.
+"""Take one training step with the installed wheels, and import each of them. ``nox -s wheels`` runs
+this in an environment with nothing else.
 """
 
 import candelabra
@@ -22,4 +22,8 @@ def step() -> float:
 
 first, second = step(), step()
 assert second < first, f"the loss did not fall: {first} to {second}"
+for name, package in candelabra.assembly.SUBPACKAGES.items():
+    assert getattr(candelabra, name).__name__ == f"candelabra.{name}", package
+assert not candelabra.cuda.is_available(), "the CUDA backend is not among the wheels"
+assert x.__array_namespace__() is candelabra.array_api
 print(f"smoke test: candelabra {candelabra.__version__}, loss {first:.4f} -> {second:.4f}")

@@ -46,6 +46,7 @@ SCENARIOS = {
             "from candelabra import distributions", "import candelabra.torch", "from candelabra.safetensors import load_file",
             "from candelabra.utils.checkpoint import checkpoint", "from candelabra.profiler import profile", "from candelabra import cuda",
             "from candelabra.optim import lr_scheduler, swa_utils", "from candelabra import multiprocessing", "from candelabra import array_api",
+            "from candelabra.hub import load",
         )
         import candelabra
 

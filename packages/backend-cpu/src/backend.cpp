@@ -68,7 +68,7 @@ void processor_name(char* name, size_t capacity) {
   std::snprintf(name, capacity, "%s", *start ? start : "x86-64");
 }
 
-int32_t initialize(const cb_host*) {
+int32_t initialize() {
   return guarded([] {
     if (!has_avx2())
       throw failure(CB_RUNTIME_ERROR,
@@ -109,17 +109,27 @@ int32_t device_properties(int32_t, cb_device_properties* result) {
   return CB_OK;
 }
 
-int32_t allocate_memory(int32_t, size_t bytes, void*, void** result) {
-  return guarded([&] { *result = allocate(bytes); });
+int32_t allocate_memory(int32_t, cb_allocation* allocation) {
+  return guarded([&] { allocation->address = allocate(allocation->bytes); });
 }
 
-void deallocate_memory(int32_t, void* memory, size_t bytes, void*) {
+void deallocate_memory(int32_t, void* memory, uint64_t bytes) {
   drop_packed_weights(memory, bytes);
   deallocate(memory, bytes);
 }
 
-int32_t copy_bytes(int32_t, void* destination, const void* source, size_t bytes, void*) {
-  std::memmove(destination, source, bytes);
+int32_t copy_from_host(int32_t, const cb_memory* destination, const void* source, uint64_t bytes, void*) {
+  std::memmove(destination->address, source, bytes);
+  return CB_OK;
+}
+
+int32_t copy_to_host(int32_t, void* destination, const cb_memory* source, uint64_t bytes, void*) {
+  std::memmove(destination, source->address, bytes);
+  return CB_OK;
+}
+
+int32_t copy_within(int32_t, const cb_memory* destination, const cb_memory* source, uint64_t bytes, void*) {
+  std::memmove(destination->address, source->address, bytes);
   return CB_OK;
 }
 
@@ -177,17 +187,16 @@ cb_backend make_table() {
   table.capabilities = CB_CAP_HOST_MEMORY;
   // otherwise initialize() fails, and code compiled for AVX2 must not run before that
   if (has_avx2()) {
-    table.kernels = kernels().entries().data();
-    table.kernel_count = kernels().entries().size();
+    kernels().write_to(table);
   }
   table.initialize = initialize;
   table.last_error = last_error;
   table.device_properties = device_properties;
   table.allocate = allocate_memory;
   table.deallocate = deallocate_memory;
-  table.copy_from_host = copy_bytes;
-  table.copy_to_host = copy_bytes;
-  table.copy_within = copy_bytes;
+  table.copy_from_host = copy_from_host;
+  table.copy_to_host = copy_to_host;
+  table.copy_within = copy_within;
   table.memory_statistics = statistics;
   table.reset_peak_statistics = [](int32_t) { reset_peak_statistics(); };
   table.empty_cache = [](int32_t) {
@@ -200,20 +209,13 @@ cb_backend make_table() {
   table.after_fork_in_child = forked;
   table.extension = extension;
   table.describe = describe;
-  static constexpr const char* readers[] = {"convolution", "convolution_backward_input", nullptr};
-  table.contents_readers = readers;
-  static constexpr const char* converting[] = {"add", "sub",  "rsub",    "mul",  "div",
-                                               "sum", "mean", "_nansum", "prod", nullptr};
-  table.converting = converting;
-  static constexpr const char* channels_last[] = {"native_group_norm", "native_group_norm_backward", nullptr};
-  table.channels_last = channels_last;
   return table;
 }
 
 }  // namespace
 }  // namespace candelabra::cpu
 
-extern "C" CB_EXPORT const cb_backend* candelabra_backend(void) {
+extern "C" CB_EXPORT const cb_backend* candelabra_backend(const cb_host*) {
   static const cb_backend table = candelabra::cpu::make_table();
   return &table;
 }

@@ -103,13 +103,15 @@ class Tensor_(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("numel", ctypes.c_int64), ("ndim", ctypes.c_int32), ("dtype", ctypes.c_int32), ("device_index", ctypes.c_int32),
-        ("flags", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32), ("storage", ctypes.c_void_p), ("offset", ctypes.c_uint64), ("memory_kind", ctypes.c_int32),
+        ("reserved", ctypes.c_int32), ("reserved_2", ctypes.c_uint64),
     ]  # fmt: skip
 
 
 class Scalar_(ctypes.Structure):
     _fields_ = [
-        ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32), ("i", ctypes.c_int64), ("re", ctypes.c_double), ("im", ctypes.c_double),
+        ("kind", ctypes.c_int32), ("flags", ctypes.c_int32), ("i", ctypes.c_int64), ("re", ctypes.c_double), ("im", ctypes.c_double),
+        ("reserved", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -122,7 +124,7 @@ class As_(ctypes.Union):
 
 
 class Value_(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int32), ("count", ctypes.c_int32), ("as_", As_)]
+    _fields_ = [("kind", ctypes.c_int32), ("count", ctypes.c_int32), ("as_", As_), ("reserved", ctypes.c_uint64)]
 
 
 ALLOCATE_OUTPUT = ctypes.CFUNCTYPE(
@@ -142,7 +144,7 @@ class Call_(ctypes.Structure):
         ("device_index", ctypes.c_int32), ("output_count", ctypes.c_int32), ("argument_count", ctypes.c_int32),
         ("reserved", ctypes.c_int32), ("outputs", ctypes.POINTER(Tensor_)), ("arguments", ctypes.POINTER(Value_)),
         ("stream", ctypes.c_void_p), ("random_seed", ctypes.c_uint64), ("random_offset", ctypes.c_uint64),
-        ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_size_t),
+        ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_uint64), ("content_versions", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -150,7 +152,10 @@ KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Call_))
 
 
 class Entry_(ctypes.Structure):
-    _fields_ = [("operator_name", ctypes.c_char_p), ("kernel", KERNEL)]
+    _fields_ = [
+        ("operator_name", ctypes.c_char_p), ("kernel", KERNEL), ("dtypes", ctypes.c_uint64), ("flags", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]  # fmt: skip
 
 
 _P = ctypes.c_void_p
@@ -171,15 +176,23 @@ class Statistics_(ctypes.Structure):
     ]
 
 
+class Allocation_(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("stream", _P), ("storage", _P), ("address", _P), ("kind", _I),
+        ("host_visible", _I),
+    ]  # fmt: skip
+
+
 class Backend_(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64), ("abi_major", ctypes.c_uint32), ("abi_minor", ctypes.c_uint32), ("device_type", ctypes.c_char_p),
         ("version", ctypes.c_char_p), ("capabilities", ctypes.c_uint64), ("context", _P),
         ("kernels", ctypes.POINTER(Entry_)), ("kernel_count", ctypes.c_uint64),
-        ("initialize", ctypes.CFUNCTYPE(_I, ctypes.POINTER(Host_))), ("last_error", ctypes.CFUNCTYPE(ctypes.c_char_p)),
-        ("device_count", _P), ("device_properties", ctypes.CFUNCTYPE(_I, _I, ctypes.POINTER(Properties_))), ("synchronize", _P),
-        ("allocate", ctypes.CFUNCTYPE(_I, _I, ctypes.c_size_t, _P, ctypes.POINTER(_P))),
-        ("deallocate", ctypes.CFUNCTYPE(None, _I, _P, ctypes.c_size_t, _P)),
+        ("kernel_entry_size", ctypes.c_uint64), ("initialize", ctypes.CFUNCTYPE(_I)), ("shutdown", _P), ("last_error", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("supports", _P), ("device_count", _P), ("device_properties", ctypes.CFUNCTYPE(_I, _I, ctypes.POINTER(Properties_))), ("synchronize", _P),
+        ("device_status", _P), ("reset_device", _P),
+        ("allocate", ctypes.CFUNCTYPE(_I, _I, ctypes.POINTER(Allocation_))),
+        ("deallocate", ctypes.CFUNCTYPE(None, _I, _P, ctypes.c_uint64)),
         ("copy_from_host", _P), ("copy_to_host", _P), ("copy_within", _P),
         ("memory_statistics", ctypes.CFUNCTYPE(_I, _I, ctypes.POINTER(Statistics_))),
         ("reset_peak_statistics", ctypes.CFUNCTYPE(None, _I)), ("empty_cache", ctypes.CFUNCTYPE(None, _I)),
@@ -194,12 +207,13 @@ class Backend:
 
     def __init__(self, path: Path = LIBRARY) -> None:
         self.library = ctypes.CDLL(str(path))
-        self.library.candelabra_backend.restype = ctypes.POINTER(Backend_)
-        self.table: Backend_ = self.library.candelabra_backend().contents
         self._allocate = ALLOCATE_OUTPUT(self._allocate_output)
-        self._host = Host_(ctypes.sizeof(Host_), 1, 0, self._allocate)
+        self._host = Host_(ctypes.sizeof(Host_), 2, 0, self._allocate)
+        self.library.candelabra_backend.restype = ctypes.POINTER(Backend_)
+        self.library.candelabra_backend.argtypes = [ctypes.POINTER(Host_)]
+        self.table: Backend_ = self.library.candelabra_backend(ctypes.byref(self._host)).contents
         self._pending: tuple[Any, Any] | None = None
-        status = self.table.initialize(ctypes.byref(self._host))
+        status = self.table.initialize()
         if status != OK:
             raise KernelError(status, self.table.last_error().decode())
         self.kernels = {

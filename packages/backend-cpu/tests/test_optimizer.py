@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import RUNTIME_ERROR, BFloat16, KernelError, call
+from harness import BFloat16, call
 
+import candelabra
+from candelabra import ops
 from candelabra.testing.reference import optimizer as formulas
 
 SHAPES = [(7,), (40, 33), (), (1, 5), (300, 401)]
@@ -275,12 +277,43 @@ def test_any_strides() -> None:
 
 
 def test_lists_that_do_not_fit() -> None:
-    p = [np.zeros(3, np.float32), np.zeros(4, np.float32)]
-    with pytest.raises(KernelError, match="2 parameters, but argument 1 has 1 tensors") as caught:
-        call("_fused_sgd_", [], p, p[:1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
-    assert caught.value.status == RUNTIME_ERROR
-    with pytest.raises(KernelError, match="must have the same sizes"):
-        call("_fused_sgd_", [], p, p[::-1], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
-    with pytest.raises(KernelError, match="must have one dtype"):
-        call("_fused_sgd_", [], p, [x.astype(np.float64) for x in p], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
-    call("_fused_sgd_", [], [], [], [], 0.1, 0.0, 0.0, 0.0, False, False, False)
+    p = [candelabra.zeros(3), candelabra.zeros(4)]
+    options = (0.1, 0.0, 0.0, 0.0, False, False, False)
+    with pytest.raises(RuntimeError, match="expected one entry for each of 2 parameters in list 1, but got 1"):
+        ops._fused_sgd_(p, p[:1], [], *options)
+    with pytest.raises(RuntimeError, match=r"entry 0 of list 1 is of shape \[4\].*its parameter of shape \[3\]"):
+        ops._fused_sgd_(p, p[::-1], [], *options)
+    with pytest.raises(RuntimeError, match="float64.*its parameter of shape.*float32"):
+        ops._fused_sgd_(p, [x.double() for x in p], [], *options)
+    ops._fused_sgd_([], [], [], *options)
+
+
+def test_state_of_options_must_be_there() -> None:
+    def p() -> list[candelabra.Tensor]:
+        return [candelabra.ones(2)]
+
+    with pytest.raises(RuntimeError, match="expected one entry for each of 1 parameters in list 2, but got 0"):
+        ops._fused_adam_(p(), p(), [], p(), [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False, 1)
+    with pytest.raises(RuntimeError, match="amsgrad needs max_exp_avg_sqs"):
+        ops._fused_adam_(p(), p(), p(), p(), [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, True, False, 1)
+    with pytest.raises(RuntimeError, match="centered needs grad_avgs"):
+        ops._fused_rmsprop_(p(), p(), p(), [], [], 0.1, 0.9, 1e-8, 0.0, 0.0, True, False)
+    with pytest.raises(RuntimeError, match="momentum needs momentum_buffers"):
+        ops._fused_rmsprop_(p(), p(), p(), [], [], 0.1, 0.9, 1e-8, 0.0, 0.5, False, False)
+
+
+def test_steps_count_from_one() -> None:
+    p, g, state = [candelabra.ones(2)], [candelabra.ones(2)], [candelabra.zeros(2)]
+    for step in (0, -1):
+        message = f"step counts from 1, but got {step}"
+        with pytest.raises(ValueError, match=message):
+            ops._fused_adam_(p, g, state, state, [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False, step)
+        with pytest.raises(ValueError, match=message):
+            ops._fused_adagrad_(p, g, state, 0.1, 0.0, 0.0, 1e-8, False, step)
+        with pytest.raises(ValueError, match=message):
+            ops._fused_adamax_(p, g, state, state, 0.1, 0.9, 0.99, 1e-8, 0.0, False, step)
+        with pytest.raises(ValueError, match=message):
+            ops._fused_nadam_(p, g, state, state, 0.1, 0.9, 0.99, 1e-8, 0.0, 0.5, 0.5, 0.5, False, False, step)
+        with pytest.raises(ValueError, match=message):
+            ops._fused_radam_(p, g, state, state, 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, step)
+    assert p[0].tolist() == [1.0, 1.0]

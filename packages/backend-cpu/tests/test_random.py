@@ -9,6 +9,9 @@ import pytest
 import scipy.stats
 from harness import RUNTIME_ERROR, BFloat16, KernelError, backend, call
 
+import candelabra
+from candelabra import ops
+
 SEED, OFFSET = 0x0123456789ABCDEF, 0xFFFFFFFE  # the counter carries into its high word
 
 
@@ -170,11 +173,13 @@ def test_distributions() -> None:
     [
         ("uniform_", (1.0, 0.0), r"uniform_ expects to return a \[from, to\) range, but found from=1 > to=0"),
         ("normal_", (0.0, -1.0), "normal expects std >= 0.0, but found std -1"),
+        ("random_range_", (3, 3), "random_ expects 'from' to be less than 'to', but got from=3 >= to=3"),
         ("exponential_", (0.0,), "exponential_ expects lambda > 0.0, but found lambda=0"),
         ("bernoulli_", (1.5,), r"bernoulli_ expects p to be in \[0, 1\], but got p=1.5"),
     ],
 )
 def test_bad_parameters(name: str, arguments: tuple[float, ...], message: str) -> None:
-    out = np.zeros(3, np.float32)
-    with pytest.raises(KernelError, match=message):
-        call(name, [out], out, *arguments)
+    out = candelabra.zeros(3)
+    with pytest.raises(RuntimeError, match=message):
+        getattr(ops, name)(out, *arguments)
+    assert out.tolist() == [0.0, 0.0, 0.0]

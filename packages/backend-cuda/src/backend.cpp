@@ -1,6 +1,7 @@
 // The table of functions that the core loads.
 #include "candelabra/backend.h"
 
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -29,7 +30,7 @@ cudaEvent_t as_event(void* event) {
   return static_cast<cudaEvent_t>(event);
 }
 
-int32_t initialize(const cb_host*) {
+int32_t initialize() {
   return guarded([] { initialize_devices(); });
 }
 
@@ -50,16 +51,28 @@ int32_t synchronize(int32_t device) {
   });
 }
 
-int32_t allocate_memory(int32_t device, size_t bytes, void* stream, void** result) {
+// An error that ended the context is returned by every call of the runtime.
+int32_t device_status(int32_t device, char* message, uint64_t capacity) {
+  const int32_t status = guarded([&] {
+    const DeviceGuard guard(device);
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for the state of the device");
+  });
+  if (capacity) std::snprintf(message, capacity, "%s", status == CB_OK ? "" : last_message());
+  return status == CB_OK ? CB_OK : CB_DEVICE_LOST;
+}
+
+int32_t allocate_memory(int32_t device, cb_allocation* allocation) {
   return guarded([&] {
     if (in_forked_child()) const DeviceGuard refused(device);
-    // Only accesses the device if more memory is needed.
-    *result = allocator(device).allocate(bytes, stream);
+    // Goes to the device only where it asks for more memory
+    allocation->address = allocator(device).allocate(allocation->bytes, allocation->stream);
   });
 }
 
-void deallocate_memory(int32_t device, void* memory, size_t, void*) {
-  // In a forked child, and after a failure that destroyed the context, the memory is not freed.
+void deallocate_memory(int32_t device, void* memory, uint64_t) {
+  // In a forked child, and after a failure that ended the context, there is nobody left to give it
+  // to.
   if (!in_forked_child() && has_allocator(device)) guarded([&] { allocator(device).deallocate(memory); });
 }
 
@@ -103,23 +116,23 @@ cb_backend make_table() {
   table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY |
                        CB_CAP_PEER_ACCESS | CB_CAP_IPC | CB_CAP_GRAPHS |
                        (accelerator_table()->collectives ? CB_CAP_COLLECTIVES : 0);
-  table.kernels = kernels().entries().data();
-  table.kernel_count = kernels().entries().size();
+  kernels().write_to(table);
   table.initialize = initialize;
   table.last_error = last_message;
   table.device_count = count_devices;
   table.device_properties = device_properties;
   table.synchronize = synchronize;
+  table.device_status = device_status;
   table.allocate = allocate_memory;
   table.deallocate = deallocate_memory;
-  table.copy_from_host = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_from_host(device, to, from, bytes, as_stream(stream)); });
+  table.copy_from_host = [](int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_from_host(device, to->address, from, bytes, as_stream(stream)); });
   };
-  table.copy_to_host = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_to_host(device, to, from, bytes, as_stream(stream)); });
+  table.copy_to_host = [](int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_to_host(device, to, from->address, bytes, as_stream(stream)); });
   };
-  table.copy_within = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_within(device, to, from, bytes, as_stream(stream)); });
+  table.copy_within = [](int32_t device, const cb_memory* to, const cb_memory* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_within(device, to->address, from->address, bytes, as_stream(stream)); });
   };
   table.memory_statistics = statistics;
   table.reset_peak_statistics = [](int32_t device) { guarded([&] { allocator(device).reset_peaks(); }); };
@@ -174,7 +187,7 @@ cb_backend make_table() {
 }  // namespace
 }  // namespace candelabra::cuda
 
-extern "C" CB_EXPORT const cb_backend* candelabra_backend(void) {
+extern "C" CB_EXPORT const cb_backend* candelabra_backend(const cb_host*) {
   static const cb_backend table = candelabra::cuda::make_table();
   return &table;
 }

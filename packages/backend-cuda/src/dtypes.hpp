@@ -32,7 +32,6 @@ struct dtype_of<::cuda::std::complex<double>> : dtype_constant<CB_COMPLEX128> {}
 
 namespace candelabra::cuda {
 
-namespace half_bits = kernel::half_bits;
 using kernel::BFloat16;
 using kernel::BoolType;
 using kernel::compute_t;

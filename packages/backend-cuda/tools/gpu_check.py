@@ -43,6 +43,7 @@ PACKAGES = ROOT / "packages"
 #: Pure Python packages, by the folder of their sources.
 PURE = {
     "autograd": "src", "nn": "src", "optim": "src", "multiprocessing": "src", "utils": "src", "distributions": "src", "torch-compat": "src",
+    "array-api": "src",
 }  # fmt: skip
 ENTRIES = {"backend-cpu": "cpu = candelabra_backend_cpu", "backend-cuda": "cuda = candelabra_backend_cuda"}
 #: Examples and their arguments, on a GPU and on an emulated one.

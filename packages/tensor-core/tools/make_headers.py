@@ -16,12 +16,24 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import runpy
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def load_parser() -> Callable[[str], Any]:
+    """Return the parser of schemas, from its file: the package needs the compiled core."""
+    path = PACKAGE / "python" / "candelabra" / "catalogue" / "schemas.py"
+    return runpy.run_path(str(path))["parse"]
+
+
+parse = load_parser()
 #: Words that are no identifiers in C++ or C; an argument of such a name gets an underscore.
 RESERVED = frozenset(
     {"and", "bool", "default", "double", "float", "int", "long", "new", "not", "operator", "or", "this", "union", "xor"}
@@ -51,7 +63,6 @@ READERS = {
     "int[]?": ("std::optional<std::span<const int64_t>>", "optional_ints"),
     "float[]": ("std::span<const double>", "floats"),
 }
-PARAMETER = re.compile(r"(\w+)(?:\(\w+!?\))?(\??(?:\[\d*\])?\??) (\w+)(?:=.*)?")
 
 
 @dataclass(frozen=True)
@@ -101,24 +112,11 @@ def parse_arguments(schema: str, kernel_types: dict[str, str] | None = None) -> 
     >>> parse_arguments("topk(Tensor self, int k, int dim=-1, *, int[2]? s=(1, 2)) -> (Tensor values, Tensor indices)")[3].kind
     'int[]?'
     """
-    inside = schema[schema.index("(") + 1 : schema.rindex(") ->")]
-    depth, parts = 0, [""]
-    for character in inside:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    arguments: list[Argument] = []
-    for part in map(str.strip, parts):
-        if part in {"", "*"}:
-            continue
-        match = PARAMETER.fullmatch(part)
-        if match is None:
-            raise ValueError(f"cannot read the parameter {part!r} of {schema!r}")
-        kind = (kernel_types or {}).get(match[3], match[1] + re.sub(r"\[\d+\]", "[]", match[2]))
-        arguments.append(Argument(kind, match[3], len(arguments)))
-    return tuple(arguments)
+    kinds = kernel_types or {}
+    return tuple(
+        Argument(kinds.get(one.name, re.sub(r"\[\d+\]", "[]", one.type)), one.name, position)
+        for position, one in enumerate(parse(schema).parameters)
+    )
 
 
 def read_catalogue() -> list[Row]:
@@ -127,7 +125,7 @@ def read_catalogue() -> list[Row]:
     """
     declared: list[tuple[str, int]] = []
 
-    def declare_operator(schema: str, shape: str, tags: int, doc: str) -> types.SimpleNamespace:
+    def declare_operator(schema: str, shape: str, tags: int, *_: object) -> types.SimpleNamespace:
         declared.append((schema, tags))
         return types.SimpleNamespace(name=schema[: schema.index("(")])
 

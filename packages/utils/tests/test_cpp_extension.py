@@ -451,7 +451,7 @@ def test_without_a_compiler(monkeypatch):
 
 
 def describe(text, schema, *arguments):
-    from candelabra.library.schemas import parse
+    from candelabra.catalogue.schemas import parse
 
     return shape_rules.ShapeRule("rule", parse(schema), text)(*arguments)
 

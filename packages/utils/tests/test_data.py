@@ -1,5 +1,7 @@
 """Test datasets and samplers."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,12 @@ def test_split():
         random_split(range(3), [-0.5, 1.5])
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         random_split(range(1), [0.9, 0.1])
+
+
+@pytest.mark.parametrize("lengths", [[math.inf, 1], [math.inf, -math.inf], [math.nan, 0.5]])
+def test_random_split_refuses_numbers_that_are_not_finite(lengths):
+    with pytest.raises(ValueError, match="Sum of input lengths does not equal"):
+        random_split(range(3), lengths)
 
 
 def test_random_sampler():

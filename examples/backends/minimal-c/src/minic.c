@@ -1,8 +1,9 @@
 /*
  * A whole Candelabra backend in one C99 file: device type "minic".
  *
- * Its memory is its own. An address that the core gets from allocate() is no address of the host: it is a position in a private
- * arena with a tag in the upper bits, so that whoever dereferences it by accident crashes at once. Only at() turns it into memory.
+ * Its memory has no addresses, like the buffers of OpenCL, Metal and Vulkan. allocate() returns a handle: the position of a block
+ * in a private arena, with a tag in the upper bits. The core names memory by a handle and an offset, and only at() turns them into
+ * an address.
  *
  * It has few kernels, each for float32 and float64 only: what it lacks, the core composes of what it has or refuses clearly.
  */
@@ -20,7 +21,7 @@
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define ALIGNMENT ((size_t)64)
-#define TAG ((uintptr_t)0xC0DE000000000000u) /* not a canonical address on x86-64 */
+#define TAG ((uintptr_t)0xC0DE000000000000u) /* no address of x86-64 or of ARM: a handle that is used as one traps */
 
 /* A block of the arena; blocks lie one behind another, and header and data are both multiples of the alignment. */
 typedef struct block {
@@ -34,8 +35,8 @@ static pthread_mutex_t arena_lock;
 static cb_memory_statistics statistics = {sizeof(cb_memory_statistics), 0, 0, 0, 0, 0, 0};
 static __thread char last_message[256];
 
-static void* at(const void* handle) {
-  return handle ? arena + ((uintptr_t)handle ^ TAG) : NULL;
+static unsigned char* at(const void* handle, uint64_t offset) {
+  return handle ? arena + ((uintptr_t)handle ^ TAG) + offset : NULL;
 }
 static void* handle_of(const void* memory) {
   return (void*)((uintptr_t)((const unsigned char*)memory - arena) ^ TAG);
@@ -47,8 +48,7 @@ static bool inside(const block* b) {
   return (const unsigned char*)b < arena + ARENA_BYTES;
 }
 
-static int32_t initialize(const cb_host* host) {
-  (void)host;
+static int32_t initialize(void) {
   if (sizeof(block) != ALIGNMENT || pthread_mutex_init(&arena_lock, NULL) != 0) return CB_RUNTIME_ERROR;
   void* memory = NULL;
   if (posix_memalign(&memory, ALIGNMENT, ARENA_BYTES) != 0) return CB_OUT_OF_MEMORY;
@@ -62,8 +62,9 @@ static const char* last_error(void) {
   return last_message;
 }
 
-static int32_t allocate(int32_t device, size_t bytes, void* stream, void** result) {
-  (void)device, (void)stream;
+static int32_t allocate(int32_t device, cb_allocation* allocation) {
+  (void)device;
+  size_t bytes = allocation->bytes;
   int32_t status = CB_OUT_OF_MEMORY;
   size_t wanted = bytes > ARENA_BYTES ? bytes : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   pthread_mutex_lock(&arena_lock);
@@ -79,7 +80,7 @@ static int32_t allocate(int32_t device, size_t bytes, void* stream, void** resul
       *next_block(b) = (block){rest, false, {0}};
     }
     b->used = true;
-    *result = handle_of(b + 1);
+    allocation->storage = handle_of(b + 1);
     statistics.allocated += (int64_t)b->bytes;
     statistics.allocation_count += 1;
     if (statistics.allocated > statistics.allocated_peak) statistics.allocated_peak = statistics.allocated;
@@ -95,30 +96,32 @@ static int32_t allocate(int32_t device, size_t bytes, void* stream, void** resul
   return status;
 }
 
-static void deallocate(int32_t device, void* memory, size_t bytes, void* stream) {
-  (void)device, (void)bytes, (void)stream;
-  block* b = (block*)at(memory) - 1;
+static void deallocate(int32_t device, void* storage, uint64_t bytes) {
+  (void)device, (void)bytes;
+  block* b = (block*)at(storage, 0) - 1;
   pthread_mutex_lock(&arena_lock);
   b->used = false;
   statistics.allocated -= (int64_t)b->bytes;
   pthread_mutex_unlock(&arena_lock);
 }
 
-static int32_t copy_from_host(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
+static int32_t copy_from_host(int32_t device, const cb_memory* destination, const void* source, uint64_t bytes,
+                              void* stream) {
   (void)device, (void)stream;
-  memcpy(at(destination), source, bytes);
+  memcpy(at(destination->storage, destination->offset), source, bytes);
   return CB_OK;
 }
 
-static int32_t copy_to_host(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
+static int32_t copy_to_host(int32_t device, void* destination, const cb_memory* source, uint64_t bytes, void* stream) {
   (void)device, (void)stream;
-  memcpy(destination, at(source), bytes);
+  memcpy(destination, at(source->storage, source->offset), bytes);
   return CB_OK;
 }
 
-static int32_t copy_within(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
+static int32_t copy_within(int32_t device, const cb_memory* destination, const cb_memory* source, uint64_t bytes,
+                           void* stream) {
   (void)device, (void)stream;
-  memmove(at(destination), at(source), bytes);
+  memmove(at(destination->storage, destination->offset), at(source->storage, source->offset), bytes);
   return CB_OK;
 }
 
@@ -136,7 +139,7 @@ static int32_t memory_statistics(int32_t device, cb_memory_statistics* result) {
 
 /* Memory of a descriptor: a number that stands in for a tensor is in host memory, everything else in the arena. */
 static void* memory_of(const cb_tensor* t) {
-  return t->flags & CB_TENSOR_NUMBER ? t->data : at(t->data);
+  return t->flags & CB_TENSOR_NUMBER ? t->data : at(t->storage, t->offset);
 }
 
 /* Where the element with this number, counted in row-major order, lies: in elements from the first. */
@@ -190,14 +193,12 @@ static double divided(double a, double b) {
 
 static int32_t unary(cb_call* call, unary_function function) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor;
-  if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, function(get(a, i)));
   return CB_OK;
 }
 
 static int32_t binary(cb_call* call, binary_function function, double factor) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, function(get(a, i), factor * get(b, i)));
   return CB_OK;
 }
@@ -244,17 +245,15 @@ static int32_t divide(cb_call* call) {
 
 static int32_t fill(cb_call* call) {
   const cb_tensor* out = &call->outputs[0];
-  if (!is_float(out)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, call->arguments[1].as.scalar->re);
   return CB_OK;
 }
 
 /* Copies any dtype to the same one; converts between the two that this backend computes in. */
 static int32_t copy(cb_call* call) {
-  static const size_t sizes[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
   const cb_tensor *out = &call->outputs[0], *source = call->arguments[1].as.tensor;
   if (out->dtype == source->dtype) {
-    size_t bytes = sizes[out->dtype];
+    size_t bytes = cb_dtype_size(out->dtype);
     for (int64_t i = 0; i < out->numel; ++i) {
       memmove((char*)memory_of(out) + (size_t)offset_of(out, i) * bytes,
               (const char*)memory_of(source) + (size_t)offset_of(source, i) * bytes, bytes);
@@ -271,18 +270,20 @@ static int32_t copy(cb_call* call) {
 static int32_t sum(cb_call* call) {
   cb_tensor out = call->outputs[0];
   const cb_tensor* a = call->arguments[0].as.tensor;
-  if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out.numel; ++i) set(&out, i, 0);
   int64_t strides[64];
   for (int32_t d = 0; d < out.ndim; ++d) strides[d] = out.sizes[d] == 1 ? 0 : out.strides[d];
-  cb_tensor target = {out.data, a->sizes, strides, a->numel, a->ndim, out.dtype, out.device_index, 0};
+  cb_tensor target = out;
+  target.sizes = a->sizes;
+  target.strides = strides;
+  target.numel = a->numel;
+  target.ndim = a->ndim;
   for (int64_t i = 0; i < a->numel; ++i) set(&target, i, get(&target, i) + get(a, i));
   return CB_OK;
 }
 
 static int32_t mm(cb_call* call) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   int64_t rows = a->sizes[0], inner = a->sizes[1], columns = b->sizes[1];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
@@ -294,10 +295,14 @@ static int32_t mm(cb_call* call) {
   return CB_OK;
 }
 
+enum { FLOATS = CB_DTYPE_BIT(CB_FLOAT32) | CB_DTYPE_BIT(CB_FLOAT64) };
+
 static const cb_kernel_entry kernels[] = {
-    {"add", add},   {"sub", sub},         {"mul", mul},       {"div", divide},       {"pow", power},
-    {"neg", neg},   {"exp", exponential}, {"log", logarithm}, {"sqrt", square_root}, {"tanh", tanh_kernel},
-    {"relu", relu}, {"fill_", fill},      {"copy_", copy},    {"sum", sum},          {"mm", mm},
+    {"add", add, FLOATS, 0, 0},          {"sub", sub, FLOATS, 0, 0},       {"mul", mul, FLOATS, 0, 0},
+    {"div", divide, FLOATS, 0, 0},       {"pow", power, FLOATS, 0, 0},     {"neg", neg, FLOATS, 0, 0},
+    {"exp", exponential, FLOATS, 0, 0},  {"log", logarithm, FLOATS, 0, 0}, {"sqrt", square_root, FLOATS, 0, 0},
+    {"tanh", tanh_kernel, FLOATS, 0, 0}, {"relu", relu, FLOATS, 0, 0},     {"fill_", fill, FLOATS, 0, 0},
+    {"sum", sum, FLOATS, 0, 0},          {"mm", mm, FLOATS, 0, 0},         {"copy_", copy, 0, 0, 0},
 };
 
 static const cb_backend backend = {
@@ -308,6 +313,7 @@ static const cb_backend backend = {
     .version = "0.1.0",
     .kernels = kernels,
     .kernel_count = sizeof kernels / sizeof kernels[0],
+    .kernel_entry_size = sizeof kernels[0],
     .initialize = initialize,
     .last_error = last_error,
     .allocate = allocate,
@@ -318,6 +324,7 @@ static const cb_backend backend = {
     .memory_statistics = memory_statistics,
 };
 
-CB_EXPORT const cb_backend* candelabra_backend(void) {
+CB_EXPORT const cb_backend* candelabra_backend(const cb_host* host) {
+  (void)host;
   return &backend;
 }

@@ -8,7 +8,6 @@
 #include "memory/gather.hpp"
 #include "memory/move_rows.hpp"
 #include "memory/transpose.hpp"
-#include "simd/half_conversions.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -36,20 +35,15 @@ void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_
   });
 }
 
-HalfConversions conversions = {
-    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const Half*>(in), out, n); },
-    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const BFloat16*>(in), out, n); },
-    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<Half*>(out), n); },
-    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<BFloat16*>(out), n); },
-};
+HalfConversions conversions = half_conversions;
 
 void widen(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.widen_half : conversions.widen_bfloat16;
+  const auto convert = dtype == CB_FLOAT16 ? conversions.half_to_float : conversions.bfloat16_to_float;
   convert(static_cast<const uint16_t*>(in), static_cast<float*>(out), n);
 }
 
 void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.narrow_half : conversions.narrow_bfloat16;
+  const auto convert = dtype == CB_FLOAT16 ? conversions.half_from_float : conversions.bfloat16_from_float;
   convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
 }
 
@@ -91,7 +85,7 @@ class Driver {
     for (int k = 0; k < N; ++k) is_plain_ &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
     far_ = g_.numel * size_[0] >= far_bytes;
     for (int k = 0; k < N; ++k) {
-      int64_t bytes = size_[0];
+      int64_t bytes = size_[k];
       for (int d = 0; d < g_.ndim; ++d)
         if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
       is_far_[k] = bytes >= far_bytes;
@@ -208,20 +202,7 @@ class Driver {
   // into a buffer.
   void run_tiles() {
     const int64_t rows = std::min<int64_t>(32, block_ / 16), columns = block_ / rows;
-    Geometry<N> outer;
-    outer.ndim = 0;
-    outer.numel = g_.numel / (g_.sizes[0] * g_.sizes[across_]);
-    for (int d = 1; d < g_.ndim; ++d) {
-      if (d == across_) continue;
-      outer.sizes[outer.ndim] = g_.sizes[d];
-      for (int k = 0; k < N; ++k) outer.strides[k][outer.ndim] = g_.strides[k][d];
-      ++outer.ndim;
-    }
-    if (outer.ndim == 0) {
-      outer.ndim = 1;
-      outer.sizes[0] = 1;
-      for (int k = 0; k < N; ++k) outer.strides[k][0] = 0;
-    }
+    const Geometry<N> outer = without_dims(g_, 0, across_);
     const int64_t row_tiles = (g_.sizes[across_] + rows - 1) / rows;
     const int64_t grain = std::max<int64_t>(1, grain_for(blocks_.work) / (rows * g_.sizes[0]));
     parallel_for(outer.numel * row_tiles, grain, [&](int64_t begin, int64_t end) {

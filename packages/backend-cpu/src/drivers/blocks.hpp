@@ -33,6 +33,26 @@ void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in
 // `value` points to one element of `itemsize` bytes.
 void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n);
 
+// Conversions of arrays of half precisions to float32 and back. The pointers are to raw bits,
+// because Half and BFloat16 are distinct types in each instruction set's namespace.
+struct HalfConversions {
+  void (*half_to_float)(const uint16_t*, float*, int64_t);
+  void (*bfloat16_to_float)(const uint16_t*, float*, int64_t);
+  void (*half_from_float)(const float*, uint16_t*, int64_t);
+  void (*bfloat16_from_float)(const float*, uint16_t*, int64_t);
+};
+// Sets the conversions that the driver uses. Called before any kernel runs.
+void use_half_conversions(const HalfConversions& conversions);
+
+inline namespace CANDELABRA_ISA_NAMESPACE {
+inline constexpr HalfConversions half_conversions = {
+    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const Half*>(in), out, n); },
+    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const BFloat16*>(in), out, n); },
+    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<Half*>(out), n); },
+    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<BFloat16*>(out), n); },
+};
+}  // namespace CANDELABRA_ISA_NAMESPACE
+
 // Small contiguous operands take a fast path without geometry and threads.
 template <size_t N>
 inline void run(const Blocks& blocks, cb_tensor& out, const std::array<const cb_tensor*, N>& in) {

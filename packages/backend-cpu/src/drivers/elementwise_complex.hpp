@@ -1,225 +1,90 @@
 // Elementwise functions of complex numbers on registers (vec_complex.hpp), each with its domain.
-// Numbers outside it use the slow path `slow_path`, element by element.
+// Numbers outside it use `slow_path`, element by element.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "candelabra/formulas/complex.hpp"
 #include "drivers/elementwise.hpp"
-#include "simd/complex_math.hpp"
 #include "simd/vec_complex.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// The domains of functions: what lies `inside` is computed on registers.
+namespace complex_domains {
+
+using math::VecComplex;
+using Inside = math::Mask<double>;
+using Real = math::Vec<double>;
+
+struct ModerateSquares {
+  static Inside inside(VecComplex z) { return math::parts::moderate_squares(z); }
+};
+template <int most = 700>
+struct GrowsWithReal {
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real, most); }
+};
+template <int most = 700>
+struct GrowsWithImag {
+  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag, most); }
+};
+struct ModerateParts {
+  static Inside inside(VecComplex z) {
+    return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag);
+  }
+};
+struct BesidesMinusOne {
+  static Inside inside(VecComplex z) {
+    return ModerateParts::inside(z) & ((z.real != Real(-1.0)) | (z.imag != Real(0.0)));
+  }
+};
+struct BesidesOnes {  // 1 and -1
+  static Inside inside(VecComplex z) {
+    return ModerateParts::inside(z) & ((abs(z.real) != Real(1.0)) | (z.imag != Real(0.0)));
+  }
+};
+struct BesidesImaginaryOnes {  // i and -i
+  static Inside inside(VecComplex z) {
+    return ModerateParts::inside(z) & ((abs(z.imag) != Real(1.0)) | (z.real != Real(0.0)));
+  }
+};
+
+}  // namespace complex_domains
+
 namespace complex_formulas {
 
 using math::VecComplex;
 using Inside = math::Mask<double>;
 using Real = math::Vec<double>;
 
-// ---- domains
-
-struct ModerateSquares {
-  static Inside inside(VecComplex z) { return math::parts::moderate_squares(z); }
-};
-struct GrowsWithReal {
-  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real); }
-};
-struct GrowsWithImag {
-  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag); }
-};
-struct Arcs {
-  static Inside inside(VecComplex z) {
-    return math::parts::zero_or_moderate(z.real) & math::parts::zero_or_moderate(z.imag);
+// A formula of candelabra/formulas/unary.hpp on the numbers of a domain (complex_domains). Other
+// numbers are computed one by one.
+template <typename Op, typename Domain>
+struct OnDomain : Domain {
+  static VecComplex of(VecComplex z) { return Op{}(z); }
+  template <typename T>
+  static T slow_path(T z) {
+    return Op{}(z);
   }
 };
 
-// ---- functions
-
-struct Exp : GrowsWithReal {
-  static VecComplex of(VecComplex z) { return exp(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::exp(z);
-  }
-};
-struct Exp2 : GrowsWithReal {
-  static constexpr double ln2 = 0.693147180559945309417;
-  static VecComplex of(VecComplex z) { return exp(VecComplex{z.real * ln2, z.imag * ln2}); }
-  template <typename T>
-  static T slow_path(T z) {
-    return complex_math::exp2(z);
-  }
-};
-struct Expm1 : GrowsWithReal {
-  static VecComplex of(VecComplex z) { return expm1(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return complex_math::expm1(z);
-  }
-};
-struct Sigmoid {  // squares e^-z
-  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real, 300); }
-  static VecComplex of(VecComplex z) { return sigmoid(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return T(1) / (T(1) + std::exp(-z));
-  }
-};
-struct Log : ModerateSquares {
-  static VecComplex of(VecComplex z) { return log(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::log(z);
-  }
-};
-struct Log2 : ModerateSquares {
-  static VecComplex of(VecComplex z) {
-    constexpr double by = 1.44269504088896340736;
-    const VecComplex natural = log(z);
-    return {natural.real * by, natural.imag * by};
-  }
-  template <typename T>
-  static T slow_path(T z) {
-    return complex_math::log2(z);
-  }
-};
-struct Log10 : ModerateSquares {
-  static VecComplex of(VecComplex z) {
-    constexpr double by = 0.434294481903251827651;
-    const VecComplex natural = log(z);
-    return {natural.real * by, natural.imag * by};
-  }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::log10(z);
-  }
-};
-struct Log1p {
-  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((z.real != Real(-1.0)) | (z.imag != Real(0.0))); }
-  static VecComplex of(VecComplex z) { return log1p(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return complex_math::log1p(z);
-  }
-};
-struct Sqrt : ModerateSquares {
-  static VecComplex of(VecComplex z) { return sqrt(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::sqrt(z);
-  }
-};
-struct Rsqrt : ModerateSquares {
-  static VecComplex of(VecComplex z) { return rsqrt(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return T(1) / std::sqrt(z);
-  }
-};
-struct Sgn : ModerateSquares {
+struct Sgn : complex_domains::ModerateSquares {
   static VecComplex of(VecComplex z) { return sgn(z); }
   template <typename T>
   static T slow_path(T z) {
     return complex_math::sgn(z);
   }
 };
-struct Reciprocal : ModerateSquares {
+struct Reciprocal : complex_domains::ModerateSquares {
   static VecComplex of(VecComplex z) { return reciprocal(z); }
   template <typename T>
   static T slow_path(T z) {
     return T(1) / z;
   }
 };
-struct Sinh : GrowsWithReal {
-  static VecComplex of(VecComplex z) { return sinh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::sinh(z);
-  }
-};
-struct Cosh : GrowsWithReal {
-  static VecComplex of(VecComplex z) { return cosh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::cosh(z);
-  }
-};
-struct Tanh {  // squares sinh
-  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.imag, z.real, 300); }
-  static VecComplex of(VecComplex z) { return tanh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::tanh(z);
-  }
-};
-struct Sin : GrowsWithImag {
-  static VecComplex of(VecComplex z) { return sin(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::sin(z);
-  }
-};
-struct Cos : GrowsWithImag {
-  static VecComplex of(VecComplex z) { return cos(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::cos(z);
-  }
-};
-struct Tan {
-  static Inside inside(VecComplex z) { return math::is_in_sincos_exp_range(z.real, z.imag, 300); }
-  static VecComplex of(VecComplex z) { return tan(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::tan(z);
-  }
-};
-struct Asin : Arcs {
-  static VecComplex of(VecComplex z) { return asin(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::asin(z);
-  }
-};
-struct Acos : Arcs {
-  static VecComplex of(VecComplex z) { return acos(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::acos(z);
-  }
-};
-struct Asinh : Arcs {
-  static VecComplex of(VecComplex z) { return asinh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::asinh(z);
-  }
-};
-struct Acosh : Arcs {
-  static VecComplex of(VecComplex z) { return acosh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::acosh(z);
-  }
-};
-struct Atanh {  // excludes the poles
-  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.real) != Real(1.0)) | (z.imag != Real(0.0))); }
-  static VecComplex of(VecComplex z) { return atanh(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::atanh(z);
-  }
-};
-struct Atan {
-  static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.imag) != Real(1.0)) | (z.real != Real(0.0))); }
-  static VecComplex of(VecComplex z) { return atan(z); }
-  template <typename T>
-  static T slow_path(T z) {
-    return std::atan(z);
-  }
-};
-struct Abs : ModerateSquares {
+struct Abs : complex_domains::ModerateSquares {
   static Real of(VecComplex z) { return math::parts::magnitude(z); }
   template <typename T>
   static auto slow_path(T z) {
@@ -243,7 +108,7 @@ struct Power {
   }
   template <typename T>
   static T slow_path(T z, T w) {
-    return complex_math::pow(z, w);
+    return complex_math::power(z, w);
   }
 };
 
@@ -308,11 +173,12 @@ template <typename Op, typename T>
 void map_complex2(Call& call) {
   run<2>({complex_formulas::loop<Op, T, T, 2>, nullptr, heavy}, call.output(), operands<2>(call));
 }
-// A kernel with one formula for real dtypes and another for complex ones.
-template <typename Op, typename OfComplex, int64_t Work>
+// A kernel for floating and complex dtypes.
+template <typename Op, typename Domain, int64_t Work>
 void unary_floating(Call& call) {
   if (!is_complex_dtype(call.output().dtype)) return unary<Op, FloatTypes, Work>(call);
-  dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { map_complex1<OfComplex, T>(call); });
+  dispatch<ComplexTypes>(call.output().dtype,
+                         [&]<typename T>() { map_complex1<complex_formulas::OnDomain<Op, Domain>, T>(call); });
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -48,6 +48,26 @@ struct Position {
   int64_t left(const Geometry<N>& g) const { return g.sizes[0] - index[0]; }
 };
 
+// The geometry of all dimensions but `dims`. It has at least one dimension.
+template <int N, typename... Dims>
+Geometry<N> without_dims(const Geometry<N>& g, Dims... dims) {
+  Geometry<N> outer;
+  outer.ndim = 0;
+  outer.numel = g.numel / (g.sizes[dims] * ...);
+  for (int d = 0; d < g.ndim; ++d) {
+    if (((d == dims) || ...)) continue;
+    outer.sizes[outer.ndim] = g.sizes[d];
+    for (int k = 0; k < N; ++k) outer.strides[k][outer.ndim] = g.strides[k][d];
+    ++outer.ndim;
+  }
+  if (outer.ndim == 0) {
+    outer.ndim = 1;
+    outer.sizes[0] = 1;
+    for (int k = 0; k < N; ++k) outer.strides[k][0] = 0;
+  }
+  return outer;
+}
+
 // Calls run(offsets, n) for runs along the innermost dimension that cover elements [begin, end).
 // offsets[k] is the offset of the run's first element in operand k; its stride is g.strides[k][0].
 // Use with parallel_for(g.numel, …).

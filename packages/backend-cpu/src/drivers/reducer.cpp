@@ -98,13 +98,13 @@ inline Load gather_of(int64_t value_size) {
 
 class Reducer {
  public:
-  Reducer(const Steps& steps, const Plan& plan, const Input& input, const Output& output)
+  Reducer(const Steps& steps, const Plan& plan, const Source& source, const Target& target)
       : steps_(steps),
         plan_(plan),
-        input_(input),
-        output_(output),
-        load_(input.load ? input.load : gather_of(steps.value_size)) {
-    direct_ = !input.load && (plan.inner ? plan.reduced.strides[0][0] : plan.kept.strides[0][0]) == 1;
+        source_(source),
+        target_(target),
+        load_(source.load ? source.load : gather_of(steps.value_size)) {
+    direct_ = !source.load && (plan.inner ? plan.reduced.strides[0][0] : plan.kept.strides[0][0]) == 1;
   }
 
   void run() const {
@@ -116,11 +116,11 @@ class Reducer {
   }
 
  private:
-  const char* address(int64_t offset) const { return input_.data + offset * input_.itemsize; }
+  const char* address(int64_t offset) const { return source_.data + offset * source_.itemsize; }
   // Partial result i of an array.
   std::byte* partial(std::byte* results, int64_t i) const { return results + i * steps_.partial_size; }
   void store(const std::byte* results, int64_t count, int64_t at, int64_t stride) const {
-    output_.store(output_, results, count, plan_.length, output_.data + at * output_.itemsize, stride);
+    target_.store(target_, results, count, plan_.length, target_.data + at * target_.itemsize, stride);
   }
 
   // Accumulates n contiguous values.
@@ -141,7 +141,7 @@ class Reducer {
         alignas(64) std::byte buffer[block_length * largest_value];
         for (int64_t i = 0; i < n; i += block_length) {
           int64_t count = std::min(block_length, n - i);
-          load_(from + i * stride * input_.itemsize, stride, count, buffer, input_.context);
+          load_(from + i * stride * source_.itemsize, stride, count, buffer, source_.context);
           steps_.blocks(result, 1, buffer, 0, count, first + i);
         }
       }
@@ -191,24 +191,38 @@ class Reducer {
     });
   }
 
+  // Accumulates each of `units` groups of at most `width` results in `chunks` parts, which are then
+  // merged in order. accumulate(results, unit, chunk) begins with the identity element.
+  template <typename Accumulate, typename Columns, typename Finish>
+  void run_in_chunks(int64_t units, int64_t chunks, int64_t width, Accumulate&& accumulate, Columns&& columns,
+                     Finish&& finish) const {
+    Scratch<std::byte> partials(units * chunks * width * steps_.partial_size);
+    parallel_for(units * chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task)
+        accumulate(partial(partials.data(), task * width), task / chunks, task % chunks);
+    });
+    for (int64_t unit = 0; unit < units; ++unit) {
+      std::byte* results = partial(partials.data(), unit * chunks * width);
+      for (int64_t c = 1; c < chunks; ++c) steps_.merge(results, partial(results, c * width), columns(unit));
+      finish(results, unit);
+    }
+  }
+
   void run_inner_in_chunks(int64_t chunks) const {
-    Scratch<std::byte> partials(plan_.outputs * chunks * steps_.partial_size);
     // Of equal size, so that no thread waits for another.
     const int64_t each = ((plan_.length + chunks - 1) / chunks + block_length - 1) / block_length * block_length;
-    parallel_for(plan_.outputs * chunks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = std::min(task % chunks * each, plan_.length);
-        std::byte* result = partial(partials.data(), task);
-        steps_.begin(result, 1);
-        accumulate_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first,
-                         std::min(first + each, plan_.length));
-      }
-    });
-    for (int64_t i = 0; i < plan_.outputs; ++i) {
-      std::byte* result = partial(partials.data(), i * chunks);
-      for (int64_t c = 1; c < chunks; ++c) steps_.merge(result, partial(result, c), 1);
-      store(result, 1, Position<2>(plan_.kept, i).offsets[1], 0);
-    }
+    run_in_chunks(
+        plan_.outputs, chunks, 1,
+        [&](std::byte* result, int64_t output, int64_t chunk) {
+          const int64_t first = std::min(chunk * each, plan_.length);
+          steps_.begin(result, 1);
+          accumulate_inner(result, Position<2>(plan_.kept, output).offsets[0], first,
+                           std::min(first + each, plan_.length));
+        },
+        [](int64_t) { return int64_t{1}; },
+        [&](const std::byte* result, int64_t output) {
+          store(result, 1, Position<2>(plan_.kept, output).offsets[1], 0);
+        });
   }
 
   // Accumulates rows that lie `pitch` elements apart, column by column.
@@ -223,7 +237,7 @@ class Reducer {
       else
         for (int64_t i = 0; i < count; ++i)
           load_(address(offset + (r + i) * pitch), stride, columns, buffer + i * columns * steps_.value_size,
-                input_.context);
+                source_.context);
       steps_.rows(results, buffer, columns, count, columns, first + r);
     }
   }
@@ -231,12 +245,12 @@ class Reducer {
   // Loads rows whose elements are contiguous from row to row: transposes tiles, then converts them
   // to values.
   void load_transposed(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
-    dispatch_size(input_.itemsize, [&]<typename U>() {
+    dispatch_size(source_.itemsize, [&]<typename U>() {
       const U* elements = reinterpret_cast<const U*>(from);
-      if (!input_.load) return transpose_bits(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
+      if (!source_.load) return transpose_bits(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
       alignas(64) U transposed[loaded_rows * loaded_columns];
       transpose_bits(transposed, columns, elements, stride, columns, rows);
-      load_(reinterpret_cast<const char*>(transposed), 1, rows * columns, to, input_.context);
+      load_(reinterpret_cast<const char*>(transposed), 1, rows * columns, to, source_.context);
     });
   }
 
@@ -276,7 +290,7 @@ class Reducer {
 
     auto columns = [&](int64_t unit) { return std::min(width, size - unit % tiles * width); };
     auto position = [&](int64_t unit) { return Position<2>(plan_.kept, unit / tiles * size + unit % tiles * width); };
-    auto take = [&](std::byte* results, int64_t unit, int64_t chunk) {
+    auto accumulate = [&](std::byte* results, int64_t unit, int64_t chunk) {
       accumulate_outer(results, position(unit).offsets[0], columns(unit), chunk * rows,
                        std::min((chunk + 1) * rows, plan_.length));
     };
@@ -288,46 +302,37 @@ class Reducer {
       parallel_for(units, grain_for(width * (plan_.length + 1)), [&](int64_t begin, int64_t end) {
         alignas(64) std::byte results[tile_columns * largest_partial];
         for (int64_t unit = begin; unit < end; ++unit) {
-          take(results, unit, 0);
+          accumulate(results, unit, 0);
           finish(results, unit);
         }
       });
       return;
     }
-    Scratch<std::byte> partials(units * chunks * width * steps_.partial_size);
-    parallel_for(units * chunks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task)
-        take(partial(partials.data(), task * width), task / chunks, task % chunks);
-    });
-    for (int64_t unit = 0; unit < units; ++unit) {
-      std::byte* results = partial(partials.data(), unit * chunks * width);
-      for (int64_t c = 1; c < chunks; ++c) steps_.merge(results, partial(results, c * width), columns(unit));
-      finish(results, unit);
-    }
+    run_in_chunks(units, chunks, width, accumulate, columns, finish);
   }
 
   const Steps& steps_;
   const Plan& plan_;
-  const Input& input_;
-  const Output& output_;
+  const Source& source_;
+  const Target& target_;
   Load load_;
   bool direct_;  // values are read in place
 };
 
 }  // namespace
 
-void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output,
+void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Source& source, const Target& target,
          Parts parts) {
   // Fast path for all of a small tensor, as in most losses and checks. Planning would cost more
   // than the sum.
-  if (out.numel == 1 && !input.load && parts == Parts::Whole && in.numel <= block_length && is_contiguous(in)) {
+  if (out.numel == 1 && !source.load && parts == Parts::Whole && in.numel <= block_length && is_contiguous(in)) {
     alignas(64) std::byte result[largest_partial];
     steps.begin(result, 1);
-    steps.blocks(result, 1, input.data, 0, in.numel, 0);
-    output.store(output, result, 1, in.numel, output.data, 0);
+    steps.blocks(result, 1, source.data, 0, in.numel, 0);
+    target.store(target, result, 1, in.numel, target.data, 0);
     return;
   }
-  Reducer(steps, Plan(in, out, parts), input, output).run();
+  Reducer(steps, Plan(in, out, parts), source, target).run();
 }
 
 }  // namespace reduce

@@ -42,23 +42,23 @@ struct Steps {
 // Converts n elements, `stride` elements apart, to contiguous values of the operation.
 using Load = void (*)(const char* from, int64_t stride, int64_t n, void* to, const void* context);
 
-struct Input {
+struct Source {
   const char* data;
-  int64_t itemsize;  // bytes of an element as strides count them
-  Load load;         // null: memory holds values
-  const void* context;
+  int64_t itemsize;     // bytes of an element as strides count them
+  Load load = nullptr;  // null: memory holds values
+  const void* context = nullptr;
 };
 
-struct Output {
+struct Target {
   char* data;
   int64_t itemsize;
   // Writes `count` results, each of `length` elements, to memory.
-  void (*store)(const Output& output, const void* results, int64_t count, int64_t length, char* to, int64_t stride);
+  void (*store)(const Target& target, const void* results, int64_t count, int64_t length, char* to, int64_t stride);
   void (*typed_store)();  // type-erased function that `store` calls
   const void* context;
 };
 
-void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output,
+void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Source& source, const Target& target,
          Parts parts);
 
 }  // namespace reduce

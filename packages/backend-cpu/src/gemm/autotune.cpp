@@ -23,7 +23,7 @@ constexpr size_t library_count = 4;
 
 // The choice for one shape class, 0 while undecided. The times are for describe_gemm_choices().
 struct Decision {
-  std::atomic<int> chosen{0};                                    // 1 + GemmLibrary
+  std::atomic<int> chosen{0};                                    // number_of(library)
   std::array<std::atomic<float>, library_count> microseconds{};  // by GemmLibrary, 0 if not timed
 
   std::atomic<float>& time_of(GemmLibrary library) { return microseconds[static_cast<size_t>(library)]; }
@@ -64,17 +64,22 @@ const char* name_of(GemmLibrary library) {
   return names[static_cast<int>(library)];
 }
 
-// The library that CANDELABRA_CPU_GEMM names, as 1 + GemmLibrary, or 0.
+// A library as the number that decisions hold, of which 0 means undecided.
+constexpr int number_of(GemmLibrary library) {
+  return 1 + static_cast<int>(library);
+}
+
+// The number of the library that CANDELABRA_CPU_GEMM names, or 0.
 int forced() {
   static const int library = [] {
     const char* text = std::getenv("CANDELABRA_CPU_GEMM");
     if (!text || !*text) return 0;
     std::string_view value = text;
-    if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
-    if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
-    if (value == "panels") return 1 + static_cast<int>(GemmLibrary::panels);
+    if (value == "mkl") return number_of(GemmLibrary::mkl);
+    if (value == "onednn") return number_of(GemmLibrary::onednn);
+    if (value == "panels") return number_of(GemmLibrary::panels);
     if (value == "amx") {
-      if (has_amx_gemm()) return 1 + static_cast<int>(GemmLibrary::amx);
+      if (has_amx_gemm()) return number_of(GemmLibrary::amx);
       throw failure(CB_VALUE_ERROR,
                     "the environment variable CANDELABRA_CPU_GEMM is \"amx\", but this processor has no AMX units "
                     "for bfloat16, or the system does not let us use them");
@@ -92,13 +97,18 @@ bool may_use(GemmLibrary library) {
   return forced() == 0 || is_named(library);
 }
 
+// Lowers `least` to the time of one call: the minimum of some rounds is the least disturbed time.
 template <typename F>
-float microseconds(F&& multiply) {
+void time_call(float& least, F&& multiply) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now();
   multiply();
-  return std::chrono::duration<float, std::micro>(clock::now() - start).count();
+  least = std::min(least, std::chrono::duration<float, std::micro>(clock::now() - start).count());
 }
+
+// A candidate must be this much faster than the expected one: noise should not change results from
+// run to run.
+constexpr float required_advantage = 0.85f;
 
 GemmLibrary measure(Decision& decision, const Representative& shape) {
   Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
@@ -107,38 +117,36 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   Gemm<float> problem{false,   true,     shape.m, shape.n, shape.k,  1,      a.data(),
                       shape.k, b.data(), shape.k, 0,       c.data(), shape.n};
   const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
-  const auto by_mkl = [&] { multiply_in_parts(problem, cuts, gemm_by_mkl); };
-  const auto by_onednn = [&] { multiply_in_parts(problem, cuts, gemm_by_onednn); };
+  const auto by_mkl = [&] { multiply_by_library(problem, cuts, gemm_by_mkl); };
+  const auto by_onednn = [&] { multiply_by_library(problem, cuts, gemm_by_onednn); };
   by_mkl();  // warm-up: code generation and page faults
   by_onednn();
-  // The minimum over some rounds is the least disturbed time. The libraries alternate, so that a
-  // disturbance hits both.
-  float mkl = std::numeric_limits<float>::infinity(), onednn = mkl;
+  constexpr float never = std::numeric_limits<float>::infinity();
+  float mkl = never, onednn = never;
+  // The libraries alternate, so that a disturbance hits both.
   for (int round = 0; round < shape.rounds; ++round) {
-    mkl = std::min(mkl, microseconds(by_mkl));
-    onednn = std::min(onednn, microseconds(by_onednn));
+    time_call(mkl, by_mkl);
+    time_call(onednn, by_onednn);
   }
   decision.time_of(GemmLibrary::mkl) = mkl;
   decision.time_of(GemmLibrary::onednn) = onednn;
-  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_amx_gemm()) {
-    // Timed alone: AMX does not reach its clock right after other work.
-    float amx = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round) amx = std::min(amx, microseconds([&] { amx_gemm(problem); }));
-    decision.time_of(GemmLibrary::amx) = amx;
-    if (std::min(mkl, onednn) >= 0.85f * amx) return GemmLibrary::amx;
-  }
-  if (&decision == &decisions[static_cast<int>(ShapeClass::compact)]) {
-    float panels = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round)
-      panels = std::min(
-          panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
-    decision.time_of(GemmLibrary::panels) = panels;
-    if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
-  }
-  // Another library must be clearly faster than the expected one. Noise should not change results
-  // from run to run.
-  if (is_intel()) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
-  return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
+  const float libraries = std::min(mkl, onednn);
+  // Times our own product of this class, and returns whether it stands.
+  const auto own_stands = [&](GemmLibrary own, auto&& multiply) {
+    float least = never;
+    for (int round = 0; round < shape.rounds; ++round) time_call(least, multiply);
+    decision.time_of(own) = least;
+    return libraries >= required_advantage * least;
+  };
+  // Timed alone: AMX does not reach its clock right after other work.
+  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_amx_gemm() &&
+      own_stands(GemmLibrary::amx, [&] { amx_gemm(problem); }))
+    return GemmLibrary::amx;
+  if (&decision == &decisions[static_cast<int>(ShapeClass::compact)] &&
+      own_stands(GemmLibrary::panels, [&] { multiply_in_parts<float>(problem, cuts, panel_gemm); }))
+    return GemmLibrary::panels;
+  if (is_intel()) return onednn < required_advantage * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
+  return mkl < required_advantage * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
 }  // namespace
@@ -161,9 +169,9 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   if (chosen) [[likely]]
     return static_cast<GemmLibrary>(chosen - 1);
   chosen = forced();
-  if (chosen == 1 + static_cast<int>(GemmLibrary::amx) && shape != ShapeClass::heavy) chosen = 0;
-  if (chosen == 1 + static_cast<int>(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
-  if (chosen == 0) chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
+  if (chosen == number_of(GemmLibrary::amx) && shape != ShapeClass::heavy) chosen = 0;
+  if (chosen == number_of(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
+  if (chosen == 0) chosen = number_of(measure(decision, representatives[static_cast<int>(shape)]));
   // Two threads may measure at once: the first choice stands.
   int undecided = 0;
   if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
@@ -171,7 +179,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
 }
 
 bool is_named(GemmLibrary library) {
-  return forced() == 1 + static_cast<int>(library);
+  return forced() == number_of(library);
 }
 
 bool chooses_panels(const Gemm<float>& p) {

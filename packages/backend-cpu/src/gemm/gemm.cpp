@@ -191,14 +191,14 @@ bool try_panels(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueB
   Gemm<T> part = p;
   part.k = p.k / cuts.deep;
   if (!chooses_panels(part)) return false;
-  multiply_in_parts(p, cuts, panel_gemm, finish, epilogue_block, false);
+  multiply_in_parts(p, cuts, panel_gemm, finish, epilogue_block);
   return true;
 }
 
 template <typename T>
 void multiply_by_mkl_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr,
                               EpilogueBlock<T> epilogue_block = nullptr) {
-  multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, epilogue_block);
+  multiply_by_library(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, epilogue_block);
 }
 
 void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, EpilogueBlock<float> epilogue_block) {
@@ -208,7 +208,7 @@ void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, Epi
       choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::amx) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
-  multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
+  multiply_by_library(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Our own matrix products, for factors that stay in the caches. There a library spends much of its
-// time on packing and on call overhead.
+// time on packing and on call overhead. For a factor of many products, see gemm/panels.hpp.
 #pragma once
 
 #include "gemm/gemm.hpp"
@@ -17,7 +17,7 @@ bool suits_panel_gemm(const Gemm<float>& problem);
 void panel_gemm(const Gemm<float>& problem);
 void panel_gemm(const Gemm<double>& problem);
 
-// The loops are compiled per instruction set (drivers/panel_gemm.cpp). The kernels of the one in
+// The loops are compiled per instruction set (gemm/panel_loops.cpp). The kernels of the one in
 // use register them here.
 template <typename T>
 using GemmLoop = void (*)(const Gemm<T>& problem);

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
-#include "gemm/panels.hpp"
+#include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -96,21 +93,6 @@ void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors, std::i
          ...);
 }
 
-// Packs k rows of the right factor from `row` on, and `columns` columns from `column` on. Rows of
-// `to` lie `pitch` elements apart.
-template <typename T>
-void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t columns, T* to, int64_t pitch) {
-  if (!p.transpose_b) {
-    for (int64_t i = 0; i < k; ++i) std::copy_n(p.b + (row + i) * p.ldb + column, columns, to + i * pitch);
-    return;
-  }
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  for (int64_t i = 0; i < k; i += 16)
-    transpose_bits(reinterpret_cast<Bits*>(to + i * pitch), pitch,
-                   reinterpret_cast<const Bits*>(p.b + column * p.ldb + row + i), p.ldb, columns,
-                   std::min<int64_t>(16, k - i));
-}
-
 }  // namespace
 
 template <typename T>
@@ -142,7 +124,8 @@ void panel_gemm_loop(const Gemm<T>& p) {
       if (packs) {
         block.b = packed->data();
         block.b_step = wanted * lanes;
-        pack(p, row, k, column, columns, packed->data(), block.b_step);
+        pack_columns(p.b + row * (p.transpose_b ? 1 : p.ldb), p.ldb, p.transpose_b, k, column, columns, packed->data(),
+                     block.b_step);
       }
       multiply_panel(block, p.m, wanted, std::make_integer_sequence<int, most_vectors>{});
     }

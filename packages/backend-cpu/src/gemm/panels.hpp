@@ -1,4 +1,5 @@
-// Products with a common factor, which is packed once, into panels as wide as a register block.
+// Products with a common right factor, which is packed once, into panels as wide as a register
+// block. For one product, see gemm/panel_gemm.hpp.
 //
 // Each element of a result is a sum along k in parts of a fixed length. It does not depend on how
 // many rows are multiplied at once, so callers may divide rows among threads as they like.
@@ -6,34 +7,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
+#include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
-
-// End of share i of `count`. The single share of tiny products avoids a division, which would be
-// most of the work.
-inline int64_t end_of_share(int64_t size, int64_t i, int64_t count) {
-  return count == 1 ? size : size * (i + 1) / count;
-}
-
-// Calls f(first row, rows) for blocks of at most `most` rows. They have nearly the same number of
-// rows: a block of six and one of one would leave registers unused.
-template <int64_t most, typename F>
-[[gnu::always_inline]] inline void for_row_blocks(int64_t rows, F&& f) {
-  const int64_t blocks = (rows + most - 1) / most;
-  for (int64_t i = 0, at = 0; i < blocks; ++i) {
-    const int64_t end = end_of_share(rows, i, blocks);
-    f(at, end - at);
-    at = end;
-  }
-}
 
 // A panel is four registers wide. With this many rows the sums fill the registers and leave room
 // for the factors.
@@ -42,52 +23,6 @@ constexpr int panel_rows = math::Vec<float>::size == 16 ? 6 : 2;
 // Rows of a panel that are multiplied per pass: they stay in L1, and shorter sums have smaller
 // rounding errors.
 constexpr int64_t panel_depth = 128;
-
-// sum = a @ panel for `rows` rows, in registers. a has k columns that lie `a_next` elements apart.
-// The panel has k rows of `vectors` registers that lie `width` elements apart. load(from, v) loads
-// register v of such a row.
-template <int rows, int vectors, typename C, typename Load>
-[[gnu::always_inline]] inline void sum_products(const C* a, int64_t a_step, int64_t a_next, const C* panel,
-                                                int64_t width, int64_t k, math::Vec<C> (&sum)[rows][vectors],
-                                                Load&& load) {
-  using V = math::Vec<C>;
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[r][v] = V(C(0));
-  for (int64_t p = 0; p < k; ++p) {
-    V factor[vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) factor[v] = load(panel + p * width + v * V::size, v);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      const V one(a[r * a_step]);
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] = math::fma(one, factor[v], sum[r][v]);
-    }
-    a += a_next;
-  }
-}
-
-// The same in memory: sums += a @ panel, or without `add` sums = a @ panel.
-template <int rows, int vectors, bool add, typename C>
-[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel,
-                                                  int64_t width, int64_t k, C* sums, int64_t sums_step) {
-  using V = math::Vec<C>;
-  V sum[rows][vectors];
-  sum_products<rows, vectors>(a, a_step, a_next, panel, width, k, sum,
-                              [](const C* from, int) { return V::load(from); });
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) {
-      C* to = sums + r * sums_step + v * V::size;
-      if constexpr (add)
-        (V::load(to) + sum[r][v]).store(to);
-      else
-        sum[r][v].store(to);
-    }
-}
 
 // A k × n matrix in panels of `width` columns, padded with zeros.
 template <typename C>
@@ -106,15 +41,7 @@ class Panels {
           C* to = panel(p) + v * lanes;
           if (columns < lanes)
             for (int64_t i = 0; i < k; ++i) std::fill_n(to + i * width + columns, lanes - columns, C(0));
-          if (transposed) {
-            using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
-            for (int64_t i = 0; i < k; i += 16)
-              transpose_bits(reinterpret_cast<Bits*>(to + i * width), width,
-                             reinterpret_cast<const Bits*>(matrix + column * step + i), step, columns,
-                             std::min<int64_t>(16, k - i));
-          } else {
-            for (int64_t i = 0; i < k; ++i) std::copy_n(matrix + i * step + column, columns, to + i * width);
-          }
+          pack_columns(matrix, step, transposed, k, column, columns, to, width);
         }
     });
   }
@@ -148,13 +75,13 @@ class Panels {
       const Part part{a + i * a_next, a_step, a_next, panel + i * width, depth, add || i > 0};
       switch (vectors) {
         case 1:
-          rows_of<1>(part, rows, sums);
+          multiply_rows<1>(part, rows, sums);
           break;
         case 2:
-          rows_of<2>(part, rows, sums);
+          multiply_rows<2>(part, rows, sums);
           break;
         default:
-          rows_of<4>(part, rows, sums);
+          multiply_rows<4>(part, rows, sums);
       }
     }
   }
@@ -168,22 +95,37 @@ class Panels {
     bool add;
   };
   template <int vectors>
-  static void rows_of(const Part& part, int64_t rows, C* sums) {
+  static void multiply_rows(const Part& part, int64_t rows, C* sums) {
     for_row_blocks<panel_rows>(rows, [&](int64_t at, int64_t count) {
-      one_block<vectors>(std::make_integer_sequence<int, panel_rows>{}, count, part, at, sums + at * width);
+      multiply_some<vectors>(std::make_integer_sequence<int, panel_rows>{}, count, part, at, sums + at * width);
     });
   }
   template <int vectors, int... counts>
-  static void one_block(std::integer_sequence<int, counts...>, int64_t rows, const Part& part, int64_t at, C* sums) {
-    (void)((rows == counts + 1 && (block<counts + 1, vectors>(part, at, sums), true)) || ...);
+  static void multiply_some(std::integer_sequence<int, counts...>, int64_t rows, const Part& part, int64_t at,
+                            C* sums) {
+    (void)((rows == counts + 1 && (multiply_block<counts + 1, vectors>(part, at, sums), true)) || ...);
   }
   template <int rows, int vectors>
-  [[gnu::noinline]] static void block(const Part& part, int64_t at, C* sums) {
-    const auto run = [&]<bool add>(std::bool_constant<add>) {
-      multiply_block<rows, vectors, add, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width,
-                                            part.depth, sums, width);
-    };
-    part.add ? run(std::true_type{}) : run(std::false_type{});
+  [[gnu::noinline]] static void multiply_block(const Part& part, int64_t at, C* sums) {
+    part.add ? multiply_block<rows, vectors, true>(part, at, sums)
+             : multiply_block<rows, vectors, false>(part, at, sums);
+  }
+  template <int rows, int vectors, bool add>
+  [[gnu::always_inline]] static void multiply_block(const Part& part, int64_t at, C* sums) {
+    using V = math::Vec<C>;
+    V sum[rows][vectors];
+    sum_products<rows, vectors>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width, part.depth, sum,
+                                [](const C* from, int) { return V::load(from); });
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        C* to = sums + r * width + v * V::size;
+        if constexpr (add)
+          (V::load(to) + sum[r][v]).store(to);
+        else
+          sum[r][v].store(to);
+      }
   }
 
   int64_t k_, step_;

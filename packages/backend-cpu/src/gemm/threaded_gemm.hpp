@@ -52,8 +52,8 @@ void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBloc
 // By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
 // are large enough to amortize packing the other factor again for each.
 template <typename T>
-void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish,
-                         EpilogueBlock<T> epilogue_block) {
+void multiply_on_library_threads(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish,
+                                 EpilogueBlock<T> epilogue_block) {
   constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
   const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -71,19 +71,15 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
 }  // namespace parts_detail
 
 // Calls multiply(part) for each part, on one thread of the library each, then applies the epilogue.
-// `finish` and `epilogue_block` may be null. `has_threads`: multiply() can divide a product among
-// threads itself.
+// `finish` and `epilogue_block` may be null.
 template <typename T>
 void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&),
-                       const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr,
-                       bool has_threads = true) {
+                       const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr) {
   if (cuts.count() == 1) {
     const LibraryThreads one(1);
     multiply(p);
     return parts_detail::apply_epilogue_at(p, finish, epilogue_block, 0, 0, p.m, p.n);
   }
-  if (has_threads && is_left_to_library(p.m, p.n, cuts))
-    return parts_detail::multiply_by_library(p, multiply, finish, epilogue_block);
   using parts_detail::apply_epilogue_at;
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
@@ -119,6 +115,15 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
         for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
     apply_epilogue_at(p, finish, epilogue_block, begin, 0, end - begin, p.n);
   });
+}
+
+// The same for a multiply() of a library, which may divide the product among its own threads.
+template <typename T>
+void multiply_by_library(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&),
+                         const Epilogue<T>* finish = nullptr, EpilogueBlock<T> epilogue_block = nullptr) {
+  if (cuts.count() > 1 && is_left_to_library(p.m, p.n, cuts))
+    return parts_detail::multiply_on_library_threads(p, multiply, finish, epilogue_block);
+  multiply_in_parts(p, cuts, multiply, finish, epilogue_block);
 }
 
 }  // namespace candelabra::cpu

@@ -43,12 +43,6 @@ inline void stream_unfenced(void* destination, const void* source, int64_t bytes
   stream_lines(out + head, in + head, lines);
   std::memcpy(out + head + lines, in + head + lines, bytes - head - lines);
 }
-// The same, with the fence.
-inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
-  stream_unfenced(destination, source, bytes);
-  _mm_sfence();
-}
-
 // Copies four rows of `bytes` bytes with ordinary stores, one cache line of each in turn. The
 // hardware prefetcher works within one page, so four rows give it four streams. Rows of the
 // destination are 64-byte aligned.
@@ -72,6 +66,22 @@ inline void copy_pages(std::byte* out, const std::byte* in, int64_t bytes) {
   std::memcpy(out, in, at);
   for (; at + step <= bytes; at += step) copy_interleaved(out + at, page, in + at, page, page);
   std::memcpy(out + at, in + at, bytes - at);
+}
+
+// Copies contiguous memory. The caller issues fence_after(stores).
+inline void move_bytes(std::byte* out, const std::byte* in, int64_t bytes, MoveStores stores) {
+  switch (stores) {
+    case MoveStores::NonTemporal:
+      return stream_unfenced(out, in, bytes);
+    case MoveStores::Interleaved:
+      return copy_pages(out, in, bytes);
+    case MoveStores::Ordinary:
+      std::memcpy(out, in, static_cast<size_t>(bytes));
+  }
+}
+
+inline void fence_after(MoveStores stores) {
+  if (stores == MoveStores::NonTemporal) _mm_sfence();
 }
 
 // Fills with non-temporal stores. The caller issues the fence.

@@ -33,20 +33,12 @@ void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in
   }
 }
 
-// How long rows are stored: by memcpy; four rows interleaved, for moves between memory and memory;
-// or by non-temporal stores, which leave the fence to the caller.
-enum class RowStores { Ordinary, Interleaved, NonTemporal };
+// Rows of fewer bytes are always moved by ordinary stores.
+constexpr int64_t long_row = 1024;
 
-// For a move that reads as many bytes as it writes.
-inline RowStores row_stores(int64_t written) {
-  if (written >= streaming_threshold()) return RowStores::NonTemporal;
-  return 2 * written > memory_move_bytes() ? RowStores::Interleaved : RowStores::Ordinary;
-}
-
-// Steps are in bytes.
+// Steps are in bytes. The caller issues fence_after(stores).
 inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows,
-                      int64_t bytes, RowStores stores = RowStores::Ordinary) {
-  constexpr int64_t long_row = 1024;
+                      int64_t bytes, MoveStores stores = MoveStores::Ordinary) {
   switch (bytes) {
     case 1:
       return move_short_rows<1>(out, out_step, in, in_step, rows);
@@ -69,13 +61,13 @@ inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int
   if (bytes > 8 && bytes < 16) return move_overlapping_rows<16>(out, out_step, in, in_step, rows, bytes);
   if (bytes > 16 && bytes < 32) return move_overlapping_rows<32>(out, out_step, in, in_step, rows, bytes);
   if (bytes > 32 && bytes < 64) return move_overlapping_rows<64>(out, out_step, in, in_step, rows, bytes);
-  if (bytes < long_row) stores = RowStores::Ordinary;
-  if (stores == RowStores::NonTemporal) {
+  if (bytes < long_row) stores = MoveStores::Ordinary;
+  if (stores == MoveStores::NonTemporal) {
     for (int64_t i = 0; i < rows; ++i) stream_unfenced(out + i * out_step, in + i * in_step, bytes);
     return;
   }
   int64_t i = 0;
-  if (stores == RowStores::Interleaved &&
+  if (stores == MoveStores::Interleaved &&
       (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
     for (; i + 4 <= rows; i += 4) copy_interleaved(out + i * out_step, out_step, in + i * in_step, in_step, bytes);
   for (; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));

@@ -75,6 +75,11 @@ int64_t memory_move_bytes() {
   return bytes;
 }
 
+MoveStores move_stores(int64_t written, bool non_temporal) {
+  if (non_temporal) return MoveStores::NonTemporal;
+  return 2 * written > memory_move_bytes() ? MoveStores::Interleaved : MoveStores::Ordinary;
+}
+
 LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(moved) {
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
   non_temporal_ = written >= streaming_threshold() && way != ordinary;

@@ -23,8 +23,19 @@ int64_t computed_streaming_threshold();
 // cache, at least 8 MiB.
 int64_t memory_move_bytes();
 
-// One pass over memory that reads as much as it writes. Chooses the kind of store, and times it
-// during trials.
+// How a move stores that reads as many bytes as it writes: by ordinary stores; by four streams of
+// them, for moves between memory and memory; or by non-temporal stores.
+enum class MoveStores { Ordinary, Interleaved, NonTemporal };
+
+// For a move of `written` bytes. `non_temporal`: whether non-temporal stores are faster.
+MoveStores move_stores(int64_t written, bool non_temporal);
+// The same, by the size alone.
+inline MoveStores move_stores(int64_t written) {
+  return move_stores(written, written >= streaming_threshold());
+}
+
+// One pass over memory that reads as much as it writes. Chooses whether its stores are
+// non-temporal, and times them during trials.
 class LargeMove {
  public:
   // `written`: bytes of results. `moved`: bytes written and read. `is_steady`: the pass is

@@ -1,6 +1,6 @@
-// Reads elements. A bool from foreign memory (a view of bytes, numpy.frombuffer) may hold any byte,
-// and every nonzero byte is true. C++ assumes that a bool in memory is 0 or 1, so kernels must
-// never read one as such.
+// Reads elements, and tells zeros from other values. A bool from foreign memory (a view of bytes,
+// numpy.frombuffer) may hold any byte, and every nonzero byte is true. C++ assumes that a bool in
+// memory is 0 or 1, so kernels must never read one as such.
 #pragma once
 
 #include "dtypes.hpp"
@@ -14,6 +14,18 @@ template <typename T>
     return *reinterpret_cast<const uint8_t*>(from) != 0;
   else
     return *from;
+}
+
+// Of complex numbers, whether a part is nonzero. Subnormal half precisions count as nonzero even
+// where the processor flushes them.
+template <typename T>
+[[gnu::always_inline]] inline bool is_nonzero(T value) {
+  if constexpr (is_half_v<T>)
+    return (value.bits & 0x7fff) != 0;
+  else if constexpr (is_complex_v<T>)
+    return (value.real() != 0) | (value.imag() != 0);
+  else
+    return value != T(0);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

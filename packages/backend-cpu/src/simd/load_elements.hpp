@@ -1,7 +1,8 @@
-// Loads strided elements into a contiguous buffer of the compute type (float32 for half
-// precisions), and stores them back.
+// Loads contiguous or strided elements into a contiguous buffer of the compute type (float32 for
+// half precisions), and stores them back.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "dtypes.hpp"
@@ -9,6 +10,21 @@
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
+
+template <typename T>
+void load_contiguous(const T* from, int64_t n, compute_t<T>* to) {
+  if constexpr (is_half_v<T>)
+    to_float(from, to, n);
+  else
+    std::copy_n(from, n, to);
+}
+template <typename T>
+void store_contiguous(const compute_t<T>* from, int64_t n, T* to) {
+  if constexpr (is_half_v<T>)
+    from_float(from, to, n);
+  else
+    std::copy_n(from, n, to);
+}
 
 template <typename T, typename V>
 void load_strided(const T* from, int64_t stride, int64_t n, V* to) {

@@ -571,11 +571,5 @@ constexpr bool is_vec_v = false;
 template <typename T>
 constexpr bool is_vec_v<Vec<T>> = true;
 
-// Scalar overload, for formulas written for scalars and vectors alike.
-template <typename T>
-[[gnu::always_inline]] inline T select(bool condition, T a, T b) {
-  return condition ? a : b;
-}
-
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::math

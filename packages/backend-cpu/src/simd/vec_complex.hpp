@@ -4,6 +4,8 @@
 // NaN, the ends of the range) use the C library.
 #pragma once
 
+#include <complex>
+
 #include "simd/vec_math.hpp"
 
 namespace candelabra::math {
@@ -131,6 +133,10 @@ CANDELABRA_FORMULA VecComplex exp(VecComplex z) {
   const auto [s, c] = parts::sin_cos(z.imag);
   return {e * c, e * s};
 }
+CANDELABRA_FORMULA VecComplex exp2(VecComplex z) {
+  constexpr double ln2 = 0.693147180559945309417;
+  return exp(VecComplex{z.real * ln2, z.imag * ln2});
+}
 // e^x cos y - 1 = (e^x - 1) cos y - 2 sin(y / 2)^2
 CANDELABRA_FORMULA VecComplex expm1(VecComplex z) {
   const auto [half_s, half_c] = parts::sin_cos(0.5 * z.imag);
@@ -154,6 +160,16 @@ CANDELABRA_FORMULA VecComplex log(VecComplex z) {
   const Vec<double> rest = fma(z.real, z.real, -a) + fma(z.imag, z.imag, -b);
   const auto [high, low] = parts::two_sum(a, b);
   return {parts::half_log(high, low + rest), atan2(z.imag, z.real)};
+}
+CANDELABRA_FORMULA VecComplex log2(VecComplex z) {
+  constexpr double by = 1.44269504088896340736;
+  const VecComplex natural = log(z);
+  return {natural.real * by, natural.imag * by};
+}
+CANDELABRA_FORMULA VecComplex log10(VecComplex z) {
+  constexpr double by = 0.434294481903251827651;
+  const VecComplex natural = log(z);
+  return {natural.real * by, natural.imag * by};
 }
 CANDELABRA_FORMULA VecComplex log1p(VecComplex z) {
   const Vec<double> a = z.real * z.real, b = z.imag * z.imag, one = 1.0;
@@ -273,6 +289,32 @@ CANDELABRA_FORMULA VecComplex asinh(VecComplex z) {
 CANDELABRA_FORMULA VecComplex acosh(VecComplex z) {
   const VecComplex turned = acos(z);
   return {abs(turned.imag), with_sign_of(turned.real, z.imag)};
+}
+
+// The same functions of one number, for the formulas of candelabra/formulas/unary.hpp.
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> asin(std::complex<T> z) {
+  return std::asin(z);
+}
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> acos(std::complex<T> z) {
+  return std::acos(z);
+}
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> atan(std::complex<T> z) {
+  return std::atan(z);
+}
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> asinh(std::complex<T> z) {
+  return std::asinh(z);
+}
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> acosh(std::complex<T> z) {
+  return std::acosh(z);
+}
+template <typename T>
+CANDELABRA_FORMULA std::complex<T> atanh(std::complex<T> z) {
+  return std::atanh(z);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

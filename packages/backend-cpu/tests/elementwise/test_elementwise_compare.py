@@ -9,6 +9,8 @@ import pytest
 from arrays import ALL, COMPLEX, numbers
 from harness import NOT_IMPLEMENTED, KernelError, Number, Scalar, call
 
+import candelabra
+
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_comparison_and_logic(dtype: str) -> None:
@@ -97,5 +99,6 @@ def test_ternary() -> None:
     result = np.empty_like(whole)
     call("addcmul", [result], whole, whole, whole, Scalar(3))
     assert np.array_equal(result, whole + 3 * whole * whole)
-    with pytest.raises(KernelError, match="Integer division with addcdiv is no longer supported"):
-        call("addcdiv", [result], whole, whole, whole, Scalar(1))
+    integers = candelabra.tensor(whole)
+    with pytest.raises(RuntimeError, match="Integer division with addcdiv is no longer supported"):
+        candelabra.addcdiv(integers, integers, integers)

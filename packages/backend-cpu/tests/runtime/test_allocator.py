@@ -12,20 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import OK, OUT_OF_MEMORY, Statistics_, backend
+from harness import OK, OUT_OF_MEMORY, Allocation_, Statistics_, backend
 
 
 def allocate(size: int) -> int:
-    result = ctypes.c_void_p()
-    status = backend().table.allocate(0, size, None, ctypes.byref(result))
+    request = Allocation_(size=ctypes.sizeof(Allocation_), bytes=size)
+    status = backend().table.allocate(0, ctypes.byref(request))
     if status != OK:
         raise MemoryError(status, backend().table.last_error().decode())
-    assert result.value is not None
-    return result.value
+    assert request.address is not None
+    return request.address
 
 
 def deallocate(address: int, size: int) -> None:
-    backend().table.deallocate(0, address, size, None)
+    backend().table.deallocate(0, address, size)
 
 
 def statistics() -> Statistics_:
@@ -105,8 +105,8 @@ def test_a_free_block_serves_a_request_for_somewhat_less() -> None:
 
 @pytest.mark.parametrize("size", [2**63 - 1, 2**64 - 1, 2**50, 2**46])
 def test_absurd_requests(size: int) -> None:
-    result = ctypes.c_void_p()
-    assert backend().table.allocate(0, size, None, ctypes.byref(result)) == OUT_OF_MEMORY
+    request = Allocation_(size=ctypes.sizeof(Allocation_), bytes=size)
+    assert backend().table.allocate(0, ctypes.byref(request)) == OUT_OF_MEMORY
     message = backend().table.last_error().decode()
     assert f"you tried to allocate {size} bytes" in message
     assert "are in use by tensors" in message

@@ -44,7 +44,7 @@ def test_an_older_processor_is_told_what_it_lacks() -> None:
 
 def test_table() -> None:
     table = backend().table
-    assert (table.abi_major, table.device_type) == (1, b"cpu")
+    assert (table.abi_major, table.device_type) == (2, b"cpu")
     assert table.version.decode() == candelabra_backend_cpu.__version__
 
 

@@ -90,9 +90,9 @@ stop = threading.Event()
 def churn():                                # the allocator's lock is often held elsewhere
     import ctypes
     while not stop.is_set():
-        result = ctypes.c_void_p()
-        table.allocate(0, 100_000, None, ctypes.byref(result))
-        table.deallocate(0, result, 100_000, None)
+        request = Allocation_(size=ctypes.sizeof(Allocation_), bytes=100_000)
+        table.allocate(0, ctypes.byref(request))
+        table.deallocate(0, request.address, 100_000)
 thread = threading.Thread(target=churn); thread.start()
 for _ in range(20):
     child = os.fork()
@@ -102,8 +102,7 @@ for _ in range(20):
         call("exp", [mine], x)
         same = np.array_equal(mine, np.broadcast_to(mine[0, 0], mine.shape))
         call("mm", [mine], x, x)
-        result = ctypes.c_void_p()
-        table.allocate(0, 100_000, None, ctypes.byref(result))
+        table.allocate(0, ctypes.byref(Allocation_(size=ctypes.sizeof(Allocation_), bytes=100_000)))
         os._exit(0 if same and mine[3, 4] == 600 and table.thread_count() == 1 else 1)
     if os.waitpid(child, 0)[1] != 0:
         stop.set(); thread.join(); sys.exit("the child hung or was wrong")

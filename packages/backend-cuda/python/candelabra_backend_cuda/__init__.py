@@ -1,7 +1,8 @@
 """Candelabra's backend for NVIDIA GPUs: a shared library of kernels for ``candelabra/backend.h``.
 
-Users call nothing here: ``import candelabra`` finds this package by its entry point, and loads the
-library when the first tensor on device ``cuda`` is created.
+Nothing here is called by users: ``import candelabra`` finds this package by its entry point and
+loads the library the first time that a tensor is made on the device ``cuda``. What users call is
+`candelabra.cuda`, which this distribution brings too.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@
 
 #include "dtypes.hpp"
 
-namespace candelabra::cuda::complex_math {
+namespace candelabra::math {
+
+namespace detail {
 
 // The terms of asin and acos (Hull, Fairgrieve and Tang 1997). a is half the sum of the distances
 // from -1 and 1, b the sine of the real part of asin z, `beside` its cosine times a, and `height`
@@ -15,7 +17,7 @@ struct Arcs {
   double x, b, beside, height;
 };
 
-__device__ inline Arcs arcs_of(double re, double im) {
+CANDELABRA_HOST_DEVICE inline Arcs arcs_of(double re, double im) {
   const double x = ::cuda::std::fabs(re), y = ::cuda::std::fabs(im), up = x + 1, down = x - 1;
   const double r = ::cuda::std::hypot(up, y), s = ::cuda::std::hypot(down, y), a = 0.5 * r + 0.5 * s;
   const bool inside = x <= 1;
@@ -39,48 +41,50 @@ __device__ inline Arcs arcs_of(double re, double im) {
 
 constexpr double crossover = 0.6417;  // beyond it, the arc tangent is more accurate
 
-__device__ inline bool is_finite(double x, double y) {
+CANDELABRA_HOST_DEVICE inline bool is_finite(double x, double y) {
   return ::cuda::std::isfinite(x) && ::cuda::std::isfinite(y);
 }
 
+}  // namespace detail
+
 template <typename T>
-__device__::cuda::std::complex<T> asin(::cuda::std::complex<T> z) {
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> asin(::cuda::std::complex<T> z) {
   const double re = z.real(), im = z.imag();
-  if (!is_finite(re, im)) return ::cuda::std::asin(z);
-  const Arcs arcs = arcs_of(re, im);
-  const double real = arcs.b <= crossover ? ::cuda::std::asin(arcs.b) : ::cuda::std::atan2(arcs.x, arcs.beside);
+  if (!detail::is_finite(re, im)) return ::cuda::std::asin(z);
+  const detail::Arcs arcs = detail::arcs_of(re, im);
+  const double real = arcs.b <= detail::crossover ? ::cuda::std::asin(arcs.b) : ::cuda::std::atan2(arcs.x, arcs.beside);
   return {static_cast<T>(::cuda::std::copysign(real, re)), static_cast<T>(::cuda::std::copysign(arcs.height, im))};
 }
 
 template <typename T>
-__device__::cuda::std::complex<T> acos(::cuda::std::complex<T> z) {
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acos(::cuda::std::complex<T> z) {
   const double re = z.real(), im = z.imag();
-  if (!is_finite(re, im)) return ::cuda::std::acos(z);
-  const Arcs arcs = arcs_of(re, im);
-  const double real =
-      arcs.b <= crossover ? ::cuda::std::acos(::cuda::std::copysign(arcs.b, re)) : ::cuda::std::atan2(arcs.beside, re);
+  if (!detail::is_finite(re, im)) return ::cuda::std::acos(z);
+  const detail::Arcs arcs = detail::arcs_of(re, im);
+  const double real = arcs.b <= detail::crossover ? ::cuda::std::acos(::cuda::std::copysign(arcs.b, re))
+                                                  : ::cuda::std::atan2(arcs.beside, re);
   return {static_cast<T>(real), static_cast<T>(::cuda::std::copysign(arcs.height, -im))};
 }
 
 template <typename T>
-__device__::cuda::std::complex<T> asinh(::cuda::std::complex<T> z) {
-  if (!is_finite(z.real(), z.imag())) return ::cuda::std::asinh(z);
-  const ::cuda::std::complex<T> turned = complex_math::asin(::cuda::std::complex<T>(-z.imag(), z.real()));
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> asinh(::cuda::std::complex<T> z) {
+  if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::asinh(z);
+  const ::cuda::std::complex<T> turned = math::asin(::cuda::std::complex<T>(-z.imag(), z.real()));
   return {turned.imag(), -turned.real()};
 }
 
 template <typename T>
-__device__::cuda::std::complex<T> acosh(::cuda::std::complex<T> z) {
-  if (!is_finite(z.real(), z.imag())) return ::cuda::std::acosh(z);
-  const ::cuda::std::complex<T> turned = complex_math::acos(z);
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acosh(::cuda::std::complex<T> z) {
+  if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::acosh(z);
+  const ::cuda::std::complex<T> turned = math::acos(z);
   return {::cuda::std::fabs(turned.imag()), ::cuda::std::copysign(turned.real(), z.imag())};
 }
 
 // log((1 + z) / (1 - z)) / 2 (Kahan 1987), for the right half-plane; the left one is mirrored.
 template <typename T>
-__device__::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) {
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) {
   const double re = z.real(), y = z.imag(), x = ::cuda::std::fabs(re), away = 1 - x;
-  if (!is_finite(re, y)) return ::cuda::std::atanh(z);
+  if (!detail::is_finite(re, y)) return ::cuda::std::atanh(z);
   const double size = ::cuda::std::hypot(x, y), gap = ::cuda::std::hypot(away, y);
   double real, imag;
   if (size > 1e150) {
@@ -95,10 +99,10 @@ __device__::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) {
 }
 
 template <typename T>
-__device__::cuda::std::complex<T> atan(::cuda::std::complex<T> z) {
-  if (!is_finite(z.real(), z.imag())) return ::cuda::std::atan(z);
-  const ::cuda::std::complex<T> turned = complex_math::atanh(::cuda::std::complex<T>(-z.imag(), z.real()));
+CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> atan(::cuda::std::complex<T> z) {
+  if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::atan(z);
+  const ::cuda::std::complex<T> turned = math::atanh(::cuda::std::complex<T>(-z.imag(), z.real()));
   return {turned.imag(), -turned.real()};
 }
 
-}  // namespace candelabra::cuda::complex_math
+}  // namespace candelabra::math

@@ -54,7 +54,7 @@ struct Segment {
   }
 };
 
-inline void add(cb_memory_figure& figure, int64_t amount) {
+inline void add(cb_statistic& figure, int64_t amount) {
   figure.current += amount;
   figure.peak = std::max(figure.peak, figure.current);
   (amount > 0 ? figure.allocated : figure.freed) += std::abs(amount);

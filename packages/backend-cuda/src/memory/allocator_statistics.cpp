@@ -11,8 +11,8 @@ namespace {
 
 template <typename F>
 void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split,
-                                   &d.allocations, &d.segments, &d.active_blocks, &d.inactive_split_blocks})
+  for (cb_statistic* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
+                               &d.segments, &d.active_blocks, &d.inactive_split_blocks})
     f(*figure);
 }
 
@@ -32,11 +32,11 @@ std::string in_words(int64_t bytes) {
 }  // namespace
 
 void reset_peaks(cb_memory_details& figures) {
-  for_each_figure(figures, [](cb_memory_figure& figure) { figure.peak = figure.current; });
+  for_each_figure(figures, [](cb_statistic& figure) { figure.peak = figure.current; });
 }
 
 void reset_totals(cb_memory_details& figures) {
-  for_each_figure(figures, [](cb_memory_figure& figure) { figure.allocated = figure.freed = 0; });
+  for_each_figure(figures, [](cb_statistic& figure) { figure.allocated = figure.freed = 0; });
   figures.retry_count = figures.failure_count = figures.sync_count = 0;
   figures.device_alloc_count = figures.device_free_count = 0;
 }
@@ -78,7 +78,7 @@ void Allocator::snapshot(void (*visit)(void* context, const cb_memory_block* blo
   for (const auto& [base, segment] : segments_) {
     for (const Block* block = segment->first; block; block = block->after) {
       cb_memory_block told{};
-      told.size_of_struct = sizeof told;
+      told.size = sizeof told;
       told.segment_address = reinterpret_cast<uint64_t>(segment->base);
       told.segment_bytes = segment->bytes;
       told.stream = segment->stream;

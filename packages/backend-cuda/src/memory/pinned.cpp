@@ -34,11 +34,11 @@ HostCache& cache() {
   return *made;
 }
 
-// Requires the lock.
-void lend(HostCache& all, HostBlock& block) {
+// With the lock held.
+void mark_in_use(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);
-  for (cb_memory_figure* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
+  for (cb_statistic* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
     add(*figure, bytes);
   add(all.figures.allocations, 1);
   add(all.figures.active_blocks, 1);
@@ -82,7 +82,7 @@ void* allocate_pinned(size_t bytes) {
     if (found != all.free_blocks.end()) {
       void* memory = found->second;
       all.free_blocks.erase(found);
-      lend(all, all.blocks[memory]);
+      mark_in_use(all, all.blocks[memory]);
       return memory;
     }
   }
@@ -105,7 +105,7 @@ void* allocate_pinned(size_t bytes) {
   ++all.figures.device_alloc_count;
   add(all.figures.reserved, static_cast<int64_t>(rounded));
   add(all.figures.segments, 1);
-  lend(all, block);
+  mark_in_use(all, block);
   return memory;
 }
 

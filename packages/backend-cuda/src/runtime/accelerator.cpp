@@ -1,5 +1,8 @@
 #include "runtime/accelerator.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "memory/allocator.hpp"
 #include "memory/copy.hpp"
 #include "memory/ipc.hpp"
@@ -18,9 +21,14 @@ cudaStream_t as_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
-cb_accelerator make_table() {
-  cb_accelerator table{};
-  table.size = sizeof table;
+// Writes as much as the core's build has.
+void give_details(const cb_memory_details& details, cb_memory_details& result) {
+  const uint64_t size = result.size;
+  std::memcpy(&result, &details, std::min<size_t>(size, sizeof details));
+  result.size = size;
+}
+
+void add_device_functions(cb_accelerator& table) {
   table.device_details = [](int32_t device, cb_device_details* result) {
     return guarded([&] { read_details(device, *result); });
   };
@@ -33,11 +41,12 @@ cb_accelerator make_table() {
       *result = is_capturing(as_stream(stream));
     });
   };
+}
+
+void add_memory_functions(cb_accelerator& table) {
   table.memory_details = [](int32_t device, cb_memory_details* result) {
     return guarded([&] {
-      const uint64_t size = result->size;
-      if (has_allocator(device)) *result = allocator(device).details();
-      result->size = size;
+      if (has_allocator(device)) give_details(allocator(device).details(), *result);
     });
   };
   table.reset_totals = [](int32_t device) { return guarded([&] { allocator(device).reset_totals(); }); };
@@ -55,6 +64,23 @@ cb_accelerator make_table() {
       *total_bytes = static_cast<int64_t>(total);
     });
   };
+  table.set_caching = [](int32_t is_enabled) { return guarded([&] { set_caching(is_enabled != 0); }); };
+  table.pool_create = [](int32_t device, void** pool) {
+    return guarded([&] { *pool = allocator(device).create_pool(); });
+  };
+  table.pool_retain = [](int32_t device, void* pool) { return guarded([&] { allocator(device).retain_pool(pool); }); };
+  table.pool_release = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).release_pool(pool); });
+  };
+  table.pool_begin = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).begin_pool_of_thread(pool); });
+  };
+  table.pool_end = [](int32_t device, void* pool) {
+    return guarded([&] { allocator(device).end_pool_of_thread(pool); });
+  };
+}
+
+void add_pinned_memory_functions(cb_accelerator& table) {
   table.allocate_pinned = [](size_t bytes, void** result) {
     return guarded([&] { *result = allocate_pinned(bytes); });
   };
@@ -64,18 +90,34 @@ cb_accelerator make_table() {
     return guarded([&] { record_pinned(memory, device, as_stream(stream)); });
   };
   table.empty_pinned_cache = [] { guarded([] { empty_pinned_cache(); }); };
-  table.copy_from_host_async = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_from_host_async(device, to, from, bytes, as_stream(stream)); });
+  table.pinned_details = [](cb_memory_details* result) {
+    return guarded([&] {
+      cb_memory_details details = pinned_details();
+      details.limit = -1;
+      give_details(details, *result);
+    });
   };
-  table.copy_to_host_async = [](int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_to_host_async(device, to, from, bytes, as_stream(stream)); });
+  table.reset_pinned_peaks = [] { return guarded([] { reset_pinned_peaks(); }); };
+  table.reset_pinned_totals = [] { return guarded([] { reset_pinned_totals(); }); };
+}
+
+void add_copy_functions(cb_accelerator& table) {
+  table.copy_from_host_async = [](int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_from_host_async(device, to->address, from, bytes, as_stream(stream)); });
+  };
+  table.copy_to_host_async = [](int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+    return guarded([&] { copy_to_host_async(device, to, from->address, bytes, as_stream(stream)); });
   };
   table.can_access_peer = [](int32_t device, int32_t peer, int32_t* result) {
     return guarded([&] { *result = can_access_peer(device, peer); });
   };
-  table.copy_peer = [](int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes, void* stream) {
-    return guarded([&] { copy_peer(to_device, to, from_device, from, bytes, as_stream(stream)); });
+  table.copy_peer = [](int32_t to_device, const cb_memory* to, int32_t from_device, const cb_memory* from,
+                       uint64_t bytes, void* stream) {
+    return guarded([&] { copy_peer(to_device, to->address, from_device, from->address, bytes, as_stream(stream)); });
   };
+}
+
+void add_ipc_functions(cb_accelerator& table) {
   table.ipc_export_memory = [](int32_t device, void* memory, cb_ipc_handle* result) {
     return guarded([&] { export_memory(device, memory, *result); });
   };
@@ -89,13 +131,9 @@ cb_accelerator make_table() {
   table.ipc_open_event = [](int32_t device, const cb_ipc_handle* handle, void** event) {
     return guarded([&] { *event = open_event(device, *handle); });
   };
-  table.pool_create = [](int32_t device, void** pool) {
-    return guarded([&] { *pool = allocator(device).create_pool(); });
-  };
-  table.pool_retain = [](int32_t device, void* pool) { return guarded([&] { allocator(device).retain_pool(pool); }); };
-  table.pool_release = [](int32_t device, void* pool) {
-    return guarded([&] { allocator(device).release_pool(pool); });
-  };
+}
+
+void add_graph_functions(cb_accelerator& table) {
   table.graph_begin = [](int32_t device, void* stream, void* pool, int32_t mode, uint64_t random_offset) {
     return guarded([&] { graph_begin(device, as_stream(stream), pool, mode, random_offset); });
   };
@@ -109,30 +147,28 @@ cb_accelerator make_table() {
     return guarded([&] { graph_write_dot(graph, path); });
   };
   table.graph_destroy = [](int32_t device, void* graph) { guarded([&] { graph_destroy(device, graph); }); };
+}
+
+void add_profiling_functions(cb_accelerator& table) {
   table.range_push = range_push;
   table.range_pop = range_pop;
   table.mark = mark;
   table.range_start = range_start;
   table.range_end = range_end;
-  table.collectives = collectives();
-  table.pool_begin = [](int32_t device, void* pool) {
-    return guarded([&] { allocator(device).begin_pool_of_thread(pool); });
-  };
-  table.pool_end = [](int32_t device, void* pool) {
-    return guarded([&] { allocator(device).end_pool_of_thread(pool); });
-  };
-  table.set_caching = [](int32_t is_enabled) { return guarded([&] { set_caching(is_enabled != 0); }); };
-  table.pinned_details = [](cb_memory_details* result) {
-    return guarded([&] {
-      const uint64_t size = result->size;
-      *result = pinned_details();
-      result->size = size;
-      result->limit = -1;
-    });
-  };
-  table.reset_pinned_peaks = [] { return guarded([] { reset_pinned_peaks(); }); };
-  table.reset_pinned_totals = [] { return guarded([] { reset_pinned_totals(); }); };
   table.profiler_record = [](int32_t is_recording) { return guarded([&] { record_profile(is_recording != 0); }); };
+}
+
+cb_accelerator make_table() {
+  cb_accelerator table{};
+  table.size = sizeof table;
+  add_device_functions(table);
+  add_memory_functions(table);
+  add_pinned_memory_functions(table);
+  add_copy_functions(table);
+  add_ipc_functions(table);
+  add_graph_functions(table);
+  add_profiling_functions(table);
+  table.collectives = collectives();
   return table;
 }
 

@@ -200,12 +200,15 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
 
 
 def lay_out(site: Path) -> None:
-    """Install the Python package beside the library, with the metadata that pip would write."""
+    """Put the Python packages beside the library, with what pip would write of them."""
     package = site / "candelabra_backend_cuda"
     package.mkdir(parents=True, exist_ok=True)
     for path in (BACKEND / "python" / "candelabra_backend_cuda").iterdir():
         if path.suffix == ".py" or path.name == "py.typed":
             shutil.copy2(path, package / path.name)
+    shutil.rmtree(site / "candelabra", ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(BACKEND / "python" / "candelabra", site / "candelabra", ignore=ignored)
     information = site / "candelabra_backend_cuda-0.1.0.dist-info"
     information.mkdir(exist_ok=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: candelabra-backend-cuda\nVersion: 0.1.0\n")

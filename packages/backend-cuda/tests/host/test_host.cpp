@@ -9,6 +9,7 @@
 #include "fake_source.hpp"
 
 using namespace candelabra::cuda;
+namespace half_bits = candelabra::half_bits;
 
 namespace {
 
@@ -395,7 +396,17 @@ void division() {
   }
 }
 
-// Every element of random strided operands is visited once, at the right offset of each operand.
+cb_tensor descriptor(const int64_t* sizes, const int64_t* strides, int64_t numel, int ndim) {
+  cb_tensor tensor{};
+  tensor.sizes = sizes;
+  tensor.strides = strides;
+  tensor.numel = numel;
+  tensor.ndim = ndim;
+  tensor.dtype = CB_FLOAT32;
+  return tensor;
+}
+
+// Every element of random strided operands is visited once, at the right place of each operand.
 void pieces_cover_everything() {
   std::mt19937_64 random(11);
   for (int round = 0; round < 300; ++round) {
@@ -415,8 +426,8 @@ void pieces_cover_everything() {
       stride *= sizes[d] + static_cast<int64_t>(random() % 2);
       b_strides[d] = random() % 3 == 0 ? 0 : static_cast<int64_t>(random() % 50);
     }
-    const cb_tensor a{nullptr, sizes.data(), a_strides.data(), numel, ndim, CB_FLOAT32, 0, 0};
-    const cb_tensor b{nullptr, sizes.data(), b_strides.data(), numel, ndim, CB_FLOAT32, 0, 0};
+    const cb_tensor a = descriptor(sizes.data(), a_strides.data(), numel, ndim);
+    const cb_tensor b = descriptor(sizes.data(), b_strides.data(), numel, ndim);
     std::map<int64_t, int64_t> wanted, found;
     std::vector<int64_t> index(static_cast<size_t>(ndim));
     for (int64_t i = 0; i < numel; ++i) {
@@ -445,8 +456,8 @@ void pieces_cover_everything() {
 
 void pieces_fit_31_bits() {
   const int64_t sizes[] = {70000, 70000}, rows[] = {70000, 1}, columns[] = {1, 70000};
-  const cb_tensor a{nullptr, sizes, rows, 70000ll * 70000, 2, CB_FLOAT32, 0, 0};
-  const cb_tensor b{nullptr, sizes, columns, 70000ll * 70000, 2, CB_FLOAT32, 0, 0};
+  const cb_tensor a = descriptor(sizes, rows, 70000ll * 70000, 2);
+  const cb_tensor b = descriptor(sizes, columns, 70000ll * 70000, 2);
   int64_t numel = 0;
   int count = 0;
   for_each_piece(geometry<2>({&a, &b}), [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
@@ -465,15 +476,17 @@ void pieces_fit_31_bits() {
 void half_precisions() {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const auto word = static_cast<uint16_t>(bits);
-    const float value = half_bits::to_float(word);
+    const float value = half_bits::float16_to_float(word);
     if (value == value)
-      EXPECT(half_bits::from_float(value) == word);
+      EXPECT(half_bits::float16_from_double(value) == word);
     else
-      EXPECT((half_bits::from_float(value) & 0x7c00) == 0x7c00 && (half_bits::from_float(value) & 0x3ff) != 0);
+      EXPECT((half_bits::float16_from_double(value) & 0x7c00) == 0x7c00 &&
+             (half_bits::float16_from_double(value) & 0x3ff) != 0);
   }
-  EXPECT(half_bits::from_float(65519.0f) == 0x7bff && half_bits::from_float(65520.0f) == 0x7c00);
-  EXPECT(half_bits::from_float(0x1p-25f) == 0 && half_bits::from_float(0x1.8p-25f) == 1);
-  EXPECT(half_bits::from_float(1.0f + 0x1p-11f) == 0x3c00 && half_bits::from_float(1.0f + 0x1.8p-10f) == 0x3c02);
+  EXPECT(half_bits::float16_from_double(65519.0) == 0x7bff && half_bits::float16_from_double(65520.0) == 0x7c00);
+  EXPECT(half_bits::float16_from_double(0x1p-25) == 0 && half_bits::float16_from_double(0x1.8p-25) == 1);
+  EXPECT(half_bits::float16_from_double(1.0 + 0x1p-11) == 0x3c00 &&
+         half_bits::float16_from_double(1.0 + 0x1.8p-10) == 0x3c02);
 }
 
 void truncation() {

@@ -35,8 +35,7 @@ static void after_fork(void) {
   forked = devices > 0;
 }
 
-static int32_t initialize(const cb_host* host) {
-  (void)host;
+static int32_t initialize(void) {
   const char* text = getenv("SHELVES");
   devices = 0;
   for (const char* at = text && *text ? text : "0,1"; *at && devices < 8; ++at)
@@ -87,8 +86,9 @@ static int32_t put(int descriptor, size_t bytes, int own, char** base) {
 }
 
 /* Memory begins inside of its shelf, as a tensor's does in an allocator's segment. */
-static int32_t allocate(int32_t device, size_t bytes, void* stream, void** result) {
-  (void)device, (void)stream;
+static int32_t allocate(int32_t device, cb_allocation* allocation) {
+  (void)device;
+  const size_t bytes = allocation->bytes;
   if (usable()) return CB_RUNTIME_ERROR;
   int descriptor = memfd_create("shelf", MFD_CLOEXEC);
   if (descriptor < 0 || ftruncate(descriptor, (off_t)bytes + LEAD))
@@ -97,11 +97,11 @@ static int32_t allocate(int32_t device, size_t bytes, void* stream, void** resul
   int32_t status = put(descriptor, bytes + LEAD, 1, &base);
   if (status) return close(descriptor), status;
   ++now.allocated;
-  *result = base + LEAD;
+  allocation->address = base + LEAD;
   return CB_OK;
 }
-static void deallocate(int32_t device, void* memory, size_t bytes, void* stream) {
-  (void)device, (void)bytes, (void)stream;
+static void deallocate(int32_t device, void* memory, uint64_t bytes) {
+  (void)device, (void)bytes;
   shelf* found = find((char*)memory - LEAD);
   if (forked || !found) return;
   munmap(found->base, found->bytes);
@@ -114,6 +114,15 @@ static int32_t copy(int32_t device, void* to, const void* from, size_t bytes, vo
   if (usable()) return CB_RUNTIME_ERROR;
   memmove(to, from, bytes);
   return CB_OK;
+}
+static int32_t copy_from_host(int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {
+  return copy(device, to->address, from, bytes, stream);
+}
+static int32_t copy_to_host(int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+  return copy(device, to, from->address, bytes, stream);
+}
+static int32_t copy_within(int32_t device, const cb_memory* to, const cb_memory* from, uint64_t bytes, void* stream) {
+  return copy(device, to->address, from->address, bytes, stream);
 }
 static int32_t statistics(int32_t device, cb_memory_statistics* result) {
   (void)device;
@@ -179,31 +188,16 @@ static int32_t open_event(int32_t device, const cb_ipc_handle* handle, void** re
   return make_event(device, CB_EVENT_INTERPROCESS, result);
 }
 
-/* Kernels of float32 with any strides. */
 static int32_t refused(cb_call* call) {
   if (!forked) return CB_OK;
   snprintf(call->error, call->error_capacity, "Cannot use shelves in a forked subprocess");
   return CB_RUNTIME_ERROR;
 }
-static float* at(const cb_tensor* tensor, int64_t index) {
-  int64_t offset = 0;
-  for (int d = tensor->ndim; d-- > 0; index /= tensor->sizes[d])
-    offset += index % tensor->sizes[d] * tensor->strides[d];
-  return (float*)tensor->data + offset;
-}
 static int32_t add(cb_call* call) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (refused(call)) return CB_RUNTIME_ERROR;
-  if (out->dtype != CB_FLOAT32 || a->dtype != CB_FLOAT32 || b->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) *at(out, i) = *at(a, i) + *at(b, i);
-  return CB_OK;
+  return refused(call) ? CB_RUNTIME_ERROR : add_elements(call);
 }
 static int32_t fill(cb_call* call) {
-  const cb_tensor* out = &call->outputs[0];
-  if (refused(call)) return CB_RUNTIME_ERROR;
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) *at(out, i) = (float)call->arguments[1].as.scalar->re;
-  return CB_OK;
+  return refused(call) ? CB_RUNTIME_ERROR : fill_elements(call);
 }
 static int32_t copy_elements(cb_call* call) {
   const cb_tensor *out = &call->outputs[0], *source = call->arguments[1].as.tensor;
@@ -232,9 +226,10 @@ static const cb_accelerator table = {
 static const void* extension(const char* name) {
   return strcmp(name, "accelerator") == 0 ? &table : NULL;
 }
-static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill}, {"copy_", copy_elements}};
+static const cb_kernel_entry kernels[] = {{"add", add, 0, 0, 0}, {"fill_", fill, 0, 0, 0}, {"copy_", copy_elements, 0, 0, 0}};
 
-const cb_backend* candelabra_backend(void) {
+const cb_backend* candelabra_backend(const cb_host* host) {
+  (void)host;
   static const cb_backend backend = {
       .size = sizeof(cb_backend),
       .abi_major = CB_ABI_MAJOR,
@@ -244,6 +239,7 @@ const cb_backend* candelabra_backend(void) {
       .capabilities = CB_CAP_EVENTS | CB_CAP_IPC,
       .kernels = kernels,
       .kernel_count = sizeof kernels / sizeof *kernels,
+      .kernel_entry_size = sizeof(cb_kernel_entry),
       .initialize = initialize,
       .last_error = last_error,
       .device_count = device_count,
@@ -251,9 +247,9 @@ const cb_backend* candelabra_backend(void) {
       .synchronize = synchronize,
       .allocate = allocate,
       .deallocate = deallocate,
-      .copy_from_host = copy,
-      .copy_to_host = copy,
-      .copy_within = copy,
+      .copy_from_host = copy_from_host,
+      .copy_to_host = copy_to_host,
+      .copy_within = copy_within,
       .memory_statistics = statistics,
       .after_fork_in_child = after_fork,
       .stream_synchronize = stream_synchronize,

@@ -4,9 +4,8 @@
  *
  * A backend with such features returns one constant table, cb_accelerator, from
  * extension("accelerator"). Every field except size may be null. The device then lacks the feature,
- * and candelabra.accelerator reports that when a program asks for it. Versions work as in
- * backend.h: fields are only appended, and neither side reads beyond the size that the other
- * states.
+ * and candelabra.accelerator reports that when a program asks for it. Versions, threads and texts
+ * are as in backend.h; every function is [any] unless its comment says otherwise.
  *
  * Streams, events, graphs and pools are opaque addresses. Functions return enum cb_status;
  * cb_backend.last_error() has the message.
@@ -20,17 +19,7 @@
 extern "C" {
 #endif
 
-/* An additional enum cb_status: the device or its driver has failed
- * (candelabra.AcceleratorError). */
-enum cb_accelerator_status { CB_ACCELERATOR_ERROR = 7 };
-
-/* Additional bits of cb_backend.capabilities. */
-enum cb_accelerator_capabilities {
-  CB_CAP_GRAPHS = 128,     /* the graph functions are present */
-  CB_CAP_COLLECTIVES = 256 /* the table of collectives is present */
-};
-
-/* Flags for the with_timing argument of cb_backend.event_create, or-ed. */
+/* Flags of cb_backend.event_create, or-ed. */
 enum cb_event_flags {
   CB_EVENT_TIMING = 1,
   CB_EVENT_BLOCKING = 2,    /* a waiting host thread sleeps instead of spinning */
@@ -63,21 +52,22 @@ typedef struct cb_device_details {
 
 /* One statistic of the caching allocator, in bytes or as a count. `allocated` and `freed` are
  * totals since the start or the last reset_totals(). */
-typedef struct cb_memory_figure {
+typedef struct cb_statistic {
   int64_t current, peak, allocated, freed;
-} cb_memory_figure;
+  int64_t reserved;
+} cb_statistic;
 
 typedef struct cb_memory_details {
   uint64_t size;
-  cb_memory_figure allocated;      /* bytes allocated */
-  cb_memory_figure requested;      /* bytes requested, before rounding */
-  cb_memory_figure active;         /* bytes allocated, or freed and still in use by a stream */
-  cb_memory_figure reserved;       /* bytes obtained from the system */
-  cb_memory_figure inactive_split; /* bytes of the free parts of blocks that are partly in use */
-  cb_memory_figure allocations;    /* this and the following are counts */
-  cb_memory_figure segments;
-  cb_memory_figure active_blocks;
-  cb_memory_figure inactive_split_blocks;
+  cb_statistic allocated;      /* bytes allocated */
+  cb_statistic requested;      /* bytes requested, before rounding */
+  cb_statistic active;         /* bytes allocated, or freed and still in use by a stream */
+  cb_statistic reserved;       /* bytes obtained from the system */
+  cb_statistic inactive_split; /* bytes of the free parts of blocks that are partly in use */
+  cb_statistic allocations;    /* this and the following are counts */
+  cb_statistic segments;
+  cb_statistic active_blocks;
+  cb_statistic inactive_split_blocks;
   /* allocations that the system refused and that were retried after the cache was emptied */
   int64_t retry_count;
   int64_t failure_count;      /* out of memory */
@@ -95,7 +85,7 @@ enum cb_block_state {
 
 /* One block of a segment, for memory_snapshot. The blocks of a segment come in address order. */
 typedef struct cb_memory_block {
-  uint64_t size_of_struct;
+  uint64_t size;
   uint64_t segment_address;
   uint64_t segment_bytes;
   void* stream;
@@ -206,20 +196,23 @@ typedef struct cb_accelerator {
   int32_t (*memory_info)(int32_t device, int64_t* free_bytes, int64_t* total_bytes);
 
   /* Pinned host memory, which asynchronous copies require. */
-  int32_t (*allocate_pinned)(size_t bytes, void** result);
-  void (*deallocate_pinned)(void* memory, size_t bytes);
+  int32_t (*allocate_pinned)(uint64_t bytes, void** result);
+  void (*deallocate_pinned)(void* memory, uint64_t bytes);
   int32_t (*is_pinned)(const void* memory, int32_t* result);
   /* not reused before the stream's queued work is done */
   int32_t (*record_pinned)(void* memory, int32_t device, void* stream);
   void (*empty_pinned_cache)(void);
 
   /* Copies that return immediately if the host memory is pinned. */
-  int32_t (*copy_from_host_async)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
-  int32_t (*copy_to_host_async)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
+  int32_t (*copy_from_host_async)(int32_t device, const cb_memory* destination, const void* source, uint64_t bytes,
+                                  void* stream);
+  int32_t (*copy_to_host_async)(int32_t device, void* destination, const cb_memory* source, uint64_t bytes,
+                                void* stream);
 
   /* Peer devices of the same type. The stream belongs to the source device. */
   int32_t (*can_access_peer)(int32_t device, int32_t peer, int32_t* result);
-  int32_t (*copy_peer)(int32_t to, void* destination, int32_t from, const void* source, size_t bytes, void* stream);
+  int32_t (*copy_peer)(int32_t to, const cb_memory* destination, int32_t from, const cb_memory* source, uint64_t bytes,
+                       void* stream);
 
   /* Inter-process sharing. An opened block is closed by its base address. */
   int32_t (*ipc_export_memory)(int32_t device, void* memory, cb_ipc_handle* result);

@@ -15,6 +15,7 @@
 #endif
 
 #include "candelabra/backend.h"
+#include "candelabra/half.hpp"
 #include "candelabra/host_device.hpp"
 #include "candelabra/kernel.hpp"
 
@@ -39,36 +40,6 @@ constexpr bool is_integer_dtype(int32_t dtype) {
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Software conversion of IEEE 754 binary16; rounds to nearest, ties to even.
-namespace half_bits {
-
-inline uint16_t from_float(float value) {
-  uint32_t word = __builtin_bit_cast(uint32_t, value);
-  const uint32_t sign = (word >> 16) & 0x8000u;
-  word &= 0x7fffffffu;
-  if (word > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  // 65520 and above round to infinity
-  if (word >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (word < 0x38800000u) {  // the ulp of 0.5 is the spacing of subnormals
-    const float shifted = __builtin_bit_cast(float, word) + 0.5f;
-    return static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, 0.5f)));
-  }
-  // rebias the exponent, and round: half a unit, ties to even
-  word += 0xc8000fffu + ((word >> 13) & 1u);
-  return static_cast<uint16_t>(sign | (word >> 13));
-}
-inline float to_float(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, rest = bits & 0x7fffu;
-  if (rest >= 0x7c00u) return __builtin_bit_cast(float, sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  if (rest < 0x400u) {
-    const float magnitude = static_cast<float>(rest) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  return __builtin_bit_cast(float, sign | ((rest << 13) + 0x38000000u));
-}
-
-}  // namespace half_bits
-
 // The upper half of a float32. Rounds to nearest, ties to even; NaN stays NaN.
 struct BFloat16 {
   uint16_t bits;
@@ -77,12 +48,10 @@ struct BFloat16 {
 #ifdef __CUDA_ARCH__
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
 #else
-    const uint32_t word = __builtin_bit_cast(uint32_t, value);
-    const uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
-    bits = static_cast<uint16_t>(value != value ? 0x7fc0u : rounded);
+    bits = half_bits::bfloat16_from_float(value);
 #endif
   }
-  CANDELABRA_FORMULA operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+  CANDELABRA_FORMULA operator float() const { return half_bits::bfloat16_to_float(bits); }
 };
 
 // IEEE 754 binary16, converted in hardware where available.
@@ -95,7 +64,7 @@ struct Half {
 #elif defined(__F16C__)
     bits = static_cast<uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
-    bits = half_bits::from_float(value);
+    bits = half_bits::float16_from_double(static_cast<double>(value));
 #endif
   }
   CANDELABRA_FORMULA operator float() const {
@@ -106,7 +75,7 @@ struct Half {
 #elif defined(__F16C__)
     return _cvtsh_ss(bits);
 #else
-    return half_bits::to_float(bits);
+    return half_bits::float16_to_float(bits);
 #endif
   }
 };

@@ -4,7 +4,7 @@
 //   void negate(Call& call);     a kernel; may throw failure(CB_VALUE_ERROR, "…")
 //                                or not_implemented()
 //   using Table = kernel::KernelTable<kernel::Call, kernel::Guarded>;
-//   table.add<negate>("neg");    table.entries() fills cb_backend.kernels
+//   table.add<negate>("neg");    table.write_to(backend) fills in cb_backend.kernels
 //
 // Exactly one source file of a backend defines CANDELABRA_KERNEL_DEFINITIONS before including this
 // header. It then contains the functions that are only declared here. They are not inline because a
@@ -109,11 +109,9 @@ class Call {
   std::optional<std::span<const int64_t>> optional_ints(int i) const {
     return given(i) ? std::optional(ints(i)) : std::nullopt;
   }
-  // The content version of a tensor argument, or 0 (cb_call.contents in backend.h). Only for
-  // operators that the backend lists in contents_readers.
-  uint64_t contents(int i) const {
-    return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0;
-  }
+  // The content version of a tensor argument, or 0 (cb_call.content_versions in backend.h). Only for
+  // kernels with CB_KERNEL_READS_VERSIONS.
+  uint64_t content_version(int i) const { return raw_->content_versions ? raw_->content_versions[i] : 0; }
   uint64_t seed() const { return raw_->random_seed; }
   uint64_t offset() const { return raw_->random_offset; }
   // Allocates an output whose shape depends on data. Afterwards outputs[index] describes it.
@@ -147,10 +145,16 @@ struct Guarded {
 template <typename CallType, template <void (*)(CallType&)> typename Entry>
 class KernelTable {
  public:
-  // table.add<add>("add")
+  // table.add<add>("add", CB_KERNEL_CONVERTS). Flags and dtypes are those of cb_kernel_entry.
   template <void (*Kernel)(CallType&)>
-  void add(const char* operator_name) {
-    entries_.push_back({operator_name, Entry<Kernel>::run});
+  void add(const char* operator_name, uint32_t flags = 0, uint64_t dtypes = 0) {
+    entries_.push_back({operator_name, Entry<Kernel>::run, dtypes, flags, 0});
+  }
+  // The entries, as cb_backend has them.
+  void write_to(cb_backend& table) const {
+    table.kernels = entries_.data();
+    table.kernel_count = entries_.size();
+    table.kernel_entry_size = sizeof(cb_kernel_entry);
   }
   std::span<const cb_kernel_entry> entries() const { return entries_; }
 

@@ -161,8 +161,29 @@ CANDELABRA_FORMULA T log_special(T x, T result) {
 
 }  // namespace detail
 
-// ---- signs and rounding
+// ---- selection, signs and rounding
 
+// For formulas of numbers and SIMD vectors alike: vectors have a mask instead of the condition.
+template <typename T>
+CANDELABRA_FORMULA T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+template <typename T>
+CANDELABRA_FORMULA T max(T a, T b) {  // returns b if either is NaN
+  return a > b ? a : b;
+}
+// a b + c, rounded once.
+template <typename T>
+CANDELABRA_FORMULA T fma(T a, T b, T c) {
+  if constexpr (sizeof(T) == 4)
+    return __builtin_fmaf(a, b, c);
+  else
+    return __builtin_fma(a, b, c);
+}
+template <typename T>
+CANDELABRA_FORMULA T fnma(T a, T b, T c) {  // -a b + c
+  return fma(-a, b, c);
+}
 template <typename T>
 CANDELABRA_FORMULA T with_sign_of(T magnitude, T sign) {
   if constexpr (sizeof(T) == 4)
@@ -183,6 +204,10 @@ CANDELABRA_FORMULA T sqrt(T x) {
     return __builtin_sqrtf(x);
   else
     return __builtin_sqrt(x);
+}
+template <typename T>
+CANDELABRA_FORMULA T rsqrt(T x) {
+  return T(1) / sqrt(x);
 }
 template <typename T>
 CANDELABRA_FORMULA T floor(T x) {

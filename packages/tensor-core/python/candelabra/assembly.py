@@ -4,7 +4,9 @@ Tensor.
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import SimpleNamespace
 
 from candelabra import _C, printing, return_types
@@ -17,7 +19,7 @@ from .composite.registration import BY_OPERATOR, with_checked_tensors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
+    from types import FrameType, ModuleType
     from typing import Any
 
 #: Dtypes whose names hide Python's own, and PyTorch's second names of dtypes.
@@ -45,15 +47,17 @@ METHODS_AS_FUNCTIONS = (
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "distributions": "candelabra-distributions",
-    "torch": "candelabra-torch-compat",
+    "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
 }  # fmt: skip
-#: Modules of this distribution that are imported on first use.
+#: Subpackages that programs ask for questions without having installed them: the packages of this
+#: distribution that are imported under their names then. They have STANDS_IN_FOR, a distribution.
+STAND_INS = {"cuda": "without_cuda"}
+#: Modules of this distribution that are imported when they are asked for.
 LAZY_MODULES = (
     "accelerator",
     "communication",
     "amp",
     "cpu",
-    "cuda",
     "fft",
     "func",
     "hub",
@@ -101,15 +105,31 @@ NATIVE_FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
+class OperatorNamespace:
+    """The custom operators of one namespace: ``candelabra.ops.mylib``."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"'OperatorNamespace' '{self.__name__}' object has no attribute '{name}': candelabra.library.custom_op(\"{self.__name__}::{name}\", ...) "
+            "would define it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<operators of {self.__name__}: {', '.join(sorted(set(vars(self)) - {'__name__'})) or 'none'}>"
+
+
 class Operators(SimpleNamespace):
     """All operators by name, and a namespace for each namespace of custom operators."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
-        from .library import definitions
-
-        return definitions.OperatorNamespace(name)
+        return OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
         """Define the operators of a shared library that `candelabra.utils.cpp_extension` built."""
@@ -215,6 +235,21 @@ class MissingPackageError(ModuleNotFoundError):
         self.subpackage = subpackage
 
 
+def _stand_in(name: str, folder: str) -> ModuleSpec:
+    # Finders hold the global import lock. One that imported something could wait for a thread that
+    # waits for this lock.
+    place = os.path.join(os.path.dirname(__file__), folder)
+    file = os.path.join(place, "__init__.py")
+    spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file, is_package=True)
+    spec.submodule_search_locations = [place]
+    spec.has_location = True
+    return spec
+
+
+def _only_reserves_its_place(package: ModuleType | None) -> bool:
+    return getattr(package, "__all__", None) == [] or hasattr(package, "STANDS_IN_FOR")
+
+
 def _refuse(package: object, name: str) -> None:
     try:
         getattr(package, name)
@@ -223,32 +258,35 @@ def _refuse(package: object, name: str) -> None:
 
 
 class MissingSubpackage:
-    """Meta path finder that says what to install when a missing subpackage is imported.
+    """Tells what to install when a subpackage of another distribution is imported and not there, or
+    finds the package that stands in for it.
 
     Stands last in ``sys.meta_path``: it is asked only where nothing else finds the module.
     """
 
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise if `name` is a subpackage of a distribution that is not installed."""
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Raise where `name` is imported and is a subpackage that a distribution would bring."""
         parent, _, child = name.partition(".")
         subpackage, _, rest = child.partition(".")
         if parent != "candelabra" or subpackage not in SUBPACKAGES:
-            return
-        package = sys.modules.get(f"candelabra.{subpackage}") if rest else None
-        # One that only reserves its place exports nothing, and its __getattr__ says what is
-        # missing.
-        if rest and (package is None or getattr(package, "__all__", None) != []):
-            return
+            return None
+        if child in STAND_INS:
+            return _stand_in(name, STAND_INS[child])
+        package = sys.modules.get(f"candelabra.{subpackage}")
+        # The __getattr__ of one that only reserves its place says what is missing.
+        if rest and not _only_reserves_its_place(package):
+            return None
         # An import is told; importlib.util.find_spec, which only asks whether there is one, gets
         # its None.
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and "importlib._bootstrap" in frame.f_code.co_filename:
             if frame.f_code.co_name == "_find_and_load_unlocked":
-                if rest:
-                    _refuse(package, rest)
-                raise MissingPackageError(child)
+                if not rest:
+                    raise MissingPackageError(child)
+                _refuse(package, rest)
             frame = frame.f_back
+        return None
 
 
 if not any(finder is MissingSubpackage for finder in sys.meta_path):

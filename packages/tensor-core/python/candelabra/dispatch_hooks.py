@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     _Function = TypeVar("_Function", bound=Callable[..., Any])
     DispatchHook = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
     Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
+    CastingOfFunctions = Callable[[str, tuple[Any, ...]], "tuple[Any, ...] | None"]
 
 
 class _Thread(threading.local):
     casting: Casting | None = None
+    #: Set together with `casting`.
+    cast_as: CastingOfFunctions
     inner: DispatchHook | None = None
     #: Whether a call with cast arguments is running.
     busy = False
@@ -38,11 +41,18 @@ def set_inner(dispatch_hook: DispatchHook | None) -> None:
     _refresh()
 
 
-def set_casting(casting: Casting | None) -> None:
-    """Set the autocast function of this thread, or None. It takes an operator and its arguments,
-    and returns cast arguments, or None to keep them.
+def set_casting(casting: Casting | None, cast_as: CastingOfFunctions) -> None:
+    """Set who casts the arguments of calls on this thread.
+
+    Parameters
+    ----------
+    casting
+        Takes an operator and its arguments, and returns other arguments, or None to leave them.
+        None where nothing is cast.
+    cast_as
+        The same for functions made of operators, by the policy that :func:`computed` says.
     """
-    _thread.casting = casting
+    _thread.casting, _thread.cast_as = casting, cast_as
     _refresh()
 
 
@@ -100,8 +110,8 @@ def computed(policy: str) -> Callable[[_Function], _Function]:
     Parameters
     ----------
     policy : str
-        ``"fast"``: to the fast dtype; ``"fast on accelerators"``: there only; ``"widest on
-        accelerators"``: to the widest among them; ``"as given on accelerators"``: not at all.
+        As in the rows of the catalogue: ``"lower"``, ``"lower on accelerators"`` or ``"widest on
+        accelerators"``; or ``"as given on accelerators"``: nothing is cast there.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -109,9 +119,7 @@ def computed(policy: str) -> Callable[[_Function], _Function]:
         def decorated(*arguments: Any, **names: Any) -> Any:
             if _thread.casting is None or _thread.busy or names.get("out") is not None:
                 return function(*arguments, **names)
-            from candelabra.amp import autocasting
-
-            cast = autocasting.cast_as(policy, arguments)
+            cast = _thread.cast_as(policy, arguments)
             if cast is None:
                 return function(*arguments, **names)
             _thread.busy = True

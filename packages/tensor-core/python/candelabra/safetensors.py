@@ -9,15 +9,21 @@ no bfloat16, and no tensor on the mapped file.
 from __future__ import annotations
 
 import json
-from math import prod
 
 from candelabra import _C
 
 # Imports the package before its module, so that two threads cannot wait for each other's imports.
 from . import serialization as _serialization  # noqa: F401
-from .serialization.errors import FileError, explained
-from .serialization.native import no_name_twice
-from .serialization.places import Piece, Places, storage_memory, typed_tensor
+from .serialization.errors import explained
+from .serialization.places import Places, storage_memory
+from .serialization.safetensors_files import (
+    LONGEST_HEADER,
+    NAMES,
+    Described,
+    read_all,
+    read_header,
+    read_tensor,
+)
 from .serialization.saving import write_to
 from .serialization.sources import opened
 from .serialization.zip_files import write_all
@@ -38,113 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
 
-#: The names of dtypes in headers.
-DTYPES = {
-    "BOOL": _C.bool, "U8": _C.uint8, "I8": _C.int8, "I16": _C.int16, "U16": _C.uint16, "F16": _C.float16, "BF16": _C.bfloat16,
-    "I32": _C.int32, "U32": _C.uint32, "F32": _C.float32, "I64": _C.int64, "U64": _C.uint64, "F64": _C.float64, "C64": _C.complex64,
-}  # fmt: skip
-_NAMES = {dtype: name for name, dtype in DTYPES.items()}
-#: Dtypes of the format that are not supported.
-_NOT_HERE = frozenset({"F4", "F6_E2M3", "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0"})
-_LONGEST_HEADER = 100_000_000
 _FORMAT = "safetensors file"
 
 
-class _Described:
-    """A tensor as a header describes it."""
-
-    __slots__ = ("begin", "dtype", "end", "name", "shape")
-
-    def __init__(self, name: str, dtype: str, shape: list[int], begin: int, end: int) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
-        self.begin = begin
-        self.end = end
-
-
 # ---- reading
-
-
-def is_safetensors(source: Source) -> bool:
-    """Return whether a file begins like a safetensors file."""
-    if source.size - source.start < 10:
-        return False
-    head = source.read(source.start, 9)
-    return int.from_bytes(head[:8], "little") <= _LONGEST_HEADER and head[8:] == b"{"
-
-
-def _header(source: Source) -> tuple[dict[str, _Described], dict[str, str] | None, int]:
-    """Return the tensors by name, the metadata, and the offset of the tensors' bytes."""
-    start = source.start
-    length = int.from_bytes(source.read(start, 8), "little")
-    if length > _LONGEST_HEADER:
-        raise FileError(f"a header of {length} bytes")
-    text = source.read(start + 8, length)
-    if text[:1] != b"{":
-        raise FileError("its header is no JSON")
-    header = json.loads(text.decode("utf-8"), object_pairs_hook=no_name_twice)
-    metadata = header.pop("__metadata__", None)
-    if metadata is not None and (
-        not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values())
-    ):
-        raise FileError("its metadata are more than text")
-    found = {name: _described(name, value) for name, value in header.items()}
-    end = 0
-    for described in sorted(found.values(), key=lambda each: (each.begin, each.end)):
-        if described.begin != end:
-            raise FileError(f"the bytes of {described.name[:100]!r} do not follow those before")
-        end = described.end
-    begin = start + 8 + length
-    if begin + end != source.size:
-        raise FileError(f"it has {source.size - begin} bytes of tensors instead of {end}")
-    return found, metadata, begin
-
-
-def _described(name: str, value: Any) -> _Described:
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
-        raise FileError(f"the tensor {name[:100]!r} is not described")
-    dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
-    if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
-        raise FileError(f"the tensor {name[:100]!r} is not described")
-    if len(shape) > 64 or not all(type(n) is int and 0 <= n < 1 << 63 for n in [*shape, *offsets]):
-        raise FileError(f"the tensor {name[:100]!r} has impossible sizes or places")
-    if prod(max(n, 1) for n in shape) >= 1 << 59:
-        raise FileError(f"the tensor {name[:100]!r} has impossible sizes or places")
-    begin, end = offsets
-    if dtype in DTYPES:
-        if end - begin != prod(shape) * DTYPES[dtype].itemsize:
-            raise FileError(
-                f"the tensor {name[:100]!r} has {end - begin} bytes, and {dtype} of shape {shape} has others"
-            )
-    elif dtype not in _NOT_HERE or begin > end:
-        raise FileError(f"the tensor {name[:100]!r} has the dtype {dtype[:40]!r}, which is not known")
-    return _Described(name, dtype, shape, begin, end)
-
-
-def _tensor(source: Source, places: Places, described: _Described, begin: int) -> Tensor:
-    dtype = DTYPES.get(described.dtype)
-    if dtype is None:
-        raise FileError(
-            f"the tensor {described.name[:100]!r} is of the dtype {described.dtype}, which is not there: the smallest floating-point "
-            "dtypes are candelabra.float16 and candelabra.bfloat16"
-        )
-    at = begin + described.begin
-    piece = Piece(described.end - described.begin, lambda memory: source.fill(at, memory), source, at)
-    strides, dense = [0] * len(described.shape), 1
-    for dim in reversed(range(len(described.shape))):
-        strides[dim] = dense
-        dense *= max(described.shape[dim], 1)
-    return typed_tensor(places.place(piece, "cpu", alignment=dtype.itemsize), dtype, described.shape, strides, 0)
-
-
-def read_all(source: Source, places: Places) -> tuple[dict[str, Tensor], dict[str, str] | None]:
-    """Return the tensors and the metadata in a file."""
-    found, metadata, begin = _header(source)
-    for described in found.values():
-        if described.dtype not in DTYPES:
-            _tensor(source, places, described, begin)
-    return {name: _tensor(source, places, described, begin) for name, described in found.items()}, metadata
 
 
 def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> dict[str, Tensor]:
@@ -230,7 +133,7 @@ class safe_open:
         self._source: Source | None = self._opening.__enter__()
         try:
             with explained("safe_open()", filename, _FORMAT):
-                self._found, self._metadata, self._begin = _header(self._source)
+                self._found, self._metadata, self._begin = read_header(self._source)
         except BaseException:
             self._close()
             raise
@@ -268,13 +171,13 @@ class safe_open:
         if self._source is None:
             raise ValueError("safe_open(): the file is closed")
         with explained("safe_open()", self._filename, _FORMAT):
-            return _tensor(self._source, self._places, described, self._begin)
+            return read_tensor(self._source, self._places, described, self._begin)
 
     def get_slice(self, name: str) -> SafeSlice:
         """Return a view of one tensor that supports indexing; only the indexed part is read."""
         return SafeSlice(self, self._described(name))
 
-    def _described(self, name: str) -> _Described:
+    def _described(self, name: str) -> Described:
         found = self._found.get(name)
         if found is None:
             raise KeyError(f"safe_open(): the file has no tensor {name!r}")
@@ -284,7 +187,7 @@ class safe_open:
 class SafeSlice:
     """A tensor in a file, of which indexing reads a part."""
 
-    def __init__(self, file: safe_open, described: _Described) -> None:
+    def __init__(self, file: safe_open, described: Described) -> None:
         self._file = file
         self._found = described
 
@@ -312,7 +215,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
             raise ValueError(f"save(): {name!r} cannot be the name of a tensor")
         if not isinstance(tensor, _C.Tensor):
             raise ValueError(f"Key `{name}` is invalid, expected Tensor but received {type(tensor).__name__}")
-        if tensor.dtype not in _NAMES:
+        if tensor.dtype not in NAMES:
             raise ValueError(
                 f"save(): the format has no dtype for {name!r}, which is of {tensor.dtype.name}; save its view_as_real()"
             )
@@ -342,12 +245,12 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
         tensor = tensors[name].detach().cpu()
         begin = tensor.storage_offset() * tensor.dtype.itemsize
         nbytes = tensor.numel() * tensor.dtype.itemsize
-        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + nbytes]}
+        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + nbytes]}
         memories.append(memoryview(storage_memory(tensor.untyped_storage()))[begin : begin + nbytes])
         at += nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     text += b" " * (-(8 + len(text)) % 64)
-    if len(text) > _LONGEST_HEADER:
+    if len(text) > LONGEST_HEADER:
         raise ValueError(
             f"save(): the names and shapes of the tensors take {len(text)} bytes, more than the format allows"
         )

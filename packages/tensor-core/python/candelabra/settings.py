@@ -9,14 +9,13 @@ from candelabra import _C
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from candelabra._C import Tensor
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
-    "is_warn_always_enabled", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision",
     "set_flush_denormal", "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
 ]  # fmt: skip
 
@@ -32,6 +31,8 @@ class _Settings:
 settings = _Settings()
 # Functions of backends that are told whether deterministic algorithms are required.
 _followers: list[Callable[[bool], None]] = []
+# The same for the precision of matrix products.
+_precision_followers: list[Callable[[str], None]] = []
 
 # ---- determinism
 
@@ -78,7 +79,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
             )
     settings.deterministic = mode
-    _C.fill_unset_memory(mode)
     settings.warn_only = warn_only
     _C.set_fill_unset(mode)
     for tell in _followers:
@@ -238,9 +238,31 @@ def set_float32_matmul_precision(precision: str) -> None:
         )
         return
     settings.matmul_precision = precision
-    from candelabra.backends.cuda import set_switch
+    for tell in _precision_followers:
+        tell(precision)
 
-    set_switch("matmul_tf32", precision != "highest")
+
+def follow_matmul_precision(tell: Callable[[str], None]) -> None:
+    """Have a function told the precision of matrix products, now and when it changes.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes the precision; it is not called at once where that is ``"highest"``.
+
+    Examples
+    --------
+    >>> from candelabra import settings
+    >>> told = []
+    >>> settings.follow_matmul_precision(told.append)
+    >>> settings.set_float32_matmul_precision("high")
+    >>> settings.set_float32_matmul_precision("highest")
+    >>> told
+    ['high', 'highest']
+    """
+    _precision_followers.append(tell)
+    if settings.matmul_precision != "highest":
+        tell(settings.matmul_precision)
 
 
 def get_float32_matmul_precision() -> str:
@@ -391,47 +413,6 @@ def is_warn_always_enabled() -> bool:
 
 
 # ---- the default tensor type
-
-
-def set_default_tensor_type(t: Any) -> None:
-    """Set default dtype and default device by a tensor type. Deprecated.
-
-    Use :func:`candelabra.set_default_dtype` and :func:`candelabra.set_default_device`.
-
-    Parameters
-    ----------
-    t : type or str
-        ``candelabra.DoubleTensor`` or ``"candelabra.DoubleTensor"``,
-        ``"candelabra.cuda.FloatTensor"``.
-
-    Raises
-    ------
-    TypeError
-        If it is not a tensor type of a floating-point dtype.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.set_default_tensor_type(candelabra.DoubleTensor)
-    >>> candelabra.get_default_dtype()
-    candelabra.float64
-    >>> candelabra.set_default_tensor_type("candelabra.FloatTensor")
-    """
-    from .composite.creation.legacy_types import dtype_and_device
-
-    dtype, device = dtype_and_device(t)
-    if dtype is None:
-        raise TypeError(
-            f"invalid type object: only floating-point tensor types are supported as the default type, but got {t!r}; "
-            "use set_default_dtype() for a dtype"
-        )
-    if not dtype.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type, but got {t!r}")
-    _C.warn(
-        "set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives."
-    )
-    _C.set_default_dtype(dtype)
-    _C.set_default_device(device)
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -1,11 +1,6 @@
 // Python functions for a device's graphs and for their memory pools.
-#define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
-#include <Python.h>
-
 #include "device/accelerator_calls.hpp"
 #include "device/random.hpp"
-#include "device/streams.hpp"
-#include "interop/interop.hpp"
 
 namespace candelabra {
 
@@ -18,136 +13,101 @@ void require_graphs(const DeviceType& type) {
           type, "graphs");
 }
 
-PyObject* pool_create(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    const Device device = device_from_object(argument);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    void* pool = nullptr;
-    succeed(type, "pool_create", accelerator_of(type).pool_create(device.index, &pool));
-    return PyLong_FromVoidPtr(pool);
-  });
-}
-PyObject* pool_retain(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_retain", [](Device device, const DeviceType& type, void* pool) {
-    require_graphs(type);
-    succeed(type, "pool_retain", accelerator_of(type).pool_retain(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
-}
-PyObject* pool_release(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_release", [](Device device, const DeviceType& type, void* pool) {
-    require_graphs(type);
-    succeed(type, "pool_release", accelerator_of(type).pool_release(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
+Address pool_create(Device device) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  void* pool = nullptr;
+  succeed(type, "pool_create", accelerator_of(type).pool_create(device.index, &pool));
+  return {pool};
 }
 
-PyObject* pool_begin(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_begin", [](Device device, const DeviceType& type, void* pool) {
-    const auto function = accelerator_of(type).pool_begin;
-    require(function, type, "pools of memory");
-    succeed(type, "pool_begin", function(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
-}
-PyObject* pool_end(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_end", [](Device device, const DeviceType& type, void* pool) {
-    const auto function = accelerator_of(type).pool_end;
-    require(function, type, "pools of memory");
-    succeed(type, "pool_end", function(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
+void pool_retain(Device device, Address pool) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  succeed(type, "pool_retain", accelerator_of(type).pool_retain(device.index, pool.value));
 }
 
-PyObject* graph_begin(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *stream, *pool;
-    int mode;
-    if (!PyArg_ParseTuple(arguments, "OOOi:graph_begin", &object, &stream, &pool, &mode)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    const uint64_t offset = generator_state(nullptr, device).offset;
-    succeed(type, "graph_begin",
-            accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
-    return PyLong_FromUnsignedLongLong(offset);
-  });
+void pool_release(Device device, Address pool) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  succeed(type, "pool_release", accelerator_of(type).pool_release(device.index, pool.value));
 }
 
-// Returns the graph and the number of random blocks that a replay consumes. The capture itself
-// consumes none, so the generator's offset is restored.
-PyObject* graph_end(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *stream;
-    unsigned long long offset;
-    if (!PyArg_ParseTuple(arguments, "OOK:graph_end", &object, &stream, &offset)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    GeneratorState& state = generator_state(nullptr, device);
-    const uint64_t consumed = state.offset - offset;
-    state.offset = offset;
-    void* graph = nullptr;
-    succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, address_of(stream), &graph));
-    const Ref<> address = owned(PyLong_FromVoidPtr(graph));
-    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(consumed));
-  });
+void pool_begin(Device device, Address pool) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).pool_begin;
+  require(function, type, "pools of memory");
+  succeed(type, "pool_begin", function(device.index, pool.value));
 }
 
-PyObject* graph_launch(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *graph;
-    unsigned long long consumed;
-    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &consumed)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    GeneratorState& state = generator_state(nullptr, device);
-    succeed(type, "graph_launch",
-            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed,
-                                              state.offset));
-    state.offset += consumed;
-    Py_RETURN_NONE;
-  });
+void pool_end(Device device, Address pool) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).pool_end;
+  require(function, type, "pools of memory");
+  succeed(type, "pool_end", function(device.index, pool.value));
 }
 
-PyObject* graph_write_dot(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *graph;
-    const char* path;
-    if (!PyArg_ParseTuple(arguments, "OOs:graph_write_dot", &object, &graph, &path)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).graph_write_dot;
-    require(function, type, "description of its graphs");
-    succeed(type, "graph_write_dot", function(device.index, address_of(graph), path));
-    Py_RETURN_NONE;
-  });
+uint64_t graph_begin(Device device, Address stream, Address pool, IntArgument mode) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  const uint64_t offset = generator_state(nullptr, device).offset;
+  succeed(type, "graph_begin", accelerator_of(type).graph_begin(device.index, stream.value, pool.value, mode, offset));
+  return offset;
 }
 
-PyObject* graph_destroy(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:graph_destroy", [](Device device, const DeviceType& type, void* graph) {
-    if (graph && accelerator_of(type).graph_destroy) accelerator_of(type).graph_destroy(device.index, graph);
-    return Py_NewRef(Py_None);
-  });
+// The capture itself consumes no random blocks, so the generator's offset is restored.
+py::tuple graph_end(Device device, Address stream, Uint64Argument offset) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  GeneratorState& state = generator_state(nullptr, device);
+  const uint64_t consumed = state.offset - offset;
+  state.offset = offset;
+  Address graph;
+  succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, stream.value, &graph.value));
+  return py::make_tuple(graph, consumed);
+}
+
+void graph_launch(Device device, Address graph, Uint64Argument consumed) {
+  const DeviceType& type = device_type(device);
+  require_graphs(type);
+  GeneratorState& state = generator_state(nullptr, device);
+  succeed(
+      type, "graph_launch",
+      accelerator_of(type).graph_launch(device.index, graph.value, current_stream(device), state.seed, state.offset));
+  state.offset += consumed;
+}
+
+void graph_write_dot(Device device, Address graph, TextArgument path) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).graph_write_dot;
+  require(function, type, "description of its graphs");
+  succeed(type, "graph_write_dot", function(device.index, graph.value, path));
+}
+
+void graph_destroy(Device device, Address graph) {
+  const cb_accelerator& table = accelerator_of(device_type(device));
+  if (graph.value && table.graph_destroy) table.graph_destroy(device.index, graph.value);
 }
 
 }  // namespace
 
-PyMethodDef accelerator_graph_functions[] = {
-    {"pool_create", pool_create, METH_O, "Create a memory pool for graphs; returns its address."},
-    {"pool_retain", pool_retain, METH_VARARGS, "Add a reference to a memory pool."},
-    {"pool_release", pool_release, METH_VARARGS, "Drop a reference to a memory pool."},
-    {"pool_begin", pool_begin, METH_VARARGS, "Begin to take this thread's allocations on the device from the pool."},
-    {"pool_end", pool_end, METH_VARARGS, "End what pool_begin began."},
-    {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
-    {"graph_end", graph_end, METH_VARARGS,
-     "End a capture; returns the graph and the number of random blocks that a replay consumes."},
-    {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},
-    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in Graphviz's DOT language."},
-    {"graph_destroy", graph_destroy, METH_VARARGS, "Destroy a graph."},
-    {nullptr, nullptr, 0, nullptr},
-};
+void register_accelerator_graphs(py::module_& module) {
+  using namespace py::literals;
+  module.def("pool_create", pool_create, "device"_a, "Create a memory pool for graphs; returns its address.");
+  module.def("pool_retain", pool_retain, "device"_a, "pool"_a, "Add a reference to a memory pool.");
+  module.def("pool_release", pool_release, "device"_a, "pool"_a, "Drop a reference to a memory pool.");
+  module.def("pool_begin", pool_begin, "device"_a, "pool"_a,
+             "Begin to take this thread's allocations on the device from the pool.");
+  module.def("pool_end", pool_end, "device"_a, "pool"_a, "End what pool_begin began.");
+  module.def("graph_begin", graph_begin, "device"_a, "stream"_a, "pool"_a, "mode"_a,
+             "Begin to capture a stream; returns the generator's offset.");
+  module.def("graph_end", graph_end, "device"_a, "stream"_a, "offset"_a,
+             "End a capture; returns the graph and the number of random blocks that a replay consumes.");
+  module.def("graph_launch", graph_launch, "device"_a, "graph"_a, "consumed"_a,
+             "Replay a graph on the current stream.");
+  module.def("graph_write_dot", graph_write_dot, "device"_a, "graph"_a, "path"_a,
+             "Write a graph to a file in Graphviz's DOT language.");
+  module.def("graph_destroy", graph_destroy, "device"_a, "graph"_a, "Destroy a graph.");
+}
 
 }  // namespace candelabra

@@ -1,16 +1,14 @@
 // Python functions for pinned host memory, and for memory and events shared between processes.
-#define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
-#include <Python.h>
+#include <pybind11/stl.h>
 
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/accelerator_calls.hpp"
-#include "device/streams.hpp"
 #include "interop/interop.hpp"
-#include "memory/storage.hpp"
 
 namespace candelabra {
 
@@ -27,46 +25,33 @@ void release_pinned(Storage& storage) {
   if (storage.data) pinned->release(storage.data, storage.bytes);
 }
 
-PyObject* pinned_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject* object;
-    Py_ssize_t bytes;
-    if (!PyArg_ParseTuple(arguments, "On:pinned_storage", &object, &bytes)) return nullptr;
-    check(bytes >= 0, PyExc_ValueError, "pinned_storage(): the number of bytes must not be negative, but is ", bytes);
-    Storage* storage = make_pinned_storage(device_type(device_from_object(object)), static_cast<size_t>(bytes));
-    PyObject* result = storage_object(storage);
-    release(storage);  // the object holds its own reference
-    return result;
-  });
+py::object pinned_storage(Device device, SizeArgument bytes) {
+  check(bytes >= 0, PyExc_ValueError, "pinned_storage(): the number of bytes must not be negative, but is ",
+        bytes.value);
+  return object_of_new(make_pinned_storage(device_type(device), static_cast<size_t>(bytes.value)));
 }
 
-PyObject* is_pinned(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *device_argument;
-    if (!PyArg_ParseTuple(arguments, "OO:is_pinned", &object, &device_argument)) return nullptr;
-    const Storage* storage = root_storage(storage_from_object(object));
-    const DeviceType& type = device_type(device_from_object(device_argument));
-    if (storage->release == release_pinned) Py_RETURN_TRUE;
-    int32_t result = 0;
-    const auto function = accelerator_of(type).is_pinned;
-    if (function && storage->data && device_type(storage->device).has(CB_CAP_HOST_MEMORY))
-      succeed(type, "is_pinned", function(storage->data, &result));
-    return PyBool_FromLong(result);
-  });
+bool is_pinned(Storage* given, Device device) {
+  const Storage* storage = root_storage(given);
+  const DeviceType& type = device_type(device);
+  if (storage->release == release_pinned) return true;
+  int32_t result = 0;
+  const auto function = accelerator_of(type).is_pinned;
+  if (function && storage->data && storage->is_host_visible)
+    succeed(type, "is_pinned", function(storage->data, &result));
+  return result != 0;
 }
 
-PyObject* empty_pinned_cache(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    if (const auto function = accelerator_of(device_type(device_from_object(argument))).empty_pinned_cache) function();
-    return Py_NewRef(Py_None);
-  });
+void empty_pinned_cache(Device device) {
+  if (const auto function = accelerator_of(device_type(device)).empty_pinned_cache) function();
 }
 
 // ---- inter-process sharing
 
-cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned long long block_bytes) {
+cb_ipc_handle handle_from(py::handle given, uint64_t offset, uint64_t block_bytes) {
   cb_ipc_handle handle{};
   handle.size = sizeof handle;
+  PyObject* bytes = given.ptr();
   check(PyBytes_Check(bytes) && static_cast<size_t>(PyBytes_GET_SIZE(bytes)) == sizeof handle.bytes, PyExc_ValueError,
         "a handle of other processes' memory has ", sizeof handle.bytes, " bytes");
   std::memcpy(handle.bytes, PyBytes_AS_STRING(bytes), sizeof handle.bytes);
@@ -75,31 +60,27 @@ cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned l
   return handle;
 }
 
-PyObject* handle_object(const cb_ipc_handle& handle) {
-  return Py_BuildValue("y#KK", reinterpret_cast<const char*>(handle.bytes),
-                       static_cast<Py_ssize_t>(sizeof handle.bytes), static_cast<unsigned long long>(handle.offset),
-                       static_cast<unsigned long long>(handle.block_bytes));
+py::bytes bytes_of(const cb_ipc_handle& handle) {
+  return {reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes};
 }
 
-PyObject* ipc_export_storage(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    const Storage* storage = root_storage(storage_from_object(object));
-    const DeviceType& type = device_type(storage->device);
-    const auto function = accelerator_of(type).ipc_export_memory;
-    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
-    check(storage->data, PyExc_ValueError, "an empty storage has no memory to share");
-    cb_ipc_handle handle{};
-    handle.size = sizeof handle;
-    succeed(type, "ipc_export_memory", function(storage->device.index, storage->data, &handle));
-    return handle_object(handle);
-  });
+py::tuple ipc_export_storage(Storage* given) {
+  const Storage* storage = root_storage(given);
+  const DeviceType& type = device_type(storage->device);
+  const auto function = accelerator_of(type).ipc_export_memory;
+  require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
+  check(storage->handle, PyExc_ValueError, "an empty storage has no memory to share");
+  cb_ipc_handle handle{};
+  handle.size = sizeof handle;
+  succeed(type, "ipc_export_memory", function(storage->device.index, storage->handle, &handle));
+  return py::make_tuple(bytes_of(handle), handle.offset, handle.block_bytes);
 }
 
 struct OpenedMemory {
   Device device;
   void* base;
   std::string key;
-  Ref<> owner;
+  py::object owner;
 };
 
 // Storages by key: opening a key again returns the same storage while it exists. Guarded by the
@@ -122,71 +103,51 @@ void release_opened(Storage& storage) {
   if (const auto function = accelerator_of(type).ipc_close_memory) function(opened->device.index, opened->base);
 }
 
-PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *bytes, *owner = Py_None;
-    const char* key = nullptr;
-    Py_ssize_t key_length = 0;
-    unsigned long long offset, block_bytes, storage_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOKKK|y#O:ipc_open_storage", &object, &bytes, &offset, &block_bytes,
-                          &storage_bytes, &key, &key_length, &owner))
-      return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).ipc_open_memory;
-    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
-    check(offset <= block_bytes && storage_bytes <= block_bytes - offset, PyExc_ValueError,
-          "ipc_open_storage(): the storage lies outside of the block of memory");
-    const cb_ipc_handle handle = handle_from(bytes, offset, block_bytes);
-    const std::string name = key ? std::string(key, static_cast<size_t>(key_length)) : std::string();
-    if (const auto found = opened_storages().find(name); key && found != opened_storages().end()) {
-      check(found->second->device == device && found->second->bytes == storage_bytes, PyExc_ValueError,
-            "ipc_open_storage(): other memory is known by this key");
-      return storage_object(found->second);
-    }
-    auto opened = std::make_unique<OpenedMemory>(OpenedMemory{device, nullptr, name, Ref<>::borrow(owner)});
-    succeed(type, "ipc_open_memory", function(device.index, &handle, &opened->base));
-    char* data = static_cast<char*>(opened->base) + offset;
-    Storage* storage = adopt_storage(device, data, storage_bytes, release_opened, opened.release());
-    if (key) opened_storages()[name] = storage;
-    PyObject* result = storage_object(storage);
-    release(storage);
-    return result;
-  });
+py::object ipc_open_storage(Device device, py::handle bytes, Uint64Argument offset, Uint64Argument block_bytes,
+                            Uint64Argument storage_bytes, const std::optional<py::bytes>& key, py::object owner) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).ipc_open_memory;
+  require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
+  check(offset <= block_bytes && storage_bytes <= block_bytes - offset, PyExc_ValueError,
+        "ipc_open_storage(): the storage lies outside of the block of memory");
+  const cb_ipc_handle handle = handle_from(bytes, offset, block_bytes);
+  const std::string name = key ? std::string(*key) : std::string();
+  if (const auto found = opened_storages().find(name); key && found != opened_storages().end()) {
+    check(found->second->device == device && found->second->bytes == storage_bytes, PyExc_ValueError,
+          "ipc_open_storage(): other memory is known by this key");
+    return stolen(storage_object(found->second));
+  }
+  auto opened = std::make_unique<OpenedMemory>(OpenedMemory{device, nullptr, name, std::move(owner)});
+  succeed(type, "ipc_open_memory", function(device.index, &handle, &opened->base));
+  char* data = static_cast<char*>(opened->base) + offset;
+  Storage* storage = adopt_storage(device, data, storage_bytes, release_opened, opened.release());
+  if (key) opened_storages()[name] = storage;
+  return object_of_new(storage);
 }
 
-PyObject* ipc_storage_owner(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const Storage* storage = root_storage(storage_from_object(object));
-    return Py_NewRef(storage->release == release_opened ? static_cast<OpenedMemory*>(storage->owner)->owner.get()
-                                                        : Py_None);
-  });
+py::object ipc_storage_owner(Storage* given) {
+  const Storage* storage = root_storage(given);
+  return storage->release == release_opened ? static_cast<OpenedMemory*>(storage->owner)->owner : py::none();
 }
 
-PyObject* ipc_export_event(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:ipc_export_event", [](Device device, const DeviceType& type, void* event) {
-    const auto function = accelerator_of(type).ipc_export_event;
-    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
-    cb_ipc_handle handle{};
-    handle.size = sizeof handle;
-    succeed(type, "ipc_export_event", function(device.index, event, &handle));
-    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes);
-  });
+py::bytes ipc_export_event(Device device, Address event) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).ipc_export_event;
+  require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
+  cb_ipc_handle handle{};
+  handle.size = sizeof handle;
+  succeed(type, "ipc_export_event", function(device.index, event.value, &handle));
+  return bytes_of(handle);
 }
 
-PyObject* ipc_open_event(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *bytes;
-    if (!PyArg_ParseTuple(arguments, "OO:ipc_open_event", &object, &bytes)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).ipc_open_event;
-    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
-    const cb_ipc_handle handle = handle_from(bytes, 0, 0);
-    void* event = nullptr;
-    succeed(type, "ipc_open_event", function(device.index, &handle, &event));
-    return PyLong_FromVoidPtr(event);
-  });
+Address ipc_open_event(Device device, py::handle bytes) {
+  const DeviceType& type = device_type(device);
+  const auto function = accelerator_of(type).ipc_open_event;
+  require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
+  const cb_ipc_handle handle = handle_from(bytes, 0, 0);
+  Address event;
+  succeed(type, "ipc_open_event", function(device.index, &handle, &event.value));
+  return event;
 }
 
 }  // namespace
@@ -202,24 +163,27 @@ Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
   void* memory = nullptr;
   if (bytes > 0) succeed(type, "allocate_pinned", table.allocate_pinned(bytes, &memory));
   auto pinned = std::make_unique<Pinned>(Pinned{table.deallocate_pinned});
-  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release());
+  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release(), CB_MEMORY_PINNED);
 }
 
-PyMethodDef accelerator_memory_functions[] = {
-    {"pinned_storage", pinned_storage, METH_VARARGS,
-     "Allocate pinned host memory, which a device can copy to and from asynchronously."},
-    {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
-    {"empty_pinned_cache", empty_pinned_cache, METH_O, "Return cached pinned memory to the system."},
-    {"ipc_export_storage", ipc_export_storage, METH_O,
-     "The handle, the offset and the size of the block, for another process."},
-    {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
-     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on "
-     "memory "
-     "of another process; it keeps `owner` alive. Returns the existing storage if one has the same key."},
-    {"ipc_storage_owner", ipc_storage_owner, METH_O, "The owner given to ipc_open_storage(); None for other storages."},
-    {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event, for another process."},
-    {"ipc_open_event", ipc_open_event, METH_VARARGS, "Open an event of another process; returns its address."},
-    {nullptr, nullptr, 0, nullptr},
-};
+void register_accelerator_memory(py::module_& module) {
+  using namespace py::literals;
+  module.def("pinned_storage", pinned_storage, "device"_a, "nbytes"_a,
+             "Allocate pinned host memory, which a device can copy to and from asynchronously.");
+  module.def("is_pinned", is_pinned, "storage"_a, "device"_a, "Whether a storage is pinned for a device.");
+  module.def("empty_pinned_cache", empty_pinned_cache, "device"_a, "Return cached pinned memory to the system.");
+  module.def("ipc_export_storage", ipc_export_storage, "storage"_a,
+             "The handle, the offset and the size of the block, for another process.");
+  module.def("ipc_open_storage", ipc_open_storage, "device"_a, "handle"_a, "offset"_a, "block_bytes"_a, "nbytes"_a,
+             "key"_a = py::none(), "owner"_a = py::none(),
+             "A storage on memory of another process; it keeps `owner` alive. Returns the existing storage if one has "
+             "the same key.");
+  module.def("ipc_storage_owner", ipc_storage_owner, "storage"_a,
+             "The owner given to ipc_open_storage(); None for other storages.");
+  module.def("ipc_export_event", ipc_export_event, "device"_a, "event"_a,
+             "The handle of an event, for another process.");
+  module.def("ipc_open_event", ipc_open_event, "device"_a, "handle"_a,
+             "Open an event of another process; returns its address.");
+}
 
 }  // namespace candelabra

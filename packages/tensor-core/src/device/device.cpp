@@ -4,11 +4,14 @@
 #include <pthread.h>
 
 #include <charconv>
+#include <cstring>
 #include <deque>
 
-#include "device/backend_defaults.hpp"
+#include "device/backend_table.hpp"
+#include "device/host_services.hpp"
 #include "device/streams.hpp"
 #include "operators/operator.hpp"
+#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -18,6 +21,9 @@ struct Registered : DeviceType {
   cb_backend completed_table;
   bool ready = false;  // all kernels are registered; find_device_type() skips it until then
 };
+
+// What the core reads of cb_backend.last_error().
+constexpr size_t longest_message = 4096;
 
 // A deque: addresses stay when it grows.
 std::deque<Registered> types;
@@ -130,296 +136,132 @@ const cb_backend* open_library(const std::string& name, const std::string& distr
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
   check(entry, backend_error, path, " (", distribution,
         ") exports no function candelabra_backend; see docs/backends.md");
-  const cb_backend* table = entry();
-  check(table, backend_error, "candelabra_backend() of ", path, " (", distribution, ") returned null");
+  const cb_backend* table = entry(&host_services);
+  check_table(name, distribution, table);
   return table;
 }
 
-void check_table(const std::string& name, const std::string& distribution, const cb_backend& table) {
-  if (table.abi_major != CB_ABI_MAJOR) {
-    std::string package = distribution.substr(0, distribution.find(' '));
-    bool newer = table.abi_major > CB_ABI_MAJOR;
-    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ",
-          table.abi_major, ".", table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR,
-          ": pip install --upgrade ", newer ? "candelabra-tensor-core" : package);
-  }
-  check(table.device_type && name == table.device_type, backend_error, "the library of ", distribution,
-        " is for device '", table.device_type ? table.device_type : "", "', not '", name, "'");
-  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error,
-        "the table of ", distribution,
-        " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
+// The kernel of a checked entry. Dtypes that its minor version does not have are withheld from it.
+Kernel kernel_of(const cb_kernel_entry& entry, const cb_backend& backend) {
+  const uint64_t known = dtypes_of_minor(std::min<uint32_t>(backend.abi_minor, CB_ABI_MINOR));
+  const uint64_t dtypes = entry.dtypes ? entry.dtypes & known : known;
+  return {.compiled = entry.kernel,
+          .backend = &backend,
+          .flags = entry.flags,
+          .is_restricted = dtypes != dtypes_of_minor(CB_ABI_MINOR),
+          .dtypes = dtypes,
+          .known_dtypes = known};
 }
 
 void set_python_kernel(Operator& op, int number, PyObject* function) {
   Kernel& kernel = op.kernels[number];
   const Ref<> before(kernel.python);
-  kernel = {nullptr, Py_NewRef(function), device_type(number).original, false};
+  kernel = {.python = Py_NewRef(function), .backend = device_type(number).original};
 }
 
-PyObject* register_backend(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const char* name;
-    const char* distribution;
-    const char* path;
-    PyObject* python_kernels = nullptr;
-    if (!PyArg_ParseTuple(arguments, "ssz|O!:register_backend", &name, &distribution, &path, &PyDict_Type,
-                          &python_kernels))
-      return nullptr;
-    if (int taken = find_device_type(name); taken >= 0) {
-      raise(backend_error, "device '", name, "' already has a backend: ", device_type(taken).distribution);
+// Adds a device type whose table is complete, and asks the backend for its devices.
+int add_device_type(const char* name, const char* distribution, const char* path) {
+  if (int taken = find_device_type(name); taken >= 0) {
+    raise(backend_error, "device '", name, "' already has a backend: ", device_type(taken).distribution);
+  }
+  check(types.size() < max_device_types, backend_error, "no more than ", max_device_types,
+        " device types can be loaded");
+  Registered added;
+  added.name = name;
+  added.distribution = distribution;
+  if (path) {
+    added.original = open_library(name, distribution, path);
+    added.completed_table = completed(*added.original);
+  } else {
+    added.completed_table = host_memory_backend("");
+  }
+  Registered& type = types.emplace_back(std::move(added));
+  type.table = &type.completed_table;
+  type.completed_table.device_type = type.name.c_str();
+  try {
+    if (type.table->initialize) {
+      int32_t status = type.table->initialize();
+      if (status != CB_OK) raise_backend_failure(type, "initialize", status);
     }
-    check(types.size() < max_device_types, backend_error, "no more than ", max_device_types,
-          " device types can be loaded");
-    Registered added;
-    added.name = name;
-    added.distribution = distribution;
-    if (path) {
-      added.original = open_library(name, distribution, path);
-      check_table(name, distribution, *added.original);
-      added.completed_table = completed(*added.original);
-    } else {
-      added.completed_table = host_memory_backend("");
-    }
-    Registered& type = types.emplace_back(std::move(added));
-    const int number = static_cast<int>(types.size()) - 1;
-    type.table = &type.completed_table;
-    type.completed_table.device_type = type.name.c_str();
-    try {
-      if (type.table->initialize) {
-        int32_t status = type.table->initialize(&host_services);
-        if (status != CB_OK) raise_backend_failure(type, "initialize", status);
-      }
-      int32_t status = type.table->device_count(&type.device_count);
-      if (status != CB_OK) raise_backend_failure(type, "device_count", status);
-      check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
-      check(type.device_count <= 127, backend_error, type.name, ": more than 127 devices");
-    } catch (...) {
-      types.pop_back();
-      throw;
-    }
-    for (uint64_t i = 0; i < type.table->kernel_count; ++i) {
-      const cb_kernel_entry& entry = type.table->kernels[i];
-      // A kernel of an operator this core does not know belongs to a newer one: nothing will ask
-      // for it.
-      if (Operator* op = find_operator(entry.operator_name)) {
-        op->kernels[number] = {entry.kernel, nullptr, type.original, false};
-      }
-    }
-    for (const char* const* name = type.table->contents_readers; name && *name; ++name)
-      if (Operator* op = find_operator(*name))
-        op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
-    for (const char* const* name = type.table->converting; name && *name; ++name)
-      if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
-    for (const char* const* name = type.table->channels_last; name && *name; ++name)
-      if (Operator* op = find_operator(*name))
-        op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
-    PyObject *operator_name, *function;
-    for (Py_ssize_t at = 0; python_kernels && PyDict_Next(python_kernels, &at, &operator_name, &function);) {
-      const char* characters = PyUnicode_AsUTF8(operator_name);
-      if (!characters) throw PythonError();
-      if (Operator* op = find_operator(characters)) set_python_kernel(*op, number, function);
-    }
-    type.ready = true;
-    Py_RETURN_NONE;
-  });
+    int32_t status = type.table->device_count(&type.device_count);
+    if (status != CB_OK) raise_backend_failure(type, "device_count", status);
+    check(type.device_count >= 0 && type.device_count <= 127, backend_error, type.name, " (", type.distribution,
+          "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
+    check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
+  } catch (...) {
+    types.pop_back();
+    throw;
+  }
+  return static_cast<int>(types.size()) - 1;
 }
 
-PyObject* register_kernel(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const char* name;
-    const char* operator_name;
-    PyObject* function;
-    if (!PyArg_ParseTuple(arguments, "ssO:register_kernel", &name, &operator_name, &function)) return nullptr;
-    int number = find_device_type(name);
-    check(number >= 0, backend_error, "register_kernel(): no backend for device '", name, "' is loaded");
-    check(PyCallable_Check(function), PyExc_TypeError, "register_kernel(): the kernel of '", operator_name,
-          "' must be callable, not ", Py_TYPE(function)->tp_name);
-    Operator* op = find_operator(operator_name);
-    if (!op) Py_RETURN_FALSE;
-    set_python_kernel(*op, number, function);
-    Py_RETURN_TRUE;
-  });
+void register_kernels_of_table(const Registered& type, int number) {
+  for (const cb_kernel_entry& entry : kernel_entries(*type.table)) {
+    // A kernel of an operator this core does not know belongs to a newer one: nothing will ask
+    // for it.
+    if (Operator* op = find_operator(entry.operator_name)) op->kernels[number] = kernel_of(entry, *type.original);
+  }
+}
+
+void register_backend(TextArgument name, TextArgument distribution, OptionalTextArgument path,
+                      const py::dict& python_kernels) {
+  const int number = add_device_type(name, distribution, path);
+  Registered& type = types[static_cast<size_t>(number)];
+  register_kernels_of_table(type, number);
+  for (const auto& [operator_name, function] : python_kernels) {
+    const char* characters = PyUnicode_AsUTF8(operator_name.ptr());
+    if (!characters) throw PythonError();
+    if (Operator* op = find_operator(characters)) set_python_kernel(*op, number, function.ptr());
+  }
+  type.ready = true;
+}
+
+bool register_kernel(TextArgument name, TextArgument operator_name, py::handle function) {
+  const int number = find_device_type(name.value);
+  check(number >= 0, backend_error, "register_kernel(): no backend for device '", name.value, "' is loaded");
+  check(PyCallable_Check(function.ptr()), PyExc_TypeError, "register_kernel(): the kernel of '", operator_name.value,
+        "' must be callable, not ", Py_TYPE(function.ptr())->tp_name);
+  Operator* op = find_operator(operator_name.value);
+  if (op) set_python_kernel(*op, number, function.ptr());
+  return op != nullptr;
 }
 
 // The kernel of a custom operator out of a shared library of its own. The library stays open:
 // kernels are not taken back.
-PyObject* register_compiled_kernel(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const char *name, *operator_name, *path, *symbol;
-    if (!PyArg_ParseTuple(arguments, "ssss:register_compiled_kernel", &name, &operator_name, &path, &symbol))
-      return nullptr;
-    const int number = find_device_type(name);
-    check(number >= 0, backend_error, "register_compiled_kernel(): no backend for device '", name, "' is loaded");
-    Operator* op = find_operator(operator_name);
-    check(op && op->schema.custom, PyExc_ValueError, "register_compiled_kernel(): there is no custom operator ",
-          operator_name);
-    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char* reason = dlerror();
-      raise(PyExc_OSError, "the library of the operator ", operator_name,
-            " could not be opened: ", reason ? reason : path);
-    }
-    auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
-    check(kernel, PyExc_OSError, path, " exports no function ", symbol, ", the kernel of ", operator_name);
-    op->kernels[number] = {kernel, nullptr, device_type(number).original, false};
-    Py_RETURN_NONE;
-  });
+void register_compiled_kernel(TextArgument name, TextArgument operator_name, TextArgument path, TextArgument symbol) {
+  const int number = find_device_type(name.value);
+  check(number >= 0, backend_error, "register_compiled_kernel(): no backend for device '", name.value, "' is loaded");
+  Operator* op = find_operator(operator_name.value);
+  check(op && op->schema.custom, PyExc_ValueError, "register_compiled_kernel(): there is no custom operator ",
+        operator_name.value);
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    raise(PyExc_OSError, "the library of the operator ", operator_name.value,
+          " could not be opened: ", reason ? reason : path.value);
+  }
+  auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
+  check(kernel, PyExc_OSError, path.value, " exports no function ", symbol.value, ", the kernel of ",
+        operator_name.value);
+  op->kernels[number] = {.compiled = kernel, .backend = device_type(number).original};
 }
 
-PyObject* set_backend_loader(PyObject*, PyObject* function) {
-  Py_XSETREF(loader, Py_NewRef(function));
-  Py_RETURN_NONE;
+void set_cpu_fallback(TextArgument name, TruthArgument is_enabled) {
+  const int number = find_device_type(name.value);
+  check(number >= 0, backend_error, "set_cpu_fallback(): no backend for device '", name.value, "' is loaded");
+  types[static_cast<size_t>(number)].has_cpu_fallback = is_enabled != 0;
 }
 
-PyObject* backend_info(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    const DeviceType& type = device_type(device);
-    Ref<> kernels = owned(PyList_New(0));
-    for (Operator* op : all_operators()) {
-      if (!op->kernels[device.type].there()) continue;
-      Ref<> text = owned(PyUnicode_FromString(op->schema.name.c_str()));
-      if (PyList_Append(kernels.get(), text.get()) < 0) return nullptr;
-    }
-    const cb_backend& table = *type.table;
-    const char* description = table.describe ? table.describe() : nullptr;
-    return Py_BuildValue("{s:s,s:s,s:s,s:I,s:I,s:i,s:K,s:O,s:O,s:z}", "device_type", type.name.c_str(), "distribution",
-                         type.distribution.c_str(), "version", table.version ? table.version : "", "abi_major",
-                         type.original ? type.original->abi_major : table.abi_major, "abi_minor",
-                         type.original ? type.original->abi_minor : table.abi_minor, "device_count", type.device_count,
-                         "capabilities", static_cast<unsigned long long>(table.capabilities), "kernels", kernels.get(),
-                         "compiled", type.original ? Py_True : Py_False, "description", description);
-  });
-}
-
-PyObject* memory_statistics(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    cb_memory_statistics result{};
-    result.size = sizeof result;
-    int32_t status = device_type(device).table->memory_statistics(device.index, &result);
-    if (status != CB_OK) raise_backend_failure(device_type(device), "memory_statistics", status);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(result.allocated),
-                         "allocated_peak", static_cast<long long>(result.allocated_peak), "reserved",
-                         static_cast<long long>(result.reserved), "reserved_peak",
-                         static_cast<long long>(result.reserved_peak), "allocation_count",
-                         static_cast<long long>(result.allocation_count), "cache_hit_count",
-                         static_cast<long long>(result.cache_hit_count));
-  });
-}
-
-PyObject* device_properties(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    const DeviceType& type = device_type(device);
-    cb_device_properties result{};
-    result.size = sizeof result;
-    if (type.table->device_properties) {
-      int32_t status = type.table->device_properties(device.index, &result);
-      if (status != CB_OK) raise_backend_failure(type, "device_properties", status);
-    }
-    return Py_BuildValue("{s:s,s:L,s:L,s:i,s:i}", "name", result.name[0] ? result.name : type.name.c_str(),
-                         "total_memory", static_cast<long long>(result.total_memory), "free_memory",
-                         static_cast<long long>(result.free_memory), "processor_count", result.processor_count,
-                         "architecture", result.architecture);
-  });
-}
-
-PyObject* empty_cache(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    device_type(device).table->empty_cache(device.index);
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* reset_peak_statistics(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    device_type(device).table->reset_peak_statistics(device.index);
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* synchronize(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = device_from_object(argument);
-    int32_t status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = device_type(device).table->synchronize(device.index);
-    Py_END_ALLOW_THREADS;
-    if (status != CB_OK) raise_backend_failure(device_type(device), "synchronize", status);
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* set_memory_limit(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject* object;
-    long long bytes;
-    if (!PyArg_ParseTuple(arguments, "OL:set_memory_limit", &object, &bytes)) return nullptr;
-    Device device = device_from_object(object);
-    int32_t status = device_type(device).table->set_memory_limit(device.index, bytes);
-    if (status != CB_OK) raise_backend_failure(device_type(device), "set_memory_limit", status);
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* get_num_threads(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr),
-                   [&] { return PyLong_FromLong(device_type(device_from_object(argument)).table->thread_count()); });
-}
-
-PyObject* set_num_threads(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject* object;
-    int count;
-    if (!PyArg_ParseTuple(arguments, "Oi:set_num_threads", &object, &count)) return nullptr;
-    check(count > 0, PyExc_RuntimeError, "set_num_threads expects a positive integer");
-    const DeviceType& type = device_type(device_from_object(object));
-    int32_t status = type.table->set_thread_count(count);
-    if (status != CB_OK) raise_backend_failure(type, "set_num_threads", status);
-    Py_RETURN_NONE;
-  });
-}
-
-// The backend's extension "flush_denormal": a pointer to int32_t (*)(int32_t on), which returns a
-// cb_status.
-PyObject* set_flush_denormal(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject* object;
-    int on;
-    if (!PyArg_ParseTuple(arguments, "Op:set_flush_denormal", &object, &on)) return nullptr;
-    const DeviceType& type = device_type(device_from_object(object));
-    const void* extension = type.table->extension ? type.table->extension("flush_denormal") : nullptr;
-    if (!extension) Py_RETURN_FALSE;
-    const int32_t status = (*static_cast<int32_t (*const*)(int32_t)>(extension))(on);
-    if (status != CB_OK) raise_backend_failure(type, "set_flush_denormal", status);
-    Py_RETURN_TRUE;
-  });
-}
-
-PyObject* loaded_device_types(PyObject*, PyObject*) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Ref<> names = owned(PyList_New(0));
-    for (const Registered& type : types) {
-      if (!type.ready) continue;
-      Ref<> name = owned(PyUnicode_FromString(type.name.c_str()));
-      if (PyList_Append(names.get(), name.get()) < 0) return nullptr;
-    }
-    return names.release();
-  });
+py::list loaded_device_types() {
+  py::list names;
+  for (const Registered& type : types) {
+    if (type.ready) names.append(type.name);
+  }
+  return names;
 }
 
 PyObject* get_default_device(PyObject*, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] { return device_object(default_device()); });
-}
-
-PyObject* set_default_device_function(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    set_default_device(object == Py_None ? device_from_text("cpu") : device_from_object(object));
-    Py_RETURN_NONE;
-  });
 }
 
 void tell_backends_of_fork() {
@@ -429,31 +271,7 @@ void tell_backends_of_fork() {
 }  // namespace
 
 PyMethodDef device_functions[] = {
-    {"set_backend_loader", set_backend_loader, METH_O,
-     "Set the function that loads the backend of a device type by name."},
-    {"register_backend", register_backend, METH_VARARGS,
-     "Register a device type: name, distribution, path of its library or None, and its kernels in Python by operator "
-     "name."},
-    {"register_compiled_kernel", register_compiled_kernel, METH_VARARGS,
-     "register_compiled_kernel(device_type, operator_name, path, symbol)\n\nTake a function of a shared library as the "
-     "kernel of a "
-     "custom operator."},
-    {"register_kernel", register_kernel, METH_VARARGS,
-     "Register a Python kernel: device type, operator name, callable."},
-    {"backend_info", backend_info, METH_O, "What is known of the backend of a device type."},
-    {"memory_statistics", memory_statistics, METH_O, "The memory statistics of a device."},
-    {"device_properties", device_properties, METH_O, "The properties of a device."},
-    {"empty_cache", empty_cache, METH_O, "Give cached memory of a device back to the system."},
-    {"reset_peak_statistics", reset_peak_statistics, METH_O, "Start the peaks of the memory statistics anew."},
-    {"synchronize", synchronize, METH_O, "Wait for everything queued on a device."},
-    {"set_memory_limit", set_memory_limit, METH_VARARGS, "Bound the memory of a device."},
-    {"get_num_threads", get_num_threads, METH_O, "How many threads a backend computes with."},
-    {"set_num_threads", set_num_threads, METH_VARARGS, "Set how many threads a backend computes with."},
-    {"set_flush_denormal", set_flush_denormal, METH_VARARGS,
-     "Set whether a backend takes denormal numbers for zero; returns whether it can."},
-    {"loaded_device_types", loaded_device_types, METH_NOARGS, "Names of the device types whose backend is loaded."},
     {"get_default_device", get_default_device, METH_NOARGS, "The device of tensors made without device=."},
-    {"set_default_device", set_default_device_function, METH_O, "Set the device of tensors made without device=."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -545,19 +363,36 @@ Device device_from_object(PyObject* object) {
 
 void raise_backend_failure(const DeviceType& type, const char* what, int32_t status) {
   const char* message = type.table->last_error();
-  if (!message || !*message) {
+  const std::string shown(message ? message : "", message ? strnlen(message, longest_message) : 0);
+  if (shown.empty()) {
     raise(exception_of_status(status), type.name, ": ", what, " failed",
-          status == CB_NOT_IMPLEMENTED ? " (this backend does not have it)" : "");
+          status == CB_NOT_IMPLEMENTED ? " (this backend does not have it)" : text(" with status ", status), " (",
+          type.distribution, ")");
   }
-  raise(exception_of_status(status), type.name, ": ", message);
+  throw Error(exception_of_status(status), text(type.name, ": ", shown),
+              text("in ", what, "() of ", type.distribution));
 }
 
-bool init_device(PyObject* module) {
-  device_py_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&device_spec));
-  if (!device_py_type || PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_py_type)) < 0)
-    return false;
+void register_devices(py::module_& module) {
+  using namespace py::literals;
+  const py::object type = stolen(PyType_FromSpec(&device_spec));
+  device_py_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
+  module.add_object("device", type);
   pthread_atfork(nullptr, nullptr, tell_backends_of_fork);
-  return PyModule_AddFunctions(module, device_functions) == 0;
+  module.def(
+      "set_backend_loader", [](py::handle load) { Py_XSETREF(loader, load.inc_ref().ptr()); }, "load"_a,
+      "Set the function that loads the backend of a device type by name.");
+  module.def("register_backend", register_backend, "device_type"_a, "distribution"_a, "library"_a,
+             "kernels"_a = py::dict(),
+             "Register a device type: name, distribution, path of its library or None, and its kernels in Python by "
+             "operator name.");
+  module.def("register_compiled_kernel", register_compiled_kernel, "device_type"_a, "operator_name"_a, "path"_a,
+             "symbol"_a, "Take a function of a shared library as the kernel of a custom operator.");
+  module.def("register_kernel", register_kernel, "device_type"_a, "operator_name"_a, "kernel"_a,
+             "Register a Python kernel; returns whether there is such an operator.");
+  module.def("set_cpu_fallback", set_cpu_fallback, "device_type"_a, "is_enabled"_a,
+             "Set whether operators without a kernel and a decomposition run on the CPU.");
+  module.def("loaded_device_types", loaded_device_types, "Names of the device types whose backend is loaded.");
 }
 
 }  // namespace candelabra

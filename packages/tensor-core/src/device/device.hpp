@@ -28,6 +28,8 @@ struct DeviceType {
   // as exported by the backend; null for a backend with Python kernels only
   const cb_backend* original = nullptr;
   int device_count = 1;
+  // Operators without a kernel and without a decomposition run on the CPU.
+  bool has_cpu_fallback = false;
   bool has(uint64_t capability) const { return (table->capabilities & capability) != 0; }
 };
 
@@ -52,12 +54,7 @@ bool is_device_object(PyObject* object);
 // a device, str, or int (index of the default accelerator type); throws
 Device device_from_object(PyObject* object);
 
-bool init_device(PyObject* module);
-
-// The host services that backends get. allocate_output is in dispatch.cpp.
-extern const cb_host host_services;
-
-extern PyMethodDef device_functions[];
+extern PyMethodDef device_functions[];  // get_default_device(); ends with an empty entry
 
 // Raises the exception for a failed table function (not a kernel) of this device type.
 [[noreturn]] void raise_backend_failure(const DeviceType& type, const char* what, int32_t status);

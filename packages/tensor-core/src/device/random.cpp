@@ -112,7 +112,7 @@ PyObject* generator_get_state(PyObject* self, PyObject*) {
     // The state is in host memory, so that states of all devices can be stored and compared alike.
     const Device device = device_type(own).has(CB_CAP_HOST_MEMORY) ? own : host_device();
     TensorRef result = empty(Dims{state_bytes}, Dtype::UInt8, device);
-    copy_bytes_from_host(device, result->data(), words, sizeof(words));
+    copy_bytes_from_host(position_of(*result.get()), words, sizeof(words));
     return result.release_object();
   });
 }
@@ -126,7 +126,7 @@ PyObject* generator_set_state(PyObject* self, PyObject* object) {
           "RNG state is wrong size: ", as_tensor(object)->numel, " bytes instead of ", state_bytes);
     const TensorRef block = contiguous(as_tensor(object));
     uint64_t words[2];
-    copy_bytes_to_host(block->device(), words, block->data(), sizeof(words));
+    copy_bytes_to_host(words, position_of(*block.get()), sizeof(words));
     as_generator(self)->state = {words[0], words[1]};
     return Py_NewRef(self);
   });

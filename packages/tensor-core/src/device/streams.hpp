@@ -28,8 +28,4 @@ Storage* make_pinned_storage(const DeviceType& type, size_t bytes);
 bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blocking);
 TensorRef to_device(TensorObject* self, Device device, bool non_blocking);
 
-extern PyMethodDef accelerator_functions[];
-extern PyMethodDef accelerator_memory_functions[];
-extern PyMethodDef accelerator_graph_functions[];
-
 }  // namespace candelabra

@@ -10,21 +10,29 @@ namespace {
 // The strides of a number, or of a tensor expanded from one element.
 constexpr int64_t zero_strides[max_dims] = {};
 
-struct Geometry {
-  std::span<const int64_t> sizes, strides;
-  void* data;
-};
-
-Geometry kernel_geometry(const Argument& argument) {
-  if (const cb_tensor* descriptor = argument.descriptor) {
-    const auto count = static_cast<size_t>(descriptor->ndim);
-    return {{descriptor->sizes, count}, {descriptor->strides, count}, descriptor->data};
-  }
-  const TensorObject& tensor = *argument.tensor;
-  return {tensor.sizes, tensor.strides, tensor.data()};
+// What the kernel sees so far.
+cb_tensor seen(const Argument& argument) {
+  return argument.descriptor ? *argument.descriptor : describe(*argument.tensor);
 }
 
 }  // namespace
+
+cb_tensor describe(const TensorObject& tensor) {
+  const Storage& storage = *tensor.storage;
+  cb_tensor result{};
+  result.data = storage.is_addressable ? tensor.data() : nullptr;
+  result.sizes = tensor.sizes.data();
+  result.strides = tensor.strides.data();
+  result.numel = tensor.numel;
+  result.ndim = tensor.ndim();
+  result.dtype = static_cast<int32_t>(tensor.dtype);
+  result.device_index = storage.device.index;
+  result.flags = storage.is_host_visible ? CB_TENSOR_HOST_VISIBLE : 0;
+  result.storage = storage.handle;
+  result.offset = static_cast<uint64_t>(tensor.offset * itemsize(tensor.dtype));
+  result.memory_kind = storage.kind;
+  return result;
+}
 
 void Call::raise_not_tensor(int i) const {
   const Argument& argument = arguments[i];
@@ -60,7 +68,9 @@ void Call::convert(int i, Dtype dtype) {
     if (argument.tensor->dtype != dtype) {
       // A converting kernel reads any dtype. convert_dtype() handles complex to real, because it
       // warns.
-      if (op.kernel_table()[device.type].converts && is_complex(argument.tensor->dtype) <= is_complex(dtype)) return;
+      if ((op.kernel_table()[device.type].flags & CB_KERNEL_CONVERTS) &&
+          is_complex(argument.tensor->dtype) <= is_complex(dtype))
+        return;
       argument.tensor = keep(convert_dtype(argument.tensor, dtype));
       argument.descriptor = nullptr;  // it describes the old memory
     }
@@ -69,9 +79,14 @@ void Call::convert(int i, Dtype dtype) {
   if (argument.kind != ArgumentKind::Number) return;  // an optional argument that was not given
   void* element = arena.make<std::byte>(16);
   store_scalar(argument.scalar, dtype, element);
-  argument.descriptor = arena.make<cb_tensor>(1);
-  *argument.descriptor = {element,      zero_strides,    zero_strides, 1, 0, static_cast<int32_t>(dtype),
-                          device.index, CB_TENSOR_NUMBER};
+  cb_tensor& number = *(argument.descriptor = arena.make<cb_tensor>(1));
+  number = {};
+  number.data = element;
+  number.sizes = number.strides = zero_strides;
+  number.numel = 1;
+  number.dtype = static_cast<int32_t>(dtype);
+  number.device_index = device.index;
+  number.flags = CB_TENSOR_NUMBER | CB_TENSOR_HOST_VISIBLE;
 }
 
 void Call::broadcast(int i, std::span<const int64_t> sizes) {
@@ -84,28 +99,25 @@ void Call::broadcast(int i, std::span<const int64_t> sizes) {
     argument.descriptor->numel = product(sizes);
     return;
   }
-  const Geometry old = kernel_geometry(argument);
-  const int added = ndim - static_cast<int>(old.sizes.size());
-  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old.sizes),
+  const cb_tensor old = seen(argument);
+  const int added = ndim - old.ndim;
+  const std::span<const int64_t> old_sizes(old.sizes, static_cast<size_t>(old.ndim));
+  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old_sizes),
         " cannot be expanded to shape ", shown(sizes), ", which has fewer dimensions");
   int64_t* strides = arena.make<int64_t>(sizes.size());
   for (int d = 0; d < ndim; ++d) {
     const int64_t size = d < added ? 1 : old.sizes[d - added];
     check(size == sizes[d] || size == 1, PyExc_RuntimeError, name(), "(): The expanded size of the tensor (", sizes[d],
           ") must match the existing size (", size, ") at non-singleton dimension ", d,
-          ".  Target sizes: ", shown(sizes), ".  Tensor sizes: ", shown(old.sizes));
+          ".  Target sizes: ", shown(sizes), ".  Tensor sizes: ", shown(old_sizes));
     strides[d] = size != sizes[d] || d < added ? 0 : old.strides[d - added];
   }
-  cb_tensor* descriptor = arena.make<cb_tensor>(1);
-  *descriptor = {old.data,
-                 arena.copy(sizes),
-                 strides,
-                 product(sizes),
-                 ndim,
-                 static_cast<int32_t>(argument.tensor->dtype),
-                 argument.tensor->device().index,
-                 0};
-  argument.descriptor = descriptor;
+  cb_tensor& descriptor = *(argument.descriptor = arena.make<cb_tensor>(1));
+  descriptor = old;
+  descriptor.sizes = arena.copy(sizes);
+  descriptor.strides = strides;
+  descriptor.numel = product(sizes);
+  descriptor.ndim = ndim;
 }
 
 void Call::make_contiguous(int i) {
@@ -118,16 +130,12 @@ void Call::make_contiguous(int i) {
 void Call::set_descriptor(int i, std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   Argument& argument = arguments[i];
   if (argument.kind == ArgumentKind::Number) return broadcast(i, sizes);
-  cb_tensor* descriptor = arena.make<cb_tensor>(1);
-  *descriptor = {argument.tensor->data(),
-                 arena.copy(sizes),
-                 arena.copy(strides),
-                 product(sizes),
-                 static_cast<int32_t>(sizes.size()),
-                 static_cast<int32_t>(argument.tensor->dtype),
-                 argument.tensor->device().index,
-                 0};
-  argument.descriptor = descriptor;
+  cb_tensor& descriptor = *(argument.descriptor = arena.make<cb_tensor>(1));
+  descriptor = describe(*argument.tensor);
+  descriptor.sizes = arena.copy(sizes);
+  descriptor.strides = arena.copy(strides);
+  descriptor.numel = product(sizes);
+  descriptor.ndim = static_cast<int32_t>(sizes.size());
 }
 
 Output& Call::add_output(Dtype dtype, Dims sizes) {

@@ -11,6 +11,7 @@
 
 namespace candelabra {
 
+struct Kernel;
 struct Operator;
 
 enum class ArgumentKind : uint8_t {
@@ -133,6 +134,8 @@ struct Call {
   std::vector<TensorRef> kept;
 
   const char* name() const;
+  // The kernel of the device; it may be absent.
+  const Kernel& kernel() const;
 
   // Arguments by position in the schema.
   Argument& operator[](int i) { return arguments[i]; }
@@ -176,9 +179,17 @@ struct Call {
   Output& add_output(Dtype dtype, Dims sizes);
 };
 
+// The descriptor of a tensor as it is.
+cb_tensor describe(const TensorObject& tensor);
+
 // A shape rule checks the arguments, normalizes them for the kernel, and describes the outputs.
 using ShapeRule = void (*)(Call&);
-ShapeRule find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
+struct ShapeRuleEntry {
+  ShapeRule rule;
+  // Kernels compute element i of the result from element i of the inputs.
+  bool elementwise = false;
+};
+const ShapeRuleEntry* find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
 
 // Sets call.device and checks that all tensors are on it. If the operator accepts numbers, a 0-dim
 // tensor in host memory becomes a Number.
@@ -186,7 +197,8 @@ void resolve_device(Call& call);
 // Resizes out=, with new memory if necessary. Warns if it had elements.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
-// Thrown by run() if the kernel of an operator tagged declines rejects the call.
+// Thrown by run() if there is no kernel for the call, and the operator has a decomposition or the
+// device type has the CPU fallback.
 struct Declined {};
 
 // Runs a parsed call: resolves the device, applies the shape rule, allocates outputs, calls the

@@ -15,11 +15,10 @@ namespace {
 Ref<> view_of(const Argument& argument) {
   const cb_tensor& descriptor = *argument.descriptor;
   TensorObject* tensor = argument.tensor;
-  int64_t bytes = static_cast<char*>(descriptor.data) - static_cast<char*>(tensor->storage->data);
   auto ndim = static_cast<size_t>(descriptor.ndim);
   TensorRef view = make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(descriptor.sizes, ndim)),
                                Dims(std::span(descriptor.strides, ndim)),
-                               descriptor.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
+                               static_cast<int64_t>(descriptor.offset) / itemsize(tensor->dtype));
   return Ref<>(view.release_object());
 }
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <limits>
 
+#include "candelabra/half.hpp"
 #include "dispatch/call.hpp"
 #include "dispatch/dispatch_hook.hpp"
-#include "dtype/half.hpp"
 #include "interop/interop.hpp"
 
 namespace candelabra {
@@ -13,20 +13,20 @@ namespace candelabra {
 namespace {
 
 cb_scalar bool_scalar(bool value) {
-  return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0};
+  return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0, 0};
 }
 cb_scalar int_scalar(int64_t value) {
-  return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0};
+  return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0, 0};
 }
 cb_scalar unsigned_scalar(uint64_t value) {
   const int32_t flags = value >> 63 ? CB_SCALAR_UNSIGNED : 0;
-  return {CB_SCALAR_INT, flags, static_cast<int64_t>(value), static_cast<double>(value), 0};
+  return {CB_SCALAR_INT, flags, static_cast<int64_t>(value), static_cast<double>(value), 0, 0};
 }
 cb_scalar float_scalar(double value) {
-  return {CB_SCALAR_FLOAT, 0, 0, value, 0};
+  return {CB_SCALAR_FLOAT, 0, 0, value, 0, 0};
 }
 cb_scalar complex_scalar(double re, double im) {
-  return {CB_SCALAR_COMPLEX, 0, 0, re, im};
+  return {CB_SCALAR_COMPLEX, 0, 0, re, im, 0};
 }
 
 cb_scalar scalar_from_long(PyObject* object) {
@@ -167,9 +167,9 @@ void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
     case Dtype::UInt64:
       return store(whole(scalar) ? static_cast<uint64_t>(scalar.i) : truncate_unsigned(scalar.re), element);
     case Dtype::Float16:
-      return store(float16_from_double(scalar.re), element);
+      return store(half_bits::float16_from_double(scalar.re), element);
     case Dtype::BFloat16:
-      return store(bfloat16_from_double(scalar.re), element);
+      return store(half_bits::bfloat16_from_double(scalar.re), element);
     // From the integer where there is one, so that it is rounded once.
     case Dtype::Float32:
       return store(whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re), element);
@@ -210,9 +210,9 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
     case Dtype::UInt64:
       return unsigned_scalar(load<uint64_t>(element));
     case Dtype::Float16:
-      return float_scalar(float16_to_float(load<uint16_t>(element)));
+      return float_scalar(half_bits::float16_to_float(load<uint16_t>(element)));
     case Dtype::BFloat16:
-      return float_scalar(bfloat16_to_float(load<uint16_t>(element)));
+      return float_scalar(half_bits::bfloat16_to_float(load<uint16_t>(element)));
     case Dtype::Float32:
       return float_scalar(load<float>(element));
     case Dtype::Float64:
@@ -230,13 +230,12 @@ cb_scalar item(TensorObject* self) {
   if (dispatch_hook() && is_wrapper(as_object(self))) {
     return scalar_from_object(owned(PyObject_CallMethod(as_object(self), "item", nullptr)).get());
   }
-  const DeviceType& type = device_type(self->device());
-  if (type.has(CB_CAP_HOST_MEMORY)) {
+  if (self->storage->is_host_visible) {
     wait_for(self->device());
     return load_scalar(self->dtype, self->data());
   }
   alignas(16) char element[16];
-  copy_bytes_to_host(self->device(), element, self->data(), static_cast<size_t>(itemsize(self->dtype)));
+  copy_bytes_to_host(element, position_of(*self), static_cast<size_t>(itemsize(self->dtype)));
   return load_scalar(self->dtype, element);
 }
 
@@ -244,7 +243,7 @@ TensorRef number_tensor(const cb_scalar& number, Dtype dtype, Device device) {
   TensorRef result = empty({}, dtype, device);
   alignas(16) char element[16];
   store_scalar(number, dtype, element);
-  copy_bytes_from_host(device, result->data(), element, static_cast<size_t>(itemsize(dtype)));
+  copy_bytes_from_host(position_of(*result.get()), element, static_cast<size_t>(itemsize(dtype)));
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
+#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -217,48 +218,36 @@ TensorRef import_capsule(PyObject* capsule) {
 }
 
 // Calls the object's __dlpack__. An exporter older than DLPack 1.0 accepts no keywords.
-Ref<> call_dlpack_method(PyObject* object) {
-  const Ref<> method = owned(PyObject_GetAttrString(object, "__dlpack__"));
-  const Ref<> keywords = owned(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-  const Ref<> none = owned(PyTuple_New(0));
-  PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get());
-  if (capsule) return Ref<>(capsule);
+py::object call_dlpack_method(py::handle exporter) {
+  const py::object method = exporter.attr("__dlpack__");
+  const py::tuple none;
+  py::dict keywords;
+  keywords["max_version"] = py::make_tuple(1, 0);
+  if (PyObject* capsule = PyObject_Call(method.ptr(), none.ptr(), keywords.ptr()))
+    return py::reinterpret_steal<py::object>(capsule);
   if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
   PyErr_Clear();
-  return owned(PyObject_CallNoArgs(method.get()));
+  return method();
 }
 
-TensorRef tensor_from_dlpack(PyObject* object, PyObject* device, PyObject* copy) {
-  Ref<> capsule;
-  if (PyCapsule_CheckExact(object)) {
-    capsule = Ref<>::borrow(object);
+py::object from_dlpack(py::handle object, py::handle device, py::handle copy) {
+  py::object capsule;
+  if (PyCapsule_CheckExact(object.ptr())) {
+    capsule = py::reinterpret_borrow<py::object>(object);
   } else {
-    check(PyObject_HasAttrString(object, "__dlpack__"), PyExc_TypeError, "from_dlpack(): '", Py_TYPE(object)->tp_name,
+    check(py::hasattr(object, "__dlpack__"), PyExc_TypeError, "from_dlpack(): '", Py_TYPE(object.ptr())->tp_name,
           "' has no __dlpack__ method");
     capsule = call_dlpack_method(object);
   }
-  TensorRef result = import_capsule(capsule.get());
-  const Device target = device == Py_None ? result->device() : device_from_object(device);
+  TensorRef result = import_capsule(capsule.ptr());
+  const Device target = device.is_none() ? result->device() : device_from_object(device.ptr());
   if (target != result->device()) {
-    check(copy != Py_False, PyExc_BufferError, "from_dlpack(): a copy to ", to_text(target),
+    check(copy.ptr() != Py_False, PyExc_BufferError, "from_dlpack(): a copy to ", to_text(target),
           " is needed, and copy=False forbids it");
-    return to_device(result.get(), target);
+    return stolen(to_device(result.get(), target).release_object());
   }
-  return copy == Py_True ? clone(result.get(), MemoryFormat::Preserve) : result;
-}
-
-PyObject* from_dlpack(PyObject*, PyObject* arguments, PyObject* keywords) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
-    PyObject* object;
-    PyObject* device = Py_None;
-    PyObject* copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:from_dlpack", const_cast<char**>(names), &object,
-                                     &device, &copy)) {
-      return nullptr;
-    }
-    return tensor_from_dlpack(object, device, copy).release_object();
-  });
+  if (copy.ptr() == Py_True) result = clone(result.get(), MemoryFormat::Preserve);
+  return stolen(result.release_object());
 }
 
 }  // namespace
@@ -314,13 +303,10 @@ PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
   });
 }
 
-PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack)),
-     METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor that shares the memory of a DLPack "
-     "capsule or "
-     "exporter."},
-    {nullptr, nullptr, 0, nullptr},
-};
+void register_dlpack(py::module_& module) {
+  using namespace py::literals;
+  module.def("from_dlpack", from_dlpack, "ext_tensor"_a, py::kw_only(), "device"_a = py::none(), "copy"_a = py::none(),
+             "A tensor that shares the memory of a DLPack capsule or exporter.");
+}
 
 }  // namespace candelabra

@@ -13,8 +13,7 @@ namespace candelabra {
 
 // Functions of the module. Each list ends with an empty entry.
 extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
-extern PyMethodDef numpy_functions[];   // from_numpy(array), to_numpy(tensor)
-extern PyMethodDef dlpack_functions[];  // from_dlpack(object, device=None, copy=None)
+extern PyMethodDef numpy_functions[];   // from_numpy(array)
 extern PyMethodDef random_functions[];  // manual_seed(seed), default_generator(device)
 
 // Methods of Tensor: item, tolist, numpy, __array__, __dlpack__, __dlpack_device__.
@@ -45,9 +44,13 @@ Device host_device();
 // Waits until the work queued on this device is done. Returns at once if its kernels are
 // synchronous.
 void wait_for(Device device);
-// Copy bytes between host memory and a device; complete on return.
-void copy_bytes_to_host(Device device, void* destination, const void* source, size_t bytes);
-void copy_bytes_from_host(Device device, void* destination, const void* source, size_t bytes);
+// Copy bytes between host memory and a storage; complete on return.
+void copy_bytes_to_host(void* destination, Position source, size_t bytes);
+void copy_bytes_from_host(Position destination, const void* source, size_t bytes);
+// Where element 0 of a tensor lies.
+inline Position position_of(const TensorObject& tensor) {
+  return {*tensor.storage, static_cast<uint64_t>(tensor.offset * itemsize(tensor.dtype))};
+}
 
 // Copies the bytes if both tensors are dense with the same layout. Returns whether it did.
 bool copy_as_bytes(TensorObject* destination, TensorObject* source);

@@ -7,6 +7,7 @@
 
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
+#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -40,12 +41,7 @@ std::optional<Dtype> dtype_of_kind(char kind, int size) {
 }
 
 std::string dtype_text(PyObject* array) {
-  const Ref<> dtype = owned(PyObject_GetAttrString(array, "dtype"));
-  const Ref<> type = owned(PyObject_GetAttrString(dtype.get(), "type"));
-  const Ref<> type_name = owned(PyObject_GetAttrString(type.get(), "__name__"));
-  const char* characters = PyUnicode_AsUTF8(type_name.get());
-  if (!characters) throw PythonError();
-  return text("numpy.", characters);
+  return "numpy." + py::handle(array).attr("dtype").attr("type").attr("__name__").cast<std::string>();
 }
 
 // PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64
@@ -103,8 +99,7 @@ bool is_fortran_contiguous(const TensorObject& tensor) {
 }
 
 void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
-  const DeviceType& type = device_type(tensor->device());
-  if (!type.has(CB_CAP_HOST_MEMORY)) {
+  if (!tensor->storage->is_host_visible) {
     raise(PyExc_BufferError, "the memory of device ", to_text(tensor->device()),
           " is not host memory. Use Tensor.cpu() to copy the tensor to host memory first.");
   }
@@ -168,8 +163,7 @@ void check_numpy_dtype(const TensorObject& tensor) {
 Ref<> shared_array(TensorObject* tensor) {
   check(!tensor->requires_grad || !grad_mode.enabled, PyExc_RuntimeError,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  const DeviceType& type = device_type(tensor->device());
-  if (!type.has(CB_CAP_HOST_MEMORY)) {
+  if (!tensor->storage->is_host_visible) {
     raise(PyExc_TypeError, "can't convert ", to_text(tensor->device()),
           " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   }
@@ -198,13 +192,6 @@ void release_array(Storage& storage) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] { return tensor_from_numpy(array).release_object(); });
-}
-
-PyObject* to_numpy(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    check(is_tensor(object), PyExc_TypeError, "to_numpy() takes a Tensor, not ", Py_TYPE(object)->tp_name);
-    return shared_array(as_tensor(object)).release();
-  });
 }
 
 }  // namespace
@@ -335,14 +322,14 @@ TensorRef copy_of_numpy(PyObject* array, Device device) {
   const HostBlock block = block_of_array(array);
   TensorRef result = empty(block.sizes, block.dtype, device);
   if (result->numel == 0) return result;
-  if (device_type(device).has(CB_CAP_HOST_MEMORY)) {
+  if (result->storage->is_host_visible) {
     wait_for(device);
     gather(block, result->data());
     return result;
   }
   std::vector<std::byte> buffer(static_cast<size_t>(result->numel) * itemsize(block.dtype));
   gather(block, buffer.data());
-  copy_bytes_from_host(device, result->data(), buffer.data(), buffer.size());
+  copy_bytes_from_host(position_of(*result.get()), buffer.data(), buffer.size());
   return result;
 }
 
@@ -354,7 +341,7 @@ PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords) 
       return nullptr;
     TensorObject* tensor = as_tensor(self);
     if (!force) return shared_array(tensor).release();
-    if (!device_type(tensor->device()).has(CB_CAP_HOST_MEMORY)) return copied_array(tensor).release();
+    if (!tensor->storage->is_host_visible) return copied_array(tensor).release();
     return shared_array(make_alias(tensor).get()).release();
   });
 }
@@ -402,7 +389,6 @@ void tensor_releasebuffer(PyObject*, Py_buffer* view) {
 
 PyMethodDef numpy_functions[] = {
     {"from_numpy", from_numpy, METH_O, "from_numpy(array) -> Tensor\n\nA tensor on the memory of a NumPy array."},
-    {"to_numpy", to_numpy, METH_O, "to_numpy(tensor)\n\nA NumPy array on the memory of a tensor."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,12 +1,12 @@
 #include "memory/storage.hpp"
 
-#include "device/streams.hpp"
-
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "device/streams.hpp"
 #include "interop/interop.hpp"
+#include "python/bindings.hpp"
 #include "python/errors.hpp"
 #include "tensor/tensor.hpp"
 
@@ -61,28 +61,15 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Storage& storage = of(self);
     Ref<> bytes = owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes)));
-    copy_bytes_to_host(storage.device, PyBytes_AS_STRING(bytes.get()), storage.data, storage.bytes);
+    copy_bytes_to_host(PyBytes_AS_STRING(bytes.get()), {storage, 0}, storage.bytes);
     return bytes.release();
   });
 }
 
-// tensor_on_storage(storage, dtype): a 1-D tensor on the whole memory.
-PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *dtype_argument;
-    if (!PyArg_ParseTuple(arguments, "O!O:tensor_on_storage", storage_type, &object, &dtype_argument)) return nullptr;
-    const Dtype dtype = dtype_from_object(dtype_argument);
-    const int64_t count = static_cast<int64_t>(of(object).bytes) / itemsize(dtype);
-    Storage* storage = reinterpret_cast<StorageObject*>(object)->storage;
-    return make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object();
-  });
+py::object tensor_on_storage(Storage* storage, Dtype dtype) {
+  const int64_t count = static_cast<int64_t>(storage->bytes) / itemsize(dtype);
+  return stolen(make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object());
 }
-
-PyMethodDef storage_functions[] = {
-    {"tensor_on_storage", tensor_on_storage, METH_VARARGS,
-     "tensor_on_storage(storage, dtype) -> Tensor\n\nA 1-D tensor on the whole memory of a storage."},
-    {nullptr, nullptr, 0, nullptr},
-};
 
 PyMethodDef storage_methods[] = {
     {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS,
@@ -119,37 +106,76 @@ PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
 
 }  // namespace
 
+namespace {
+
+// A position for memory without an address. Positions are not used again: there are enough of them.
+void* new_position(size_t bytes) {
+  static uint64_t next = uint64_t{1} << 60;
+  return reinterpret_cast<void*>(std::exchange(next, next + (bytes + 63) / 64 * 64));
+}
+
+[[noreturn, gnu::cold]] void refuse_allocation(const DeviceType& type, Device device, const cb_allocation& allocation) {
+  void* handle = allocation.storage ? allocation.storage : allocation.address;
+  if (handle) type.table->deallocate(device.index, handle, allocation.bytes);
+  raise(backend_error, type.name, " (", type.distribution, "): allocate() succeeded and returned ",
+        !handle ? "no memory: set storage, address or both" : "an address that is not aligned to 64 bytes");
+}
+
+}  // namespace
+
 Storage* make_storage(Device device, size_t bytes) {
-  void* data = nullptr;
+  const DeviceType& type = device_type(device);
+  cb_allocation allocation{sizeof(cb_allocation),       bytes, nullptr, nullptr, nullptr, CB_MEMORY_DEVICE,
+                           type.has(CB_CAP_HOST_MEMORY)};
   if (bytes > 0) {
-    const DeviceType& type = device_type(device);
-    int32_t status = type.table->allocate(device.index, bytes, current_stream(device), &data);
+    allocation.stream = current_stream(device);
+    const int32_t status = type.table->allocate(device.index, &allocation);
     if (status != CB_OK) [[unlikely]]
       raise_backend_failure(type, "allocate", status);
+    const bool is_aligned = reinterpret_cast<uintptr_t>(allocation.address) % 64 == 0;
+    if ((!allocation.storage && !allocation.address) || !is_aligned) [[unlikely]]
+      refuse_allocation(type, device, allocation);
   }
   Storage* storage = new_struct();
-  storage->data = data;
+  storage->handle = allocation.storage ? allocation.storage : allocation.address;
+  storage->is_addressable = allocation.address || bytes == 0;
+  storage->data = storage->is_addressable ? allocation.address : new_position(bytes);
   storage->bytes = bytes;
   storage->device = device;
+  storage->kind = static_cast<uint8_t>(allocation.kind);
+  storage->is_host_visible = allocation.host_visible && storage->is_addressable;
   return storage;
 }
 
-Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner) {
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner,
+                       cb_memory_kind kind) {
   Storage* storage = new_struct();
   storage->data = data;
   storage->bytes = bytes;
   storage->device = device;
+  storage->kind = kind;
+  storage->is_host_visible = device_type(device).has(CB_CAP_HOST_MEMORY);
   storage->release = release;
   storage->owner = owner;
   return storage;
+}
+
+void copy_memory_facts(Storage& to, const Storage& from) {
+  to.data = from.data;
+  to.handle = from.handle;
+  to.bytes = from.bytes;
+  to.device = from.device;
+  to.kind = from.kind;
+  to.is_addressable = from.is_addressable;
+  to.is_host_visible = from.is_host_visible;
 }
 
 void release(Storage* storage) {
   if (--storage->references > 0) return;
   if (storage->release) {
     storage->release(*storage);
-  } else if (storage->data) {
-    device_type(storage->device).table->deallocate(storage->device.index, storage->data, storage->bytes, nullptr);
+  } else if (storage->handle) {
+    device_type(storage->device).table->deallocate(storage->device.index, storage->handle, storage->bytes);
   }
   delete_struct(storage);
 }
@@ -174,6 +200,7 @@ Storage* root_storage(Storage* storage) {
 Storage* alias_storage(Storage* storage) {
   Storage* root = retain(root_storage(storage));
   Storage* alias = adopt_storage(root->device, root->data, root->bytes, release_alias, root);
+  copy_memory_facts(*alias, *root);
   alias->next_alias = std::exchange(root->aliases, alias);
   return alias;
 }
@@ -217,10 +244,13 @@ PyObject* storage_object(Storage* storage) {
   return storage->wrapper;
 }
 
-bool init_storage(PyObject* module) {
-  storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
-  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0 &&
-         PyModule_AddFunctions(module, storage_functions) == 0;
+void register_storage(py::module_& module) {
+  using namespace py::literals;
+  const py::object type = stolen(PyType_FromSpec(&storage_spec));
+  storage_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
+  module.add_object("Storage", type);
+  module.def("tensor_on_storage", tensor_on_storage, "storage"_a, "dtype"_a,
+             "A 1-D tensor on the whole memory of a storage.");
 }
 
 }  // namespace candelabra

@@ -14,9 +14,15 @@ namespace candelabra {
 // Reference-counted; guarded by the GIL.
 struct Storage {
   int64_t references = 1;
+  // The address of the first byte. Memory without an address has a unique position here instead, so
+  // that overlaps are found as for addresses.
   void* data = nullptr;
+  void* handle = nullptr;  // cb_allocation.storage; null for memory with another owner
   size_t bytes = 0;
   Device device;
+  uint8_t kind = CB_MEMORY_DEVICE;  // enum cb_memory_kind
+  bool is_addressable = true;
+  bool is_host_visible = false;
   uint32_t version = 0;           // bumped by every in-place modification of the memory
   uint32_t exports = 0;           // buffers and capsules outside the core that know the address
   uint32_t past_changes = 0;      // changes through deleted aliases and ended exports
@@ -34,7 +40,23 @@ struct Storage {
 
 Storage* make_storage(Device device, size_t bytes);  // allocates memory; throws OutOfMemoryError
 // Memory with another owner. Calls release(storage) when the last reference is dropped.
-Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner);
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner,
+                       cb_memory_kind kind = CB_MEMORY_IMPORTED);
+// Makes `to` describe the memory of `from`, which keeps its own owner and version.
+void copy_memory_facts(Storage& to, const Storage& from);
+
+// A place in a storage.
+struct Position {
+  Storage& storage;
+  uint64_t offset;  // in bytes
+  char* address() const { return static_cast<char*>(storage.data) + offset; }
+};
+// As the functions of a backend's table get it.
+inline cb_memory memory_at(Position position) {
+  Storage& storage = position.storage;
+  return {storage.handle, position.offset, storage.is_addressable ? position.address() : nullptr, 0};
+}
+
 inline Storage* retain(Storage* storage) {
   ++storage->references;
   return storage;
@@ -57,8 +79,5 @@ uint64_t contents_of(Storage* storage);
 
 PyObject* storage_object(Storage* storage);      // new reference
 Storage* storage_from_object(PyObject* object);  // borrowed; throws TypeError
-// map_storage, move_storage, storage_owner, mapped_owners; ends with an empty entry
-extern PyMethodDef shared_memory_functions[];
-bool init_storage(PyObject* module);
 
 }  // namespace candelabra

@@ -184,9 +184,8 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
   Argument& argument = call[i];
   switch (parameter.type) {
     case ParameterType::Scalar:
-      // What index_fill() fills with is a tensor of a transformation, whose number is not all that
-      // there is to it: its fallback knows.
-      if (is_tensor(value) && is_wrapper(value) && call.op.schema.name.starts_with("index_fill")) {
+      // The number of a tensor of a transformation is not all that there is to it.
+      if ((call.op.tags & tag_wrapped_numbers) && is_tensor(value) && is_wrapper(value)) {
         wrong_type(call.op, i, "Number", value);
       }
       // A tensor of one element stands for its number, as in PyTorch.

@@ -4,9 +4,6 @@
 #include <structmember.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <set>
 
 #include "device/random.hpp"
 #include "dispatch/dispatch_hook.hpp"
@@ -21,15 +18,6 @@ PyTypeObject* operator_type = nullptr;
 namespace {
 
 PyObject* const failure = nullptr;
-
-std::map<std::string, Operator*, std::less<>>& by_name() {
-  static std::map<std::string, Operator*, std::less<>> operators;
-  return operators;
-}
-std::vector<Operator*>& declared() {
-  static std::vector<Operator*> operators;
-  return operators;
-}
 
 // Whether any operator has an autograd function: without one, nothing is recorded.
 bool has_tape = false;
@@ -70,6 +58,21 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
+// Copies the result of a function that computes an operator to out=, if it is given.
+Ref<> give_result(Operator& op, Given& given, const Ref<>& result) {
+  if (!given.out) return result;
+  if (is_tensor(given.out)) {
+    for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
+      if (is_tensor(given.values[i]))
+        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
+    }
+  }
+  const char* name = op.schema.name.c_str();
+  if (is_tensor(result.get())) return give_to_out(name, given.out, result.get());
+  const Ref<> written = give_to_outs(name, given.out, result.get());
+  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+}
+
 // Calls the decomposition with positional and keyword-only arguments as the schema orders them, and
 // copies its result to out=.
 Ref<> call_composite(Operator& op, Given& given) {
@@ -94,17 +97,7 @@ Ref<> call_composite(Operator& op, Given& given) {
                        owned(PyUnicode_FromString("generator")).release());
     }
   }
-  Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
-  if (!given.out) return result;
-  if (is_tensor(given.out)) {
-    for (size_t i = 0; i < count; ++i) {
-      if (is_tensor(given.values[i]))
-        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
-    }
-  }
-  if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
-  const Ref<> written = give_to_outs(schema.name.c_str(), given.out, result.get());
-  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
+  return give_result(op, given, owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get())));
 }
 
 Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given& given, size_t count) {
@@ -169,6 +162,54 @@ PyObject* tuple_of(const Given& given, size_t count) {
   return values;
 }
 
+// Computes an operator by its decomposition.
+Ref<> decompose(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  if (op.functional) {  // computed out of place, then copied
+    Ref<> result = call_composite(*op.functional, given);
+    TensorObject* self = call[Operator::self_position].tensor;
+    copy_into(self, as_tensor(result.get()));
+    ++self->storage->version;
+    return Ref<>::borrow(given.values[Operator::self_position]);
+  }
+  if (!recording || !op.autograd_function) return call_composite(op, given);
+  // The operator's own gradient formula is shorter than the decomposition's tape, and keeps what the
+  // tape loses (the padding row of an embedding).
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = call_composite(op, given);
+  }
+  PyObject** const end = given.values + op.schema.parameters.size();
+  const bool handed_through = std::find(given.values, end, result.get()) != end;
+  return handed_through
+             ? call_composite(op, given)
+             : call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
+// Computes an operator that has neither a kernel nor a decomposition on the CPU.
+Ref<> fall_back_to_cpu(Call& call, Given& given, bool recording) {
+  Operator& op = call.op;
+  static constinit LookedUpOnce fallback;
+  PyObject* const function = fallback.get([] {
+    const Ref<> module = owned(PyImport_ImportModule("candelabra.backends.fallback"));
+    return owned(PyObject_GetAttrString(module.get(), "run"));
+  });
+  const Ref<> values(tuple_of(given, op.schema.parameters.size()));
+  const Ref<> device = owned(device_object(call.device));
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.generator ? given.generator : Py_None,
+                           device.get()};
+  Ref<> result;
+  {
+    const NoGrad no_grad;
+    result = owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
+  }
+  result = give_result(op, given, result);
+  bump_versions(call, given);
+  if (!recording || !op.autograd_function) return result;
+  return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -208,31 +249,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     resolve_device(call);
     // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
-    if (!computed || (recording && !op.autograd_function)) {
-      if (op.functional) {  // computed out of place, then copied
-        Ref<> result = call_composite(*op.functional, given);
-        TensorObject* self = call[Operator::self_position].tensor;
-        copy_into(self, as_tensor(result.get()));
-        ++self->storage->version;
-        return Ref<>::borrow(given.values[Operator::self_position]);
-      }
-      if (!recording || !op.autograd_function) return call_composite(op, given);
-      // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
-      // what the tape loses (the padding row of an embedding).
-      grad_mode.enabled = false;
-      Ref<> result;
-      try {
-        result = call_composite(op, given);
-      } catch (...) {
-        grad_mode.enabled = true;
-        throw;
-      }
-      grad_mode.enabled = true;
-      const bool handed_through =
-          std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
-      return handed_through ? call_composite(op, given)
-                            : call_autograd_function(op.autograd_function, result.get(), given, parameters);
-    }
+    if (!computed || (recording && !op.autograd_function)) return decompose(call, given, recording);
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
@@ -240,7 +257,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   try {
     run(call);
   } catch (const Declined&) {
-    return call_composite(op, given);  // the operators of the decomposition are recorded
+    if (op.tags & tag_composite) return decompose(call, given, recording);
+    return fall_back_to_cpu(call, given, recording);
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
@@ -267,10 +285,6 @@ PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     set_python_error();
   }
   return nullptr;
-}
-
-PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
 }
 
 // Without recording, in a decomposition too.
@@ -354,12 +368,14 @@ PyObject* operator_repr(PyObject* self) {
   return PyUnicode_FromFormat("<operator %s>", reinterpret_cast<Operator*>(self)->schema.text.c_str());
 }
 
-PyObject* parameters(PyObject* self, void*) {
+// A tuple with the same member of all parameters.
+template <PyObject* Parameter::* member>
+PyObject* of_parameters(PyObject* self, void*) {
   return guarded<>(failure, [&] {
     const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
     Ref<> result = owned(PyTuple_New(static_cast<Py_ssize_t>(schema.parameters.size())));
     for (size_t i = 0; i < schema.parameters.size(); ++i) {
-      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].interned));
+      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].*member));
     }
     return result.release();
   });
@@ -421,7 +437,12 @@ PyGetSetDef operator_attributes[] = {
      nullptr, "The text it was declared with.", nullptr},
     {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); },
      nullptr, "The tags it was declared with.", nullptr},
-    {"parameters", parameters, nullptr, "The names of its parameters, in order.", nullptr},
+    {"parameters", of_parameters<&Parameter::interned>, nullptr, "The names of its parameters, in order.", nullptr},
+    {"parameter_types", of_parameters<&Parameter::written_type>, nullptr,
+     "The types of its parameters as the schema has them.", nullptr},
+    {"positional_count",
+     [](PyObject* self, void*) { return PyLong_FromLong(reinterpret_cast<Operator*>(self)->schema.positional_count); },
+     nullptr, "How many of its parameters are not keyword-only.", nullptr},
     {"elementwise",
      [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
      "Whether an element of the result depends on the same element of the inputs only.", nullptr},
@@ -481,123 +502,18 @@ PyMemberDef operator_members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
-PyObject* make_result_type(const Schema& schema) {
-  if (schema.result_names.size() < 2 || schema.result_names[0].empty()) return nullptr;
-  // The texts must outlive the type. A deque does not move them.
-  struct Texts {
-    std::string type_name;
-    std::vector<PyStructSequence_Field> fields;
-  };
-  static std::deque<Texts> kept;
-  Texts& texts = kept.emplace_back(Texts{"candelabra.return_types." + schema.name, {}});
-  for (const std::string& name : schema.result_names) {
-    texts.fields.push_back({PyUnicode_AsUTF8(owned(PyUnicode_InternFromString(name.c_str())).release()), nullptr});
-  }
-  texts.fields.push_back({nullptr, nullptr});
-  PyStructSequence_Desc description = {texts.type_name.c_str(), nullptr, texts.fields.data(),
-                                       static_cast<int>(schema.result_names.size())};
-  return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
-}
-
-Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise,
-                        const shapes::ElementwiseTraits* traits, PyObject* doc) {
-  Operator* op = PyObject_New(Operator, operator_type);
-  if (!op) throw PythonError();
-  op->vectorcall = operator_vectorcall;
-  new (&op->schema) Schema(std::move(schema));
-  new (&op->kernels) std::array<Kernel, max_device_types>{};
-  op->tags = tags;
-  op->shape = shape;
-  op->traits = traits;
-  op->composite = op->fallback = op->autograd_function = op->inplace_autograd_function = op->dict = nullptr;
-  op->implementation = op->allocator = nullptr;
-  op->doc = Py_NewRef(doc);
-  op->inplace = op->functional = nullptr;
-  op->result_type = make_result_type(op->schema);
-  op->elementwise = elementwise;
-  op->exact_out = needs_exact_out(op->schema.name);
-  op->out_memory = elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
-  op->changes_arguments = false;
-  for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
-  op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
-                     op->schema.parameters[Operator::self_position].mutated &&
-                     op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
-  by_name()[op->schema.name] = op;
-  return op;
-}
-
-// Shape rules of operators whose kernels compute element i of the result from element i of the
-// inputs.
-bool is_elementwise_rule(std::string_view rule) {
-  static const std::set<std::string_view> rules = {
-      "unary",         "unary_float", "unary_real",   "unary_angle",    "unary_bool",  "complex", "binary_alpha",
-      "binary",        "divide",      "binary_float", "binary_integer", "compare",     "where",   "clamp",
-      "ternary_float", "ternary",     "activation",   "masked_fill",    "mutate_self", "formula", "formula_float"};
-  return rules.contains(rule);
-}
-
-PyObject* declare_operator(PyObject*, PyObject* arguments) {
-  return guarded<>(failure, [&]() -> PyObject* {
-    const char* text;
-    const char* rule;
-    unsigned int tags;
-    PyObject* doc;
-    if (!PyArg_ParseTuple(arguments, "ssIO:declare_operator", &text, &rule, &tags, &doc)) return nullptr;
-    Schema schema = parse_schema(text);
-    check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments,
-          " parameters");
-    check(!find_operator(schema.name), PyExc_ValueError, "the operator ", schema.name, " is declared already");
-    ShapeRule shape = find_shape_rule(rule);
-    check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
-    bool elementwise = is_elementwise_rule(rule);
-    const shapes::ElementwiseTraits* traits = find_elementwise_traits(schema.name);
-    Operator* op = make_operator(schema, tags, shape, elementwise, traits, doc);
-    if (!op->schema.custom) declared().push_back(op);
-    if (tags & tag_inplace) {
-      schema.name += "_";
-      schema.parameters[Operator::self_position].mutated = true;
-      size_t paren = schema.text.find('(');
-      schema.text.replace(0, paren, schema.name);
-      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, traits, doc);
-      op->inplace->functional = op;
-    }
-    return Py_NewRef(reinterpret_cast<PyObject*>(op));
-  });
-}
-
-// The object lives on for its holders; another operator may be declared under its name.
-PyObject* forget_operator(PyObject*, PyObject* name) {
-  return guarded<>(failure, [&]() -> PyObject* {
-    const char* text = PyUnicode_AsUTF8(name);
-    if (!text) return nullptr;
-    const Operator* op = find_operator(text);
-    check(!op || op->schema.custom, PyExc_ValueError, "forget_operator(): ", text, " belongs to the catalogue");
-    if (op && op->inplace) by_name().erase(op->inplace->schema.name);
-    by_name().erase(text);
-    return Py_NewRef(op ? Py_True : Py_False);
-  });
-}
-
-PyMethodDef operator_functions[] = {
-    {"forget_operator", forget_operator, METH_O,
-     "forget_operator(name)\n\nTake a custom operator out of the registry."},
-    {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
+
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+}
+
+const Kernel& Call::kernel() const {
+  return op.kernel_table()[device.type];
+}
 
 const char* Call::name() const {
   return op.schema.name.c_str();
-}
-
-Operator* find_operator(std::string_view name) {
-  auto found = by_name().find(name);
-  return found == by_name().end() ? nullptr : found->second;
-}
-
-const std::vector<Operator*>& all_operators() {
-  return declared();
 }
 
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
@@ -620,7 +536,7 @@ bool init_operator(PyObject* module) {
                       slots};
   operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return operator_type && PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)) == 0 &&
-         PyModule_AddFunctions(module, operator_functions) == 0;
+         init_operator_registry(module);
 }
 
 }  // namespace candelabra

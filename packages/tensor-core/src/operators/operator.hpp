@@ -7,6 +7,7 @@
 
 #include "dispatch/call.hpp"
 #include "operators/out_arguments.hpp"
+#include "operators/refusals.hpp"
 #include "operators/schema.hpp"
 
 namespace candelabra {
@@ -15,26 +16,18 @@ struct Kernel {
   cb_kernel compiled = nullptr;
   PyObject* python = nullptr;  // a callable
   const cb_backend* backend = nullptr;
-  bool reads_contents = false;  // the kernel reads cb_call.contents
-  bool converts = false;        // accepts inputs of any dtype in place of the result's dtype
-  bool channels_last = false;   // accepts channels-last tensors
+  uint32_t flags = 0;                    // enum cb_kernel_flags
+  bool is_restricted = false;            // there are dtypes that the kernel does not get
+  uint64_t dtypes = ~uint64_t{0};        // mask: the dtypes that it computes in
+  uint64_t known_dtypes = ~uint64_t{0};  // mask: the dtypes of its minor version of the ABI
   bool there() const { return compiled || python; }
 };
-
-namespace shapes {
-struct ElementwiseTraits;
-}
-// The special cases of the elementwise shape rules for this operator (shapes/elementwise.cpp).
-// Never null.
-const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
 
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
-  // never null; an in-place variant has those of its operator
-  const shapes::ElementwiseTraits* traits;
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
   PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
@@ -61,6 +54,8 @@ struct Operator {
   bool elementwise;
   bool exact_out;  // out= must have the dtype of the result
   OutMemory out_memory;
+  Refusals refusals;  // an in-place variant has those of its operator
+  std::string title;  // what messages call it: the fact `title` of its row, else its name
 
   // Operators with `returns_self` change and return this argument.
   static constexpr int self_position = 0;
@@ -74,6 +69,7 @@ extern PyTypeObject* operator_type;
 
 // Borrowed; null if there is no such operator.
 Operator* find_operator(std::string_view name);
+Operator& required_operator(const char* name);  // throws if there is no such operator
 // All operators of the catalogue, without in-place variants, in declaration order.
 const std::vector<Operator*>& all_operators();
 
@@ -92,6 +88,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
 // throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
 
+// What the vectorcall slot of an operator holds.
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names);
+
 bool init_operator(PyObject* module);
+// operator_registry.cpp, called by init_operator()
+bool init_operator_registry(PyObject* module);
 
 }  // namespace candelabra

@@ -105,9 +105,17 @@ class Parser {
     if (accept('.')) schema.name += "." + identifier();
   }
 
+  static PyObject* interned(const std::string& text) {
+    PyObject* made = PyUnicode_InternFromString(text.c_str());
+    if (!made) throw PythonError();
+    return made;
+  }
+
   // Tensor(a!) self, int[2] stride=1, Tensor?[] indices, int? dim=None
   Parameter parameter() {
     Parameter result{};
+    skip_spaces();
+    const size_t start = at_;
     auto found = type_names.find(identifier());
     if (found == type_names.end()) fail("a type");
     TypeName type = found->second;
@@ -130,9 +138,11 @@ class Parser {
     } else {
       result.optional = element_optional;
     }
+    std::string written_type = source_.substr(start, at_ - start);
+    while (written_type.back() == ' ') written_type.pop_back();
+    result.written_type = interned(written_type);
     result.name = identifier();
-    result.interned = PyUnicode_InternFromString(result.name.c_str());
-    if (!result.interned) throw PythonError();
+    result.interned = interned(result.name);
     if (accept('=')) result.default_value = default_value(result.type);
     return result;
   }

@@ -25,7 +25,10 @@ enum Tag : uint32_t {
   tag_core = 4096,
   tag_tensor_first = 8192,
   tag_custom = 16384,
-  tag_declines = 32768,
+  tag_one_value = 32768,
+  tag_any_device = 65536,
+  tag_float32_numbers = 131072,
+  tag_wrapped_numbers = 262144,
 };
 
 enum class ParameterType : uint8_t {
@@ -48,7 +51,8 @@ enum class ParameterType : uint8_t {
 
 struct Parameter {
   std::string name;
-  PyObject* interned;  // the name as an interned str
+  PyObject* interned;      // the name as an interned str
+  PyObject* written_type;  // the type in the schema as an interned str: "Tensor(a!)", "int[2]?"
   ParameterType type;
   bool optional = false;           // Tensor?: None allowed
   bool optional_elements = false;  // Tensor?[]

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "candelabra/accelerator.h"
+#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -35,40 +36,33 @@ Py_ssize_t user_stack_level() {
   return level;
 }
 
-PyObject* warn_function(PyObject*, PyObject* message) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const char* text = PyUnicode_AsUTF8(message);
-    if (!text) return nullptr;
-    warn(text);
-    Py_RETURN_NONE;
-  });
-}
-
-PyMethodDef warning_functions[] = {
-    {"warn", warn_function, METH_O,
-     "warn(message)\n\nIssue a UserWarning at the line of the program that called Candelabra."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
 void warn(const std::string& message) {
   if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), user_stack_level()) < 0) throw PythonError();
 }
 
-bool init_errors(PyObject* module) {
-  if (PyModule_AddFunctions(module, warning_functions) < 0) return false;
+void register_errors(py::module_& module) {
+  using namespace py::literals;
   auto add = [&](const char* name, const char* doc, PyObject* base, PyObject*& slot) {
-    slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
-    return slot && PyModule_AddObjectRef(module, name, slot) == 0;
+    const std::string qualified = std::string("candelabra.") + name;
+    slot = owned(PyErr_NewExceptionWithDoc(qualified.c_str(), doc, base, nullptr)).release();
+    module.add_object(name, slot);
   };
-  return add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError,
-             out_of_memory_error) &&
-         add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error) &&
-         add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
-             backend_error) &&
-         add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error,
-             backend_version_error);
+  add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError, out_of_memory_error);
+  add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error);
+  add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
+      backend_error);
+  add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error,
+      backend_version_error);
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (...) {
+      set_python_error();
+    }
+  });
+  module.def("warn", warn, "message"_a, "Issue a UserWarning at the line of the program that called Candelabra.");
 }
 
 PyObject* exception_of_status(int32_t status) {
@@ -76,6 +70,7 @@ PyObject* exception_of_status(int32_t status) {
     case CB_OUT_OF_MEMORY:
       return out_of_memory_error;
     case CB_ACCELERATOR_ERROR:
+    case CB_DEVICE_LOST:
       return accelerator_error;
     case CB_VALUE_ERROR:
       return PyExc_ValueError;
@@ -90,13 +85,43 @@ PyObject* exception_of_status(int32_t status) {
   }
 }
 
+namespace {
+
+// Messages of backends may have any bytes.
+PyObject* decoded(const std::string& text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+}
+
+void set_error(const Error& error) noexcept {
+  PyObject* message = decoded(error.message);
+  if (!message) return;
+  PyErr_SetObject(error.type, message);
+  Py_DECREF(message);
+  if (error.note.empty()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* note = decoded(error.note);
+  PyObject* added = note ? PyObject_CallMethod(value, "add_note", "O", note) : nullptr;
+  if (!added) PyErr_Clear();  // the error itself matters more than its note
+  Py_XDECREF(added);
+  Py_XDECREF(note);
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace
+
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a call failed without saying why");
   } catch (const Error& error) {
-    PyErr_SetString(error.type, error.message.c_str());
+    set_error(error);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {  // such as py::cast_error
+    error.set_error();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {

@@ -15,12 +15,14 @@ struct PythonError : std::exception {
   const char* what() const noexcept override { return "a Python exception is set"; }
 };
 
-// A Python exception that is not yet set: its type and message.
+// A Python exception that is not yet set: its type, its message and a note that tracebacks show.
 struct Error : std::exception {
-  Error(PyObject* type, std::string message) : type(type), message(std::move(message)) {}
+  Error(PyObject* type, std::string message, std::string note = {})
+      : type(type), message(std::move(message)), note(std::move(note)) {}
   const char* what() const noexcept override { return message.c_str(); }
   PyObject* type;  // borrowed; exception types live as long as the module
   std::string message;
+  std::string note;  // may be empty
 };
 
 template <typename... Parts>
@@ -46,7 +48,6 @@ extern PyObject* out_of_memory_error;  // candelabra.OutOfMemoryError, a Runtime
 extern PyObject* backend_error;
 // candelabra.BackendVersionError, a BackendError: another ABI major
 extern PyObject* backend_version_error;
-bool init_errors(PyObject* module);
 
 // Issues a UserWarning at the line of the program that called Candelabra, so that Python shows it
 // once per line. Throws if warnings are errors.

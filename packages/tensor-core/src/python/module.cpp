@@ -1,13 +1,12 @@
 // The extension module candelabra._C.
 #include <Python.h>
 
-#include "device/collectives.hpp"
 #include "device/random.hpp"
-#include "device/streams.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
 #include "operators/fast_path.hpp"
 #include "operators/operator.hpp"
+#include "python/bindings.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace {
@@ -18,96 +17,76 @@ PyObject* get_default_dtype(PyObject*, PyObject*) {
   return Py_NewRef(dtype_object(default_dtype()));
 }
 
-PyObject* set_default_dtype_function(PyObject*, PyObject* dtype) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    set_default_dtype(dtype_from_object(dtype));
-    Py_RETURN_NONE;
-  });
-}
-
-bool two_dtypes(PyObject* arguments, const char* format, Dtype& a, Dtype& b) {
-  PyObject *first, *second;
-  if (!PyArg_ParseTuple(arguments, format, &first, &second)) return false;
-  a = dtype_from_object(first);
-  b = dtype_from_object(second);
-  return true;
-}
-
-PyObject* promote_types(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Dtype a, b;
-    if (!two_dtypes(arguments, "OO:promote_types", a, b)) return nullptr;
-    return Py_NewRef(dtype_object(promote(a, b)));
-  });
-}
-
-PyObject* can_cast_function(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Dtype from, to;
-    if (!two_dtypes(arguments, "OO:can_cast", from, to)) return nullptr;
-    return PyBool_FromLong(can_cast(from, to));
-  });
-}
-
-PyObject* result_type(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Promotion promotion;
-    check(PyTuple_GET_SIZE(arguments) > 0, PyExc_TypeError, "result_type() needs at least one tensor or number");
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
-      PyObject* operand = PyTuple_GET_ITEM(arguments, i);
-      if (is_tensor(operand)) {
-        promotion.add_tensor(as_tensor(operand)->dtype, as_tensor(operand)->ndim() == 0);
-      } else {
-        promotion.add_number(scalar_from_object(operand).kind);
-      }
+Dtype result_type(const py::args& operands) {
+  Promotion promotion;
+  check(!operands.empty(), PyExc_TypeError, "result_type() needs at least one tensor or number");
+  for (const py::handle operand : operands) {
+    PyObject* object = operand.ptr();
+    if (is_tensor(object)) {
+      promotion.add_tensor(as_tensor(object)->dtype, as_tensor(object)->ndim() == 0);
+    } else {
+      promotion.add_number(scalar_from_object(object).kind);
     }
-    return Py_NewRef(dtype_object(promotion.result()));
-  });
+  }
+  return promotion.result();
 }
 
+// Called for every tensor that is made without dtype=.
 PyMethodDef dtype_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The default dtype of floating-point tensors."},
-    {"set_default_dtype", set_default_dtype_function, METH_O, "Set the default dtype of floating-point tensors."},
-    {"promote_types", promote_types, METH_VARARGS, "The smallest dtype that both dtypes can be converted to."},
-    {"can_cast", can_cast_function, METH_VARARGS, "Whether a result of the first dtype can be stored in the second."},
-    {"result_type", result_type, METH_VARARGS, "The result dtype of an operation on these tensors and numbers."},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "candelabra._C",
-                          "Candelabra's tensor core.",
-                          -1,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
-
-bool populate(PyObject* module) {
+// What an operator call passes through, and functions about as short as a call through pybind11:
+// these use CPython's API.
+void populate_hot_path(PyObject* module) {
   init_tensor_methods();
-  if (!init_errors(module) || !init_dtype(module) || !init_device(module) || !init_storage(module) ||
-      !init_size(module) || !init_memory_format(module) || !init_tensor(module) || !init_operator(module) ||
-      !init_front(module) || !init_grad_switch(module) || !init_out_arguments(module) || !init_random(module)) {
-    return false;
+  bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
+              init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
+              init_random(module);
+  for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
+                                 data_functions, numpy_functions, random_functions, dispatch_hook_functions}) {
+    done = done && PyModule_AddFunctions(module, functions) == 0;
   }
-  for (PyMethodDef* functions :
-       {dtype_functions, grad_functions, gradient_functions, tape_functions, data_functions, numpy_functions,
-        dlpack_functions, random_functions, dispatch_hook_functions, shared_memory_functions, accelerator_functions,
-        accelerator_memory_functions, accelerator_graph_functions, collective_functions}) {
-    if (PyModule_AddFunctions(module, functions) < 0) return false;
-  }
-  return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&
-         PyModule_AddIntConstant(module, "ABI_MINOR", CB_ABI_MINOR) == 0;
+  if (!done) throw PythonError();
+}
+
+PyModuleDef definition;
+
+PyObject* create_module() {
+  PYBIND11_ENSURE_INTERNALS_READY
+  // Single-phase initialization: the types are static, and sub-interpreters share them.
+  auto module = py::module_::create_extension_module("candelabra._C", "Candelabra's tensor core.", &definition);
+  register_errors(module);
+  register_devices(module);
+  register_storage(module);
+  populate_hot_path(module.ptr());
+  register_dtypes(module);
+  register_device_functions(module);
+  register_accelerator(module);
+  register_accelerator_memory(module);
+  register_accelerator_graphs(module);
+  register_collectives(module);
+  register_shared_memory(module);
+  register_dlpack(module);
+  register_tensor_settings(module);
+  register_autograd_settings(module);
+  module.attr("ABI_MAJOR") = CB_ABI_MAJOR;
+  module.attr("ABI_MINOR") = CB_ABI_MINOR;
+  return module.ptr();
 }
 
 }  // namespace
 
+void candelabra::register_dtypes(py::module_& module) {
+  using namespace py::literals;
+  module.def("set_default_dtype", set_default_dtype, "dtype"_a, "Set the default dtype of floating-point tensors.");
+  module.def("promote_types", promote, "a"_a, "b"_a, "The smallest dtype that both dtypes can be converted to.");
+  module.def("can_cast", can_cast, "source"_a, "target"_a,
+             "Whether a result of the first dtype can be stored in the second.");
+  module.def("result_type", result_type, "The result dtype of an operation on these tensors and numbers.");
+}
+
 PyMODINIT_FUNC PyInit__C() {
-  PyObject* module = PyModule_Create(&definition);
-  if (module && !populate(module)) {
-    Py_DECREF(module);
-    return nullptr;
-  }
-  return module;
+  return guarded<>(static_cast<PyObject*>(nullptr), create_module);
 }

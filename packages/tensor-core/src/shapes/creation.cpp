@@ -77,7 +77,7 @@ void empty(Call& call) {
 namespace {
 
 // Whether empty() fills new memory: set by candelabra.use_deterministic_algorithms().
-bool fills_unset_memory = false;
+bool fills_memory = false;
 
 // The value that marks memory as not set: NaN, or the largest integer.
 cb_scalar unset_marker(Dtype dtype) {
@@ -141,7 +141,7 @@ void empty_factory(Call& call) {
   leave_rare_to_fallback(call);
   empty(call);
   TensorRef made(as_tensor(call.result.release()));
-  if (fills_unset_memory) fill(made.get(), unset_marker(made->dtype));
+  if (fills_memory) fill(made.get(), unset_marker(made->dtype));
   set_result(call, std::move(made));
 }
 
@@ -203,7 +203,7 @@ void constant_like(Call& call, const LikePositions& at, const cb_scalar& value) 
 
 void empty_like(Call& call) {
   TensorRef made = memory_like(call, empty_like_positions);
-  if (fills_unset_memory) fill(made.get(), unset_marker(made->dtype));
+  if (fills_memory) fill(made.get(), unset_marker(made->dtype));
   set_result(call, std::move(made));
 }
 void zeros_like(Call& call) {
@@ -216,8 +216,12 @@ void full_like(Call& call) {
   constant_like(call, full_like_positions, call[positions::full_like::fill_value].scalar);
 }
 
+bool fills_unset_memory() {
+  return fills_memory;
+}
+
 void set_fills_unset_memory(bool fills) {
-  fills_unset_memory = fills;
+  fills_memory = fills;
 }
 
 void empty_strided(Call& call) {

@@ -1,5 +1,4 @@
 // Elementwise arithmetic, mathematics, comparison and logic.
-#include <algorithm>
 #include <array>
 
 #include "candelabra/positions.hpp"
@@ -11,120 +10,24 @@ namespace candelabra::shapes {
 
 namespace {
 
-// How an operator refuses a category of dtypes: with PyTorch's message or by not_implemented().
-struct Refusal {
-  PyObject** exception = nullptr;  // null: not_implemented()
-  bool is_named = false;           // the message begins with the operator's name
-  const char* message = "";
-};
-
-// What one operator does differently from the others with its shape rule.
-enum class Special : uint8_t {
-  None,
-  Float32Numbers,          // of numbers beside half precision: x * 0.1 is rounded once
-  BoolAsInt64,             // square: as pow(self, 2)
-  Decimals,                // round
-  IntegerPower,            // pow
-  EqualDtypes,             // heaviside
-  RefusesBools,            // sub, rsub
-  RefusesComplex,          // lt, le, gt, ge
-  RefusesIntegerDivision,  // addcdiv
-  ChecksApproximate,       // gelu
-};
-
-}  // namespace
-
-struct ElementwiseTraits {
-  std::string_view name;
-  std::array<const Refusal*, 4> refusals{};  // by category(); null where these dtypes are taken
-  Special special = Special::None;
-};
-
-namespace {
-
-constexpr const Refusal* taken = nullptr;
-constexpr Refusal unimplemented{};
-constexpr Refusal complex_extremum{&PyExc_RuntimeError, true, " not implemented for complex tensors."};
-constexpr Refusal complex_infinity{&PyExc_RuntimeError, true, " does not support complex inputs."};
-constexpr Refusal complex_rounding{&PyExc_NotImplementedError, true, " is not supported for complex inputs"};
-constexpr Refusal complex_relu{&PyExc_NotImplementedError, false, "relu is not supported for complex types"};
-constexpr Refusal complex_heaviside{&PyExc_RuntimeError, false,
-                                    "heaviside is not yet implemented for complex tensors."};
-constexpr Refusal complex_sign{
-    &PyExc_NotImplementedError, false,
-    "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead."};
-constexpr Refusal complex_signbit{&PyExc_NotImplementedError, false, "signbit is not implemented for complex tensors."};
-constexpr Refusal bool_relu{&PyExc_RuntimeError, false, "Boolean inputs not supported for relu"};
-constexpr Refusal bool_negation{
-    &PyExc_RuntimeError, false,
-    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-    "`logical_not()` operator instead."};
-
-constexpr ElementwiseTraits no_traits{};
-
-// Sorted by name. The columns of refusals: bool, integers, floats, complex.
-constexpr ElementwiseTraits traits_table[] = {
-    {"addcdiv", {}, Special::RefusesIntegerDivision},
-    {"bernoulli", {&unimplemented, &unimplemented, taken, &unimplemented}},
-    {"bitwise_left_shift", {&unimplemented, taken, taken, taken}},
-    {"bitwise_not", {taken, taken, &unimplemented, &unimplemented}},
-    {"bitwise_right_shift", {&unimplemented, taken, taken, taken}},
-    {"ceil", {&unimplemented, taken, taken, &complex_rounding}},
-    {"div", {}, Special::Float32Numbers},
-    {"floor", {&unimplemented, taken, taken, &complex_rounding}},
-    {"floor_divide", {taken, taken, taken, &unimplemented}},
-    {"fmax", {taken, taken, taken, &complex_extremum}},
-    {"fmin", {taken, taken, taken, &complex_extremum}},
-    {"fmod", {taken, taken, taken, &unimplemented}},
-    {"frac", {&unimplemented, &unimplemented, taken, &complex_rounding}},
-    {"ge", {}, Special::RefusesComplex},
-    {"gelu", {}, Special::ChecksApproximate},
-    {"gt", {}, Special::RefusesComplex},
-    {"heaviside", {taken, taken, taken, &complex_heaviside}, Special::EqualDtypes},
-    {"hypot", {&unimplemented, &unimplemented, taken, taken}},
-    {"isneginf", {taken, taken, taken, &complex_infinity}},
-    {"isposinf", {taken, taken, taken, &complex_infinity}},
-    {"le", {}, Special::RefusesComplex},
-    {"lerp", {}, Special::Float32Numbers},
-    {"logaddexp", {&unimplemented, &unimplemented, taken, taken}},
-    {"logaddexp2", {&unimplemented, &unimplemented, taken, taken}},
-    {"lt", {}, Special::RefusesComplex},
-    {"maximum", {taken, taken, taken, &complex_extremum}},
-    {"minimum", {taken, taken, taken, &complex_extremum}},
-    {"mul", {}, Special::Float32Numbers},
-    {"neg", {&bool_negation, taken, taken, taken}},
-    {"nextafter", {&unimplemented, &unimplemented, taken, taken}},
-    {"pow", {}, Special::IntegerPower},
-    {"relu", {&bool_relu, taken, taken, &complex_relu}},
-    {"remainder", {taken, taken, taken, &unimplemented}},
-    {"round", {&unimplemented, taken, taken, &complex_rounding}, Special::Decimals},
-    {"rsub", {}, Special::RefusesBools},
-    {"sign", {taken, taken, taken, &complex_sign}},
-    {"signbit", {taken, taken, taken, &complex_signbit}},
-    {"square", {}, Special::BoolAsInt64},
-    {"sub", {}, Special::RefusesBools},
-    {"trunc", {&unimplemented, taken, taken, &complex_rounding}},
-};
-static_assert(std::ranges::is_sorted(traits_table, {}, &ElementwiseTraits::name));
-
-bool is_special(const Call& call, Special special) {
-  return call.op.traits->special == special;
-}
-
-// bool, integer, floating, complex: comparable with enum cb_scalar_kind.
+// bool, integer, floating, complex: comparable with enum cb_scalar_kind, and the index of
+// Operator::refusals.
 int category(Dtype dtype) {
   if (dtype == Dtype::Bool) return CB_SCALAR_BOOL;
   if (is_complex(dtype)) return CB_SCALAR_COMPLEX;
   return is_floating(dtype) ? CB_SCALAR_FLOAT : CB_SCALAR_INT;
 }
 
-// Throws where the operator does not take this dtype.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const Call& call, const Refusal& refusal, Dtype dtype) {
+  if (refusal.message.empty()) not_implemented(call, dtype);
+  raise(refusal.exception, refusal.message);
+}
+
+// Throws if the operator's row refuses this dtype.
 void check_dtype(const Call& call, Dtype dtype) {
-  const Refusal* refusal = call.op.traits->refusals[static_cast<size_t>(category(dtype))];
-  if (!refusal) [[likely]]
-    return;
-  if (!refusal->exception) not_implemented(call, dtype);
-  raise(*refusal->exception, refusal->is_named ? base_name(call) : "", refusal->message);
+  const Refusal& refusal = call.op.refusals[static_cast<size_t>(category(dtype))];
+  if (refusal.exception) [[unlikely]]
+    refuse(call, refusal, dtype);
 }
 
 // The operands of every rule of two arguments.
@@ -134,7 +37,7 @@ constexpr std::array<int, 2> both_operands{positions::add::self, positions::add:
 Dtype number_dtype(const Call& call, Dtype compute) {
   if (compute != Dtype::Float16 && compute != Dtype::BFloat16) [[likely]]
     return compute;
-  return is_special(call, Special::Float32Numbers) ? Dtype::Float32 : compute;
+  return call.op.tags & tag_float32_numbers ? Dtype::Float32 : compute;
 }
 
 // The fast path of two operands that need neither promotion nor broadcasting: two row-major tensors
@@ -165,20 +68,13 @@ Dtype floating_or_default(Dtype dtype) {
   return is_integral(dtype) ? default_dtype() : dtype;
 }
 
-void check_binary(Call& call, Dtype dtype) {
-  check_dtype(call, dtype);
-  if (is_special(call, Special::IntegerPower) && is_integral(dtype)) {
-    namespace at = positions::pow;
-    const Argument& exponent = call[at::exponent];
-    check(exponent.is_tensor() || exponent.scalar.i >= 0, PyExc_RuntimeError,
-          "Integers to negative integer powers are not allowed.");
-    // A bool to the power of a number is 1 or the bool itself. Other powers of bools lack a kernel.
-    if (dtype == Dtype::Bool && (exponent.is_tensor() || !call[at::self].is_tensor())) not_implemented(call, dtype);
-  }
-  if (is_special(call, Special::EqualDtypes)) {
-    namespace at = positions::heaviside;
-    check(call.tensor(at::self).dtype == call.tensor(at::values).dtype, PyExc_RuntimeError,
-          "heaviside is not yet implemented for tensors with different dtypes.");
+// Adds the output of two operands of one dtype, which fast_pair() has prepared if `like` is not
+// null.
+void combine_like(Call& call, const TensorObject* like, Dtype dtype) {
+  if (like) [[likely]] {
+    call.add_output(dtype, like->sizes);
+  } else {
+    combine_pair(call, dtype, dtype);
   }
 }
 
@@ -186,26 +82,10 @@ bool is_bool(const Argument& argument) {
   return argument.is_tensor() ? argument.tensor->dtype == Dtype::Bool : argument.scalar.kind == CB_SCALAR_BOOL;
 }
 
-// add, sub, rsub: the same positions.
-void check_alpha(Call& call, Dtype dtype) {
-  namespace at = positions::add;
-  if (is_special(call, Special::RefusesBools)) {
-    const bool first = is_bool(call[at::self]), second = is_bool(call[at::other]);
-    check(!(first && second), PyExc_RuntimeError,
-          "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
-          "operator instead.");
-    check(!(first || second), PyExc_RuntimeError,
-          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-          "the `~` or "
-          "`logical_not()` operator instead.");
-  }
-  check_factor(call, "alpha", call[at::alpha].scalar, dtype);
-}
-
-// Raised at once, as in PyTorch: not_implemented() would check the shapes first.
-void check_comparison(Call& call, Dtype dtype) {
-  check(!is_special(call, Special::RefusesComplex), PyExc_NotImplementedError, '"', base_name(call),
-        "\" not implemented for '", info(dtype).type_name, "'");
+void check_approximate(const Call& call, int i) {
+  const std::string_view approximate = call.arguments[i].string;
+  check(approximate == "none" || approximate == "tanh", PyExc_RuntimeError, base_name(call),
+        "(): approximate argument must be either none or tanh, but got '", approximate, "'");
 }
 
 void check_condition(const Argument& condition) {
@@ -222,13 +102,25 @@ void check_condition(const Argument& condition) {
 
 // The schemas of all unary operators begin with self.
 void unary(Call& call) {
-  namespace at = positions::round;
-  Dtype dtype = call.tensor(at::self).dtype;
+  namespace at = positions::neg;
+  const Dtype dtype = call.tensor(at::self).dtype;
   check_dtype(call, dtype);
-  if (!is_floating(dtype)) {
-    if (is_special(call, Special::Decimals) && call.integer(at::decimals) != 0) not_implemented(call, dtype);
-    if (dtype == Dtype::Bool && is_special(call, Special::BoolAsInt64)) call.convert(at::self, dtype = Dtype::Int64);
-  }
+  combine(call, {at::self}, dtype);
+}
+
+void round(Call& call) {
+  namespace at = positions::round;
+  const Dtype dtype = call.tensor(at::self).dtype;
+  check_dtype(call, dtype);
+  if (!is_floating(dtype) && call.integer(at::decimals) != 0) not_implemented(call, dtype);
+  combine(call, {at::self}, dtype);
+}
+
+// As pow(self, 2): bools become int64.
+void square(Call& call) {
+  namespace at = positions::square;
+  const Dtype own = call.tensor(at::self).dtype, dtype = own == Dtype::Bool ? Dtype::Int64 : own;
+  call.convert(at::self, dtype);
   combine(call, {at::self}, dtype);
 }
 
@@ -278,28 +170,62 @@ void complex(Call& call) {
 
 void binary(Call& call) {
   if (const TensorObject* like = fast_pair(call)) [[likely]] {
-    if (!is_floating(like->dtype)) check_binary(call, like->dtype);
+    if (!is_floating(like->dtype)) check_dtype(call, like->dtype);  // all take floats
     call.add_output(like->dtype, like->sizes);
     return;
   }
   const Dtype dtype = promote_dtypes(call, both_operands);
-  check_binary(call, dtype);
+  check_dtype(call, dtype);
   combine_pair(call, dtype, dtype);
 }
 
-// add, sub, rsub: the same positions.
-void binary_alpha(Call& call) {
+void pow(Call& call) {
+  namespace at = positions::pow;
+  const TensorObject* like = fast_pair(call);
+  const Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
+  const Argument& exponent = call[at::exponent];
+  if (is_integral(dtype) && !exponent.is_tensor()) {
+    check(exponent.scalar.i >= 0, PyExc_RuntimeError, "Integers to negative integer powers are not allowed.");
+    check_number_fits(exponent.scalar, dtype, true);
+  }
+  // A bool to the power of a number is 1 or the bool itself. Other powers of bools lack a kernel.
+  if (dtype == Dtype::Bool && (exponent.is_tensor() || !call[at::self].is_tensor())) not_implemented(call, dtype);
+  combine_like(call, like, dtype);
+}
+
+void heaviside(Call& call) {
+  namespace at = positions::heaviside;
+  const Dtype dtype = promote_dtypes(call, both_operands);
+  check_dtype(call, dtype);
+  check(call.tensor(at::self).dtype == call.tensor(at::values).dtype, PyExc_RuntimeError,
+        "heaviside is not yet implemented for tensors with different dtypes.");
+  combine_like(call, fast_pair(call), dtype);
+}
+
+void add(Call& call) {
   namespace at = positions::add;
+  const cb_scalar& alpha = call[at::alpha].scalar;
   if (const TensorObject* like = fast_pair(call)) [[likely]] {
-    const bool is_plain = is_floating(like->dtype) && call[at::alpha].scalar.kind == CB_SCALAR_INT &&
-                          !is_bool(call[at::self]) && !is_bool(call[at::other]);
-    if (!is_plain) check_alpha(call, like->dtype);
+    if (!is_floating(like->dtype) || alpha.kind != CB_SCALAR_INT) check_factor(call, "alpha", alpha, like->dtype);
     call.add_output(like->dtype, like->sizes);
     return;
   }
   const Dtype dtype = promote_dtypes(call, both_operands);
-  check_alpha(call, dtype);
+  check_factor(call, "alpha", alpha, dtype);
   combine_pair(call, dtype, dtype);
+}
+
+// sub, rsub: the same positions.
+void subtract(Call& call) {
+  namespace at = positions::sub;
+  const bool first = is_bool(call[at::self]), second = is_bool(call[at::other]);
+  check(!(first && second), PyExc_RuntimeError,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+        "operator instead.");
+  check(!(first || second), PyExc_RuntimeError,
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.");
+  add(call);
 }
 
 void binary_float(Call& call) {
@@ -318,11 +244,7 @@ void binary_integer(Call& call) {
   const Dtype dtype = like ? like->dtype : promote_dtypes(call, both_operands);
   if (!is_integral(dtype)) not_implemented(call, dtype);
   check_dtype(call, dtype);
-  if (like) {
-    call.add_output(dtype, like->sizes);
-  } else {
-    combine_pair(call, dtype, dtype);
-  }
+  combine_like(call, like, dtype);
 }
 
 void divide(Call& call) {
@@ -348,13 +270,24 @@ void divide(Call& call) {
 
 void compare(Call& call) {
   if (const TensorObject* like = fast_pair(call)) [[likely]] {
-    if (is_complex(like->dtype)) check_comparison(call, like->dtype);
     call.add_output(Dtype::Bool, like->sizes);
     return;
   }
-  const Dtype dtype = promote_dtypes(call, both_operands);
-  if (is_complex(dtype)) check_comparison(call, dtype);
-  combine_pair(call, dtype, Dtype::Bool);
+  combine_pair(call, promote_dtypes(call, both_operands), Dtype::Bool);
+}
+
+// lt, le, gt, ge: the same positions.
+void compare_order(Call& call) {
+  namespace at = positions::lt;
+  for (int i : {at::self, at::other}) {
+    const bool is_tensor = call[i].is_tensor();
+    // Raised at once, as in PyTorch: not_implemented() would check the shapes first.
+    if (is_tensor ? is_complex(call[i].tensor->dtype) : call[i].scalar.kind == CB_SCALAR_COMPLEX) {
+      const Dtype dtype = promote_dtypes(call, both_operands);
+      raise(PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name, "'");
+    }
+  }
+  compare(call);
 }
 
 // ---- three arguments
@@ -389,19 +322,22 @@ void clamp(Call& call) {
 }
 
 // addcmul, addcdiv: the same positions.
-void ternary(Call& call) {
-  namespace at = positions::addcdiv;
+void addcmul(Call& call) {
+  namespace at = positions::addcmul;
   const Dtype dtype = promote_dtypes(call, {at::self, at::tensor1, at::tensor2});
-  if (is_special(call, Special::RefusesIntegerDivision) && is_integral(call.tensor(at::tensor1).dtype) &&
-      is_integral(call.tensor(at::tensor2).dtype)) {
-    raise(PyExc_RuntimeError,
-          "addcdiv(): Integer division with addcdiv is no longer supported. For integers write "
-          "(input + value * trunc(tensor1 / tensor2)).to(input.dtype), for floating-point results "
-          "(input + value * tensor1 / tensor2).");
-  }
   check_number_fits(call[at::value].scalar, dtype, is_integral(dtype));
   for (int i : {at::self, at::tensor1, at::tensor2}) call.convert(i, dtype);
   combine(call, {at::self, at::tensor1, at::tensor2}, dtype);
+}
+
+void addcdiv(Call& call) {
+  namespace at = positions::addcdiv;
+  check(!is_integral(call.tensor(at::tensor1).dtype) || !is_integral(call.tensor(at::tensor2).dtype),
+        PyExc_RuntimeError,
+        "addcdiv(): Integer division with addcdiv is no longer supported. For integers write "
+        "(input + value * trunc(tensor1 / tensor2)).to(input.dtype), for floating-point results "
+        "(input + value * tensor1 / tensor2).");
+  addcmul(call);
 }
 
 void ternary_float(Call& call) {
@@ -427,24 +363,27 @@ void ternary_float(Call& call) {
 
 // The schemas of all activations begin with self.
 void activation(Call& call) {
-  namespace at = positions::gelu;
+  namespace at = positions::silu;
   const Dtype dtype = call.tensor(at::self).dtype;
   if (is_integral(dtype)) not_implemented(call, dtype);
-  if (is_special(call, Special::ChecksApproximate)) {
-    const std::string_view approximate = call[at::approximate].string;
-    check(approximate == "none" || approximate == "tanh", PyExc_RuntimeError,
-          "gelu(): approximate argument must be either none or tanh, but got '", approximate, "'");
-  }
   combine(call, {at::self}, dtype);
 }
 
 void activation_backward(Call& call) {
-  if (const TensorObject* like = fast_pair(call)) [[likely]] {
-    call.add_output(like->dtype, like->sizes);
-    return;
-  }
-  const Dtype dtype = promote_dtypes(call, both_operands);
-  combine_pair(call, dtype, dtype);
+  const TensorObject* like = fast_pair(call);
+  combine_like(call, like, like ? like->dtype : promote_dtypes(call, both_operands));
+}
+
+void gelu(Call& call) {
+  namespace at = positions::gelu;
+  activation(call);
+  check_approximate(call, at::approximate);
+}
+
+void gelu_backward(Call& call) {
+  namespace at = positions::gelu_backward;
+  check_approximate(call, at::approximate);
+  activation_backward(call);
 }
 
 // The gradients of elementwise losses with regard to self: the schemas begin with grad, self,
@@ -458,13 +397,3 @@ void loss_backward(Call& call) {
 }
 
 }  // namespace candelabra::shapes
-
-namespace candelabra {
-
-const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name) {
-  using shapes::ElementwiseTraits, shapes::traits_table;
-  const auto* found = std::ranges::lower_bound(traits_table, operator_name, {}, &ElementwiseTraits::name);
-  return found != std::end(traits_table) && found->name == operator_name ? found : &shapes::no_traits;
-}
-
-}  // namespace candelabra

@@ -1,41 +1,22 @@
 // Factorizations of matrices, and the checks that all LAPACK families share.
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/matrices.hpp"
 #include "shapes/shapes.hpp"
 
 namespace candelabra::shapes {
 
-std::string linalg_title(const Call& call) {
-  std::string name(base_name(call));
-  if (name.ends_with("_ex")) name.resize(name.size() - 3);
-  if (name.ends_with("_driver")) name.resize(name.size() - 7);
-  if (name.starts_with("linalg_")) name.replace(0, 7, "linalg.");
-  return name;
-}
-
-void check_lapack_dtype(const Call& call, int i) {
+void check_lapack_dtype(const Call& call, int i, LapackErrors errors) {
   const Dtype dtype = call.tensor(i).dtype;
-  const std::string title = linalg_title(call);
-  // As in PyTorch, some functions check the dtype themselves; others have no kernel for it.
-  if (is_floating(dtype) || is_complex(dtype)) {
-    check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16,
-          title == "linalg.inv" ? PyExc_RuntimeError : PyExc_NotImplementedError, title,
-          ": Low precision dtypes not supported. Got ", info(dtype).type_name,
-          "; convert with .to(candelabra.float32)");
-    return;
-  }
-  bool no_kernel = false;
-  for (const char* name : {"linalg.eigh", "linalg.cholesky", "linalg.lu_factor", "linalg.solve_triangular",
-                           "linalg.householder_product", "geqrf", "ormqr"}) {
-    no_kernel |= title == name;
-  }
-  raise(no_kernel ? PyExc_NotImplementedError : PyExc_RuntimeError, title,
+  check(is_floating(dtype) || is_complex(dtype), errors.integer, call.op.title,
         ": Expected a floating point or complex tensor as input. Got ", info(dtype).type_name,
         "; convert with .to(candelabra.float32)");
+  check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16, errors.half, call.op.title,
+        ": Low precision dtypes not supported. Got ", info(dtype).type_name, "; convert with .to(candelabra.float32)");
 }
 
 void check_matrices(const Call& call, int i, const char* argument) {
-  check(call.tensor(i).ndim() >= 2, PyExc_RuntimeError, linalg_title(call), ": The input tensor ", argument,
+  check(call.tensor(i).ndim() >= 2, PyExc_RuntimeError, call.op.title, ": The input tensor ", argument,
         " must have at least 2 dimensions, but its shape is ", shown(call.tensor(i).sizes));
 }
 
@@ -43,13 +24,13 @@ void check_square(const Call& call, int i, const char* argument) {
   check_matrices(call, i, argument);
   const TensorObject& tensor = call.tensor(i);
   const int64_t rows = tensor.sizes[tensor.ndim() - 2], columns = tensor.sizes[tensor.ndim() - 1];
-  check(rows == columns, PyExc_RuntimeError, linalg_title(call), ": ", argument,
+  check(rows == columns, PyExc_RuntimeError, call.op.title, ": ", argument,
         " must be batches of square matrices, but they are ", rows, " by ", columns, " matrices");
 }
 
 void check_same_dtype(const Call& call, int i, int j, const char* first, const char* second) {
   const Dtype a = call.tensor(i).dtype, b = call.tensor(j).dtype;
-  check(a == b, PyExc_RuntimeError, linalg_title(call), ": Expected ", first, " and ", second,
+  check(a == b, PyExc_RuntimeError, call.op.title, ": Expected ", first, " and ", second,
         " to have the same dtype, but found ", first, " of type ", info(a).type_name, " and ", second, " of type ",
         info(b).type_name, " instead");
 }
@@ -66,7 +47,7 @@ Dims joined(Dims batch, std::initializer_list<int64_t> inner) {
 }
 
 Dims broadcast_batches(const Call& call, int i, int j) {
-  return broadcast_sizes(linalg_title(call).c_str(), batch_of(call.tensor(i)), batch_of(call.tensor(j)));
+  return broadcast_sizes(call.op.title.c_str(), batch_of(call.tensor(i)), batch_of(call.tensor(j)));
 }
 
 void broadcast_batch(Call& call, int i, const Dims& batch, int inner) {
@@ -79,7 +60,7 @@ void broadcast_batch(Call& call, int i, const Dims& batch, int inner) {
 void cholesky(Call& call) {
   namespace at = positions::linalg_cholesky_ex;
   check_square(call, at::self, "A");
-  check_lapack_dtype(call, at::self);
+  check_lapack_dtype(call, at::self, not_in_lapack);
   const TensorObject& self = call.tensor(at::self);
   call.add_output(self.dtype, self.sizes);
   call.add_output(Dtype::Int32, batch_of(self));
@@ -88,7 +69,7 @@ void cholesky(Call& call) {
 void lu_factor(Call& call) {
   namespace at = positions::linalg_lu_factor_ex;
   check_matrices(call, at::A, "A");
-  check_lapack_dtype(call, at::A);
+  check_lapack_dtype(call, at::A, not_in_lapack);
   const TensorObject& self = call.tensor(at::A);
   const int n = self.ndim();
   call.add_output(self.dtype, self.sizes);
@@ -109,7 +90,7 @@ void ldl_factor(Call& call) {
 void geqrf(Call& call) {
   namespace at = positions::geqrf;
   check_matrices(call, at::self, "input");
-  check_lapack_dtype(call, at::self);
+  check_lapack_dtype(call, at::self, not_in_lapack);
   const TensorObject& self = call.tensor(at::self);
   const int n = self.ndim();
   call.add_output(self.dtype, self.sizes);
@@ -152,7 +133,7 @@ void householder_product(Call& call) {
         shown(batch_of(tau, 1)));
   check(self.dtype == tau.dtype, PyExc_RuntimeError, "torch.linalg.householder_product: tau dtype ",
         info(tau.dtype).type_name, " does not match input dtype ", info(self.dtype).type_name);
-  check_lapack_dtype(call, at::input);
+  check_lapack_dtype(call, at::input, not_in_lapack);
   call.add_output(self.dtype, self.sizes);
 }
 

@@ -132,36 +132,50 @@ void index_select(Call& call) {
   unsqueeze_scalar(call, at::index);
 }
 
+namespace {
+
 // index_add, index_copy: the same positions, but that index_copy has no alpha.
-void index_add(Call& call) {
+struct SliceWrite {
+  const char* name;              // in messages
+  PyObject* mismatch_exception;  // where source does not fit self and index
+};
+
+void write_slices(Call& call, const SliceWrite& write) {
   namespace at = positions::index_add;
-  const bool copies = base_name(call) == "index_copy";
-  const char* name = copies ? "index_copy_(): " : "index_add_(): ";
-  if (copies) {
-    check_long_index(call, at::index, PyExc_RuntimeError);
-  } else {
-    check_index(call, at::index);
-  }
+  const char* name = write.name;
   const TensorObject &self = call.tensor(at::self), &index = call.tensor(at::index), &source = call.tensor(at::source);
   const int dim = call.dim(at::dim, self.ndim());
   check(index.ndim() <= 1, PyExc_IndexError, name, "Index is supposed to be a vector, but got dim: ", index.ndim(),
         " with type: ", info(index.dtype).type_name, " and size: ", shown(index.sizes));
   check(self.dtype == source.dtype, PyExc_RuntimeError, name, "self (", info(self.dtype).type_name, ") and source (",
         info(source.dtype).type_name, ") must have the same scalar type");
-  check(at_least_one(source.ndim()) == at_least_one(self.ndim()), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
+  check(at_least_one(source.ndim()) == at_least_one(self.ndim()), write.mismatch_exception, name,
         "When source and destination are not scalars, their dimensionality must match. Source dimensionality (",
         source.ndim(), "), destination dimensionality (", self.ndim(), ")");
-  check(index.numel == size_at(source, dim), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
-        "Number of indices (", index.numel, ") should be equal to source.size(dim): (", size_at(source, dim),
-        "), for dim: ", dim);
+  check(index.numel == size_at(source, dim), write.mismatch_exception, name, "Number of indices (", index.numel,
+        ") should be equal to source.size(dim): (", size_at(source, dim), "), for dim: ", dim);
   for (int d = 0; d < self.ndim(); ++d) {
     check(d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d], PyExc_RuntimeError, name,
           "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
           shown(self.sizes), " source.shape = ", shown(source.sizes));
   }
-  if (!copies && self.dtype != Dtype::Bool) check_number_fits(call[at::alpha].scalar, self.dtype, false);
   output_like(call, self);
   for (int i : {at::self, at::index, at::source}) unsqueeze_scalar(call, i);
+}
+
+}  // namespace
+
+void index_add(Call& call) {
+  namespace at = positions::index_add;
+  check_index(call, at::index);
+  write_slices(call, {"index_add_(): ", PyExc_RuntimeError});
+  const Dtype dtype = call.tensor(at::self).dtype;
+  if (dtype != Dtype::Bool) check_number_fits(call[at::alpha].scalar, dtype, false);
+}
+
+void index_copy(Call& call) {
+  check_long_index(call, positions::index_copy::index, PyExc_RuntimeError);
+  write_slices(call, {"index_copy_(): ", PyExc_IndexError});
 }
 
 void index_fill(Call& call) {

@@ -17,17 +17,6 @@ Ref<> call_by_name(const char* name, std::initializer_list<PyObject*> arguments)
   return call_operator(*found, arguments);
 }
 
-class NoGrad {
- public:
-  NoGrad() : before_(grad_mode.enabled) { grad_mode.enabled = false; }
-  ~NoGrad() { grad_mode.enabled = before_; }
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  bool before_;
-};
-
 // The number of elements from the first to the last one in memory.
 int64_t span_of(const TensorObject& tensor) {
   int64_t span = 1;

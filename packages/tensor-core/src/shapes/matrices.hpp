@@ -1,17 +1,20 @@
 // Helpers of the LAPACK families: factorization, spectral, solving.
 #pragma once
 
-#include <string>
-
 #include "shapes/checks.hpp"
 
 namespace candelabra::shapes {
 
-// The operator's name in PyTorch's messages: "linalg.cholesky" for linalg_cholesky_ex.
-std::string linalg_title(const Call& call);
+// What PyTorch raises for dtypes that LAPACK does not have.
+struct LapackErrors {
+  PyObject* integer = PyExc_RuntimeError;
+  PyObject* half = PyExc_NotImplementedError;
+};
+// Of functions that PyTorch calls with any dtype.
+const LapackErrors not_in_lapack{.integer = PyExc_NotImplementedError};
 
 // Throws unless LAPACK supports the dtype of argument i.
-void check_lapack_dtype(const Call& call, int i);
+void check_lapack_dtype(const Call& call, int i, LapackErrors errors = {});
 // Throws unless argument i has at least two dimensions; `argument` names it in the message.
 void check_matrices(const Call& call, int i, const char* argument);
 void check_square(const Call& call, int i, const char* argument);

@@ -7,49 +7,70 @@ namespace candelabra::shapes {
 
 namespace {
 
-// self is the first argument of all operators of mutate_self.
-void check_parameters(const Call& call) {
-  const std::string_view name = base_name(call);
-  const TensorObject& self = call.tensor(positions::fill::self);
-  const auto real = [&](int i) { return call.arguments[i].f; };
-  if (name == "fill_") {
-    check_number_fits(call.arguments[positions::fill::value].scalar, self.dtype, true);
-    return;
-  }
-  if (name == "random_range_") {
-    const int64_t low = call.integer(positions::random_range::low), high = call.integer(positions::random_range::high);
-    check(low < high, PyExc_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=", low,
-          " >= to=", high);
-    if (is_complex(self.dtype)) not_implemented(call, self.dtype);
-    return;
-  }
-  if (name == "bernoulli_") {
-    const double p = real(positions::bernoulli_in_place::p);
-    check(p >= 0 && p <= 1, PyExc_RuntimeError, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-    if (is_complex(self.dtype)) not_implemented(call, self.dtype);
-    return;
-  }
-  if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
-  if (name == "uniform_") {
-    const double from = real(positions::uniform::from), to = real(positions::uniform::to);
-    check(from <= to, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", from,
-          " > to=", to);
-  } else if (name == "normal_") {
-    const double deviation = real(positions::normal::std);
-    check(deviation >= 0, PyExc_RuntimeError, "normal_(): normal expects std >= 0.0, but found std ", deviation);
-  } else if (name == "exponential_") {
-    const double lambda = real(positions::exponential::lambd);
-    check(lambda > 0, PyExc_RuntimeError, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
-  }
+// Every operator of this kind takes self first.
+constexpr int self_position = positions::fill::self;
+
+void write_self(Call& call) {
+  Argument& self = call[self_position];
+  if (!call.outputs[0].given) call.outputs[0].given = self.tensor;
+  call.add_output(self.tensor->dtype, self.tensor->sizes);
+}
+
+void check_floating(const Call& call) {
+  const Dtype dtype = call.tensor(self_position).dtype;
+  if (!is_floating(dtype)) not_implemented(call, dtype);
+}
+
+void check_real(const Call& call) {
+  const Dtype dtype = call.tensor(self_position).dtype;
+  if (is_complex(dtype)) not_implemented(call, dtype);
 }
 
 }  // namespace
 
-void mutate_self(Call& call) {
-  check_parameters(call);
-  Argument& self = call[positions::fill::self];
-  if (!call.outputs[0].given) call.outputs[0].given = self.tensor;
-  call.add_output(self.tensor->dtype, self.tensor->sizes);
+void fill(Call& call) {
+  namespace at = positions::fill;
+  check_number_fits(call[at::value].scalar, call.tensor(at::self).dtype, true);
+  write_self(call);
+}
+
+void uniform(Call& call) {
+  namespace at = positions::uniform;
+  check_floating(call);
+  const double from = call[at::from].f, to = call[at::to].f;
+  check(from <= to, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", from,
+        " > to=", to);
+  write_self(call);
+}
+
+void normal(Call& call) {
+  check_floating(call);
+  const double deviation = call[positions::normal::std].f;
+  check(deviation >= 0, PyExc_RuntimeError, "normal_(): normal expects std >= 0.0, but found std ", deviation);
+  write_self(call);
+}
+
+void exponential(Call& call) {
+  check_floating(call);
+  const double lambda = call[positions::exponential::lambd].f;
+  check(lambda > 0, PyExc_RuntimeError, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+  write_self(call);
+}
+
+void bernoulli_in_place(Call& call) {
+  const double p = call[positions::bernoulli_in_place::p].f;
+  check(p >= 0 && p <= 1, PyExc_RuntimeError, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  check_real(call);
+  write_self(call);
+}
+
+void random_range(Call& call) {
+  namespace at = positions::random_range;
+  const int64_t low = call.integer(at::low), high = call.integer(at::high);
+  check(low < high, PyExc_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=", low,
+        " >= to=", high);
+  check_real(call);
+  write_self(call);
 }
 
 void randperm(Call& call) {

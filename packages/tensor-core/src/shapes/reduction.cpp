@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -70,22 +71,16 @@ Dtype convert_to_accumulate(Call& call, int dtype_position) {
   return dtype;
 }
 
-// The operator's public name: max for max_with_indices.
-std::string_view public_name(const Call& call) {
-  const std::string_view name = base_name(call);
-  return name == "_aminmax" ? "aminmax" : name.substr(0, name.find("_with_indices"));
-}
-
 void check_not_empty(const Call& call, uint64_t set) {
   const TensorObject& self = call.tensor(self_position);
   for (int d = 0; d < self.ndim(); ++d) {
-    check(!(set >> d & 1) || self.sizes[d] != 0, PyExc_IndexError, public_name(call), "(): Expected reduction dim ", d,
+    check(!(set >> d & 1) || self.sizes[d] != 0, PyExc_IndexError, call.op.title, "(): Expected reduction dim ", d,
           " to have non-zero size.");
   }
 }
 
 void check_real(const Call& call, Dtype dtype) {
-  check(!is_complex(dtype), PyExc_RuntimeError, public_name(call), "(): does not support complex input");
+  check(!is_complex(dtype), PyExc_RuntimeError, call.op.title, "(): does not support complex input");
 }
 
 }  // namespace
@@ -213,7 +208,7 @@ void variance(Call& call) {
         "(): correction must be a real number");
   correction.kind = ArgumentKind::Scalar;
   // float index: in range by the condition
-  correction.scalar = {CB_SCALAR_FLOAT, 0, std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : 0, value, 0};
+  correction.scalar = {CB_SCALAR_FLOAT, 0, std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : 0, value, 0, 0};
   const uint64_t set = reduced_dims(call, at::dim, self.ndim());
   double count = 1;
   for (int d = 0; d < self.ndim(); ++d) count *= set >> d & 1 ? static_cast<double>(self.sizes[d]) : 1.0;

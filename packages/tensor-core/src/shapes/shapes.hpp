@@ -16,6 +16,7 @@ void zeros_like(Call& call);
 void ones_like(Call& call);
 void full_like(Call& call);
 // Whether candelabra.empty fills new memory, which makes reads of uninitialized elements visible.
+bool fills_unset_memory();
 void set_fills_unset_memory(bool fills);
 void empty_strided(Call& call);
 void arange(Call& call);
@@ -31,24 +32,33 @@ void contiguous(Call& call);
 
 // elementwise.cpp
 void unary(Call& call);
+void round(Call& call);
+void square(Call& call);
 void unary_float(Call& call);
 void unary_real(Call& call);
 void unary_angle(Call& call);
 void unary_bool(Call& call);
 void complex(Call& call);
 void binary(Call& call);
-void binary_alpha(Call& call);
+void pow(Call& call);
+void heaviside(Call& call);
+void add(Call& call);
+void subtract(Call& call);
 void binary_float(Call& call);
 void binary_integer(Call& call);
 void divide(Call& call);
 void compare(Call& call);
+void compare_order(Call& call);
 void where(Call& call);
 void clamp(Call& call);
-void ternary(Call& call);
+void addcmul(Call& call);
+void addcdiv(Call& call);
 void ternary_float(Call& call);
 void loss_backward(Call& call);
 void activation(Call& call);
+void gelu(Call& call);
 void activation_backward(Call& call);
+void gelu_backward(Call& call);
 
 // custom.cpp
 void custom(Call& call);
@@ -120,6 +130,7 @@ void gather(Call& call);
 void scatter(Call& call);
 void index_select(Call& call);
 void index_add(Call& call);
+void index_copy(Call& call);
 void index_fill(Call& call);
 void take(Call& call);
 void embedding(Call& call);
@@ -223,7 +234,8 @@ void adaptive_max_pool(Call& call);
 void max_pool_backward(Call& call);
 void avg_pool(Call& call);
 void adaptive_avg_pool(Call& call);
-void pool_backward(Call& call);
+void avg_pool_backward(Call& call);
+void adaptive_avg_pool_backward(Call& call);
 
 // resampling.cpp
 void upsample(Call& call);
@@ -247,11 +259,20 @@ void native_group_norm(Call& call);
 void native_group_norm_backward(Call& call);
 
 // random.cpp
-void mutate_self(Call& call);  // also fill_
+void fill(Call& call);
+void uniform(Call& call);
+void normal(Call& call);
+void exponential(Call& call);
+void bernoulli_in_place(Call& call);
+void random_range(Call& call);
 void randperm(Call& call);
 void native_dropout(Call& call);
 
 // optimizer.cpp
 void optimizer(Call& call);
+void optimizer_with_step(Call& call);
+void fused_sgd(Call& call);
+void fused_adam(Call& call);
+void fused_rmsprop(Call& call);
 
 }  // namespace candelabra::shapes

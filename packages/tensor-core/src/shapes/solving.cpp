@@ -1,5 +1,6 @@
 // Systems of linear equations.
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/matrices.hpp"
 #include "shapes/shapes.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 void check_equation(const Call& call, int a_argument, int b_argument, bool left) {
   const TensorObject &a = call.tensor(a_argument), &b = call.tensor(b_argument);
   const int64_t n = a.sizes[a.ndim() - 1], rows = b.sizes[b.ndim() - (left ? 2 : 1)];
-  check(n == rows, PyExc_RuntimeError, linalg_title(call), ": Incompatible shapes of A and B for the equation ",
+  check(n == rows, PyExc_RuntimeError, call.op.title, ": Incompatible shapes of A and B for the equation ",
         left ? "AX = B" : "XA = B", " (", a.sizes[a.ndim() - 2], "x", n, " and ", b.sizes[b.ndim() - 2], "x",
         b.sizes[b.ndim() - 1], ")");
 }
@@ -45,7 +46,7 @@ void solve(Call& call) {
 void invert(Call& call) {
   namespace at = positions::linalg_inv_ex;
   check_square(call, at::A, "A");
-  check_lapack_dtype(call, at::A);
+  check_lapack_dtype(call, at::A, {.half = PyExc_RuntimeError});
   const TensorObject& self = call.tensor(at::A);
   call.add_output(self.dtype, self.sizes);
   call.add_output(Dtype::Int32, batch_of(self));
@@ -55,7 +56,7 @@ void solve_triangular(Call& call) {
   namespace at = positions::linalg_solve_triangular;
   check_square(call, at::self, "A");
   check_matrices(call, at::B, "B");
-  check_lapack_dtype(call, at::self);
+  check_lapack_dtype(call, at::self, not_in_lapack);
   check_same_dtype(call, at::self, at::B, "A", "B");
   check_equation(call, at::self, at::B, call.boolean(at::left));
   call.add_output(call.tensor(at::self).dtype, broadcast_right_hand_side(call, at::self, at::B));
@@ -69,9 +70,9 @@ void factored_solve(Call& call) {
   check_lapack_dtype(call, at::LU);
   check_same_dtype(call, at::LU, at::B, "the factor", "B");
   const TensorObject &factor = call.tensor(at::LU), &pivots = call.tensor(at::pivots);
-  check(pivots.dtype == Dtype::Int32, PyExc_RuntimeError, linalg_title(call),
+  check(pivots.dtype == Dtype::Int32, PyExc_RuntimeError, call.op.title,
         ": Expected pivots to be of dtype int32, but got ", name(pivots.dtype));
-  check(pivots.sizes == batch_of(factor, 1), PyExc_RuntimeError, linalg_title(call), ": Expected pivots of shape ",
+  check(pivots.sizes == batch_of(factor, 1), PyExc_RuntimeError, call.op.title, ": Expected pivots of shape ",
         shown(batch_of(factor, 1)), ", one for each row of each matrix, but got ", shown(pivots.sizes));
   check_equation(call, at::LU, at::B, true);
   const Dims sizes = broadcast_right_hand_side(call, at::LU, at::B);
@@ -101,6 +102,9 @@ void lstsq(Call& call) {
   check_matrices(call, at::B, "B");
   check_lapack_dtype(call, at::A);
   check_same_dtype(call, at::A, at::B, "input", "other");
+  const std::string_view driver = call[at::driver].string;
+  check(driver == "gels" || driver == "gelsy" || driver == "gelsd" || driver == "gelss", PyExc_RuntimeError,
+        "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got ", driver);
   const TensorObject &a = call.tensor(at::A), &b = call.tensor(at::B);
   const int64_t m = a.sizes[a.ndim() - 2], n = a.sizes[a.ndim() - 1];
   check(m == b.sizes[b.ndim() - 2], PyExc_RuntimeError,
@@ -109,7 +113,6 @@ void lstsq(Call& call) {
   const int64_t columns = b.sizes[b.ndim() - 1];
   broadcast_batch(call, at::A, batch);
   broadcast_batch(call, at::B, batch);
-  const std::string_view driver = call[at::driver].string;
   call.add_output(a.dtype, joined(batch, {std::max(m, n), columns}));
   call.add_output(Dtype::Int64, batch);
   call.add_output(real_of(a.dtype), driver == "gelsd" || driver == "gelss" ? joined(batch, {std::min(m, n)}) : Dims{0});

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "candelabra/float_index.hpp"
 #include "candelabra/positions.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
@@ -84,23 +85,26 @@ void mode_index(Call& call) {
   call.add_output(Dtype::Int64, std::move(sizes));
 }
 
-// A histogram.
+// _histc: counts of the elements in `bins` bins of equal width between `low` and `high`.
 void histc(Call& call) {
   namespace at = positions::histc;
   const Dtype dtype = call.tensor(at::self).dtype;
   check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '",
         info(dtype).type_name, "'");
-  const int64_t bins = call.integer(at::bins);
+  const int64_t bins = call.integer(at::bins), most_bins = EqualBins<double>::most_bins;
   check(bins > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", bins);
+  check(bins <= most_bins, PyExc_RuntimeError, base_name(call), "(): ", bins, " bins are too many, expected at most ",
+        most_bins, "; count parts of the range");
   const double low = call[at::low].f, high = call[at::high].f;
   check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high,
         "] is not finite");
-  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0}, dtype, true);
+  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0, 0}, dtype, true);
   check(low < high, PyExc_RuntimeError, "max must be larger than min");
   call.add_output(dtype, Dims{bins});
 }
 
-// searchsorted.
+// _searchsorted: for each value, its index in a sorted sequence. There is one sequence for all
+// values, or one for each row of them.
 void searchsorted(Call& call) {
   namespace at = positions::searchsorted;
   const Dtype dtype = promote_dtypes(call, {at::sorted_sequence, at::values});

@@ -1,5 +1,6 @@
 // Eigenvalues and singular values.
 #include "candelabra/positions.hpp"
+#include "operators/operator.hpp"
 #include "shapes/matrices.hpp"
 #include "shapes/shapes.hpp"
 
@@ -17,7 +18,7 @@ Dims eigenvector_sizes(const TensorObject& self, bool compute) {
 void eigh(Call& call) {
   namespace at = positions::linalg_eigh_ex;
   check_square(call, at::A, "A");
-  check_lapack_dtype(call, at::A);
+  check_lapack_dtype(call, at::A, not_in_lapack);
   const TensorObject& self = call.tensor(at::A);
   const std::string_view triangle = call[at::UPLO].string;
   check(triangle == "L" || triangle == "U", PyExc_RuntimeError, "Expected UPLO argument to be 'L' or 'U', but got ",

@@ -32,12 +32,6 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-Operator& required_operator(const char* name) {
-  Operator* found = find_operator(name);
-  check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
-  return *found;
-}
-
 void set_tensor(Argument& argument, TensorObject* tensor) {
   argument.reset(as_object(tensor));
   argument.kind = ArgumentKind::Tensor;
@@ -53,31 +47,35 @@ bool same_block(const TensorObject& a, const TensorObject& b) {
   return same_geometry(a, b) && is_dense_and_non_overlapping(a);
 }
 
-void copy_bytes_within(Device device, void* destination, const void* source, size_t bytes) {
+void copy_bytes_within(Position destination, Position source, size_t bytes) {
+  const Device device = source.storage.device;
   const DeviceType& type = device_type(device);
   if (!type.table->copy_within) {
     std::vector<std::byte> buffer(bytes);
-    copy_bytes_to_host(device, buffer.data(), source, bytes);
-    return copy_bytes_from_host(device, destination, buffer.data(), bytes);
+    copy_bytes_to_host(buffer.data(), source, bytes);
+    return copy_bytes_from_host(destination, buffer.data(), bytes);
   }
+  const cb_memory to = memory_at(destination), from = memory_at(source);
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes);
-    status = type.table->copy_within(device.index, destination, source, bytes, current_stream(device));
+    status = type.table->copy_within(device.index, &to, &from, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_within", status);
 }
 
 // Queues the copy and returns true, if the backend can. The backend keeps the host memory alive
 // until the copy is done.
-bool copy_bytes_async(Device to, void* destination, Device from, const void* source, size_t bytes) {
-  const bool to_host = device_type(to).has(CB_CAP_HOST_MEMORY);
-  const Device device = to_host ? from : to;
+bool copy_bytes_async(Position destination, Position source, size_t bytes) {
+  const bool to_host = device_type(destination.storage.device).has(CB_CAP_HOST_MEMORY);
+  const Device device = (to_host ? source : destination).storage.device;
   const DeviceType& type = device_type(device);
   const cb_accelerator& table = accelerator_of(type);
-  const auto function = to_host ? table.copy_to_host_async : table.copy_from_host_async;
-  if (!function) return false;
-  const int32_t status = function(device.index, destination, source, bytes, current_stream(device));
+  if (to_host ? !table.copy_to_host_async : !table.copy_from_host_async) return false;
+  const cb_memory memory = memory_at(to_host ? source : destination);
+  void* const stream = current_stream(device);
+  const int32_t status = to_host ? table.copy_to_host_async(device.index, destination.address(), &memory, bytes, stream)
+                                 : table.copy_from_host_async(device.index, &memory, source.address(), bytes, stream);
   if (status != CB_OK) raise_backend_failure(type, to_host ? "copy_to_host_async" : "copy_from_host_async", status);
   return true;
 }
@@ -107,35 +105,37 @@ class ScopedEvent {
 
 // A copy between devices of one type, on the source's stream. It runs after the queued work of the
 // destination and before later work there.
-bool copy_bytes_to_peer(Device to, void* destination, Device from, const void* source, size_t bytes) {
+bool copy_bytes_to_peer(Position destination, Position source, size_t bytes) {
+  const Device to = destination.storage.device, from = source.storage.device;
   if (to.type != from.type) return false;
   const DeviceType& type = device_type(from);
   const auto function = accelerator_of(type).copy_peer;
   if (!function || !type.has(CB_CAP_EVENTS)) return false;
   ScopedEvent(to).order_before(from);
-  const int32_t status = function(to.index, destination, from.index, source, bytes, current_stream(from));
+  const cb_memory target = memory_at(destination), origin = memory_at(source);
+  const int32_t status = function(to.index, &target, from.index, &origin, bytes, current_stream(from));
   if (status != CB_OK) raise_backend_failure(type, "copy_peer", status);
   ScopedEvent(from).order_before(to);
   return true;
 }
 
-void copy_bytes_between(Device to, void* destination, Device from, const void* source, size_t bytes,
-                        bool non_blocking) {
+void copy_bytes_between(Position destination, Position source, size_t bytes, bool non_blocking) {
+  const Device to = destination.storage.device, from = source.storage.device;
   const bool from_host = device_type(from).has(CB_CAP_HOST_MEMORY), to_host = device_type(to).has(CB_CAP_HOST_MEMORY);
   if (from_host) {
     wait_for(from);
-    if (non_blocking && !to_host && copy_bytes_async(to, destination, from, source, bytes)) return;
-    return copy_bytes_from_host(to, destination, source, bytes);
+    if (non_blocking && !to_host && copy_bytes_async(destination, source, bytes)) return;
+    return copy_bytes_from_host(destination, source.address(), bytes);
   }
   if (to_host) {
     wait_for(to);
-    if (non_blocking && copy_bytes_async(to, destination, from, source, bytes)) return;
-    return copy_bytes_to_host(from, destination, source, bytes);
+    if (non_blocking && copy_bytes_async(destination, source, bytes)) return;
+    return copy_bytes_to_host(destination.address(), source, bytes);
   }
-  if (copy_bytes_to_peer(to, destination, from, source, bytes)) return;
+  if (copy_bytes_to_peer(destination, source, bytes)) return;
   std::vector<std::byte> buffer(bytes);
-  copy_bytes_to_host(from, buffer.data(), source, bytes);
-  copy_bytes_from_host(to, destination, buffer.data(), bytes);
+  copy_bytes_to_host(buffer.data(), source, bytes);
+  copy_bytes_from_host(destination, buffer.data(), bytes);
 }
 
 Dims strides_for(const TensorObject& like, MemoryFormat format) {
@@ -158,34 +158,38 @@ void wait_for(Device device) {
   if (status != CB_OK) raise_backend_failure(type, "synchronize", status);
 }
 
-void copy_bytes_to_host(Device device, void* destination, const void* source, size_t bytes) {
+void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
   if (bytes == 0) return;
+  const Device device = source.storage.device;
   const DeviceType& type = device_type(device);
-  if (type.has(CB_CAP_HOST_MEMORY) && bytes < direct_bytes) {
+  if (source.storage.is_host_visible && bytes < direct_bytes) {
     wait_for(device);
-    std::memcpy(destination, source, bytes);
+    std::memcpy(destination, source.address(), bytes);
     return;
   }
+  const cb_memory memory = memory_at(source);
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
-    status = type.table->copy_to_host(device.index, destination, source, bytes, current_stream(device));
+    status = type.table->copy_to_host(device.index, destination, &memory, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_to_host", status);
 }
 
-void copy_bytes_from_host(Device device, void* destination, const void* source, size_t bytes) {
+void copy_bytes_from_host(Position destination, const void* source, size_t bytes) {
   if (bytes == 0) return;
+  const Device device = destination.storage.device;
   const DeviceType& type = device_type(device);
-  if (type.has(CB_CAP_HOST_MEMORY) && bytes < direct_bytes) {
+  if (destination.storage.is_host_visible && bytes < direct_bytes) {
     wait_for(device);
-    std::memcpy(destination, source, bytes);
+    std::memcpy(destination.address(), source, bytes);
     return;
   }
+  const cb_memory memory = memory_at(destination);
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
-    status = type.table->copy_from_host(device.index, destination, source, bytes, current_stream(device));
+    status = type.table->copy_from_host(device.index, &memory, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_from_host", status);
 }
@@ -200,12 +204,11 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
   if (bytes == 0 || destination->data() == source->data()) return true;
   const Device device = destination->device();
   if (device != source->device()) {
-    copy_bytes_between(device, destination->data(), source->device(), source->data(), bytes, non_blocking);
+    copy_bytes_between(position_of(*destination), position_of(*source), bytes, non_blocking);
     return true;
   }
   if (share_memory_partly(*destination, *source)) return false;
-  const DeviceType& type = device_type(device);
-  if (type.has(CB_CAP_HOST_MEMORY)) {
+  if (destination->storage->is_host_visible && source->storage->is_host_visible) {
     if (bytes < direct_bytes) {
       wait_for(device);
       std::memcpy(destination->data(), source->data(), bytes);
@@ -214,7 +217,7 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
     // The kernel, if there is one, may use several threads for a large copy in host memory.
     if (required_operator("copy_").kernels[device.type].compiled) return false;
   }
-  copy_bytes_within(device, destination->data(), source->data(), bytes);
+  copy_bytes_within(position_of(*destination), position_of(*source), bytes);
   return true;
 }
 
@@ -255,7 +258,7 @@ TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
         make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
   else
     result = empty_strided(block->sizes, preserved_strides(*block.get()), block->dtype, device);
-  if (bytes) copy_bytes_between(device, result->data(), block->device(), block->data(), bytes, non_blocking);
+  if (bytes) copy_bytes_between(position_of(*result.get()), position_of(*block.get()), bytes, non_blocking);
   return result;
 }
 
@@ -274,7 +277,7 @@ void fill(TensorObject* self, const cb_scalar& value) {
   // For few elements in host memory, writing them here is faster than calling a kernel.
   constexpr int64_t few_bytes = 256;
   const int64_t size = itemsize(self->dtype), bytes = self->numel * size;
-  if (bytes <= few_bytes && self->contiguous && device_type(self->device()).has(CB_CAP_HOST_MEMORY) &&
+  if (bytes <= few_bytes && self->contiguous && self->storage->is_host_visible &&
       (value.im == 0 || is_complex(self->dtype))) {
     wait_for(self->device());
     uint64_t words[2];  // the element, repeated over 16 bytes

@@ -8,7 +8,6 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
-#include "shapes/shapes.hpp"
 
 namespace candelabra {
 
@@ -111,17 +110,21 @@ class Reader {
   cb_scalar value(size_t i) const {
     switch (kind_) {
       case Kind::Bool:
-        return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
+        return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0, 0};
       case Kind::Int:
         if (unsigned_ && integers_[i] < 0) {
-          return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i],
-                  static_cast<double>(static_cast<uint64_t>(integers_[i])), 0};
+          return {CB_SCALAR_INT,
+                  CB_SCALAR_UNSIGNED,
+                  integers_[i],
+                  static_cast<double>(static_cast<uint64_t>(integers_[i])),
+                  0,
+                  0};
         }
-        return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
+        return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0, 0};
       case Kind::Float:
-        return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0};
+        return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0, 0};
       default:
-        return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1]};
+        return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1], 0};
     }
   }
 
@@ -473,19 +476,19 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
   const Dtype result_dtype = reader.dtype();
   TensorRef result = empty(reader.sizes(), result_dtype, target);
   if (result->numel == 0) return result;
-  if (device_type(target).has(CB_CAP_HOST_MEMORY)) {
+  if (result->storage->is_host_visible) {
     wait_for(target);
     reader.write(result_dtype, result->data());
   } else {
     std::vector<std::byte> buffer(static_cast<size_t>(result->numel) * itemsize(result_dtype));
     reader.write(result_dtype, buffer.data());
-    copy_bytes_from_host(target, result->data(), buffer.data(), buffer.size());
+    copy_bytes_from_host(position_of(*result.get()), buffer.data(), buffer.size());
   }
   return result;
 }
 
 PyObject* nested_list(TensorObject* self) {
-  if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(dispatch_hook() && is_wrapper(as_object(self)))) {
+  if (self->storage->is_host_visible && !(dispatch_hook() && is_wrapper(as_object(self)))) {
     wait_for(self->device());
     // Making lists may collect garbage, which may run any code and replace the tensor's memory. So
     // keep the storage and copy the geometry.
@@ -506,7 +509,7 @@ HostBlock block_of_tensor(TensorObject* tensor) {
   block.dtype = tensor->dtype;
   block.sizes = tensor->sizes;
   TensorRef source = TensorRef::borrow(tensor);
-  if (device_type(tensor->device()).has(CB_CAP_HOST_MEMORY)) {
+  if (tensor->storage->is_host_visible) {
     wait_for(tensor->device());
     block.strides = tensor->strides;
     block.data = tensor->data();
@@ -517,7 +520,7 @@ HostBlock block_of_tensor(TensorObject* tensor) {
     const size_t bytes = static_cast<size_t>(tensor->numel) * itemsize(tensor->dtype);
     block.owner = owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
     block.data = PyBytes_AS_STRING(block.owner.get());
-    copy_bytes_to_host(tensor->device(), PyBytes_AS_STRING(block.owner.get()), source->data(), bytes);
+    copy_bytes_to_host(PyBytes_AS_STRING(block.owner.get()), position_of(*source.get()), bytes);
   }
   // the stride of an unused dimension may overflow when scaled to bytes
   for (int i = 0; i < block.sizes.size(); ++i) {
@@ -526,16 +529,7 @@ HostBlock block_of_tensor(TensorObject* tensor) {
   return block;
 }
 
-static PyObject* fill_unset_memory(PyObject*, PyObject* fills) {
-  const int truth = PyObject_IsTrue(fills);
-  if (truth < 0) return nullptr;
-  shapes::set_fills_unset_memory(truth != 0);
-  Py_RETURN_NONE;
-}
-
 PyMethodDef data_functions[] = {
-    {"fill_unset_memory", fill_unset_memory, METH_O,
-     "fill_unset_memory(fills)\n\nSet whether empty() fills the memory that it returns."},
     {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)),
      METH_FASTCALL,
      "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor from a number, nested sequences, an "

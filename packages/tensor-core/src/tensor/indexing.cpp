@@ -17,12 +17,6 @@ namespace {
 
 PyObject* const failure = nullptr;
 
-Operator& named_operator(const char* name) {
-  Operator* found = find_operator(name);
-  check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
-  return *found;
-}
-
 // Whether a dispatch hook sees this tensor of a subclass. Its memory may not tell the whole value,
 // so everything must go through operators.
 bool seen_by_dispatch_hook(const TensorObject* tensor) {
@@ -52,7 +46,7 @@ class BasicView {
   void select(int dim, int64_t index) {
     changed_ = true;
     if (recording_) {
-      static Operator& op = named_operator("select");
+      static Operator& op = required_operator("select");
       return record(op, {dim, index});
     }
     offset_ += index * strides_[dim];
@@ -65,7 +59,7 @@ class BasicView {
     if (start == 0 && stop >= size && step == 1) return;
     changed_ = true;
     if (recording_) {
-      static Operator& op = named_operator("slice");
+      static Operator& op = required_operator("slice");
       return record(op, {dim, start, stop, step});
     }
     offset_ += start * strides_[dim];
@@ -77,7 +71,7 @@ class BasicView {
     check(sizes().size() < max_dims, PyExc_IndexError, "too many dimensions: a tensor has at most ", max_dims);
     changed_ = true;
     if (recording_) {
-      static Operator& op = named_operator("unsqueeze");
+      static Operator& op = required_operator("unsqueeze");
       return record(op, {dim});
     }
     strides_.insert(dim, dim < sizes_.size() ? sizes_[dim] * strides_[dim] : 1);
@@ -88,7 +82,7 @@ class BasicView {
   TensorRef view() {
     if (!recording_) return make_view(self_, std::move(sizes_), std::move(strides_), offset_);
     if (changed_) return std::move(current_);
-    static Operator& op = named_operator("alias");
+    static Operator& op = required_operator("alias");
     return TensorRef(as_tensor(call_operator(op, {as_object(self_)}).release()));
   }
   // Returns the tensor itself if the key has no effect.
@@ -284,7 +278,7 @@ struct Advanced {
 TensorRef bool_index(bool truth, Device device) {
   TensorRef index = empty(Dims{truth ? 1 : 0}, Dtype::Int64, device);
   const int64_t zero = 0;
-  if (truth) copy_bytes_from_host(device, index->data(), &zero, sizeof(zero));
+  if (truth) copy_bytes_from_host(position_of(*index.get()), &zero, sizeof(zero));
   return index;
 }
 
@@ -363,7 +357,7 @@ Ref<> get(TensorObject* self, PyObject* key) {
   Items items(key, self);
   apply(view, advanced, items.all(), self);
   if (advanced.given == 0) return Ref<>(view.view().release_object());
-  static Operator& op = named_operator("index");
+  static Operator& op = required_operator("index");
   const TensorRef base = view.view_or_self();
   const Ref<> list = advanced.list();
   return call_operator(op, {as_object(base.get()), list.get()});
@@ -422,7 +416,7 @@ void check_assigned(const cb_scalar& number, Dtype dtype) {
 void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool recording) {
   if (!value) {
     if (recording) {
-      static Operator& op = named_operator("fill_");
+      static Operator& op = required_operator("fill_");
       call_operator(op, {as_object(destination.get()), number});
       return;
     }
@@ -438,7 +432,7 @@ void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool 
   value = without_leading_ones(std::move(value), destination->ndim(), recording && uses_operators(value.get()));
   check_expands(*value.get(), *destination.get());
   if (recording) {
-    static Operator& op = named_operator("copy_");
+    static Operator& op = required_operator("copy_");
     call_operator(op, {as_object(destination.get()), as_object(value.get())});
     return;
   }
@@ -470,7 +464,7 @@ void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef v
   if (!value) {
     TensorObject* last = advanced.entries.back().get();
     if (advanced.given == 1 && last->dtype == Dtype::Bool) {
-      static Operator& op = named_operator("masked_fill_");
+      static Operator& op = required_operator("masked_fill_");
       const TensorRef mask = mask_for(*destination.get(), last, advanced.last_position);
       if (is_half(destination->dtype))
         value = number_tensor(scalar_from_object(number), destination->dtype, destination->device());
@@ -483,7 +477,7 @@ void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef v
   } else if (value->ndim() == 0 && value->device() != destination->device()) {
     value = to_device(value.get(), destination->device());
   }
-  static Operator& op = named_operator("index_put_");
+  static Operator& op = required_operator("index_put_");
   const Ref<> list = advanced.list();
   call_operator(op, {as_object(destination.get()), list.get(), as_object(value.get())});
 }
@@ -553,8 +547,8 @@ int tensor_contains(PyObject* self, PyObject* element) {
   return guarded<>(-1, [&] {
     check(is_tensor(element) || is_number(element), PyExc_RuntimeError,
           "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(element)->tp_name);
-    static Operator& equal = named_operator("eq");
-    static Operator& any = named_operator("any");
+    static Operator& equal = required_operator("eq");
+    static Operator& any = required_operator("any");
     const Ref<> matches = call_operator(equal, {self, element});
     const Ref<> found = call_operator(any, {matches.get()});
     return tensor_bool(found.get());

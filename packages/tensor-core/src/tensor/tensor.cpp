@@ -3,6 +3,8 @@
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
+#include "python/bindings.hpp"
+#include "shapes/shapes.hpp"
 #include "tensor/indexing.hpp"
 #include "tensor/tensor_type.hpp"
 
@@ -91,30 +93,6 @@ void tensor_dealloc(PyObject* self) {
 // Called for unusual arguments of Tensor(...); set from Python.
 PyObject* legacy_constructor = nullptr;
 
-PyObject* set_legacy_constructor(PyObject*, PyObject* function) {
-  Py_XSETREF(legacy_constructor, Py_NewRef(function));
-  Py_RETURN_NONE;
-}
-
-// Whether Tensor(sizes) calls legacy_constructor, which then fills the memory.
-bool fill_unset = false;
-
-PyObject* set_fill_unset(PyObject*, PyObject* value) {
-  const int truth = PyObject_IsTrue(value);
-  if (truth < 0) return nullptr;
-  fill_unset = truth;
-  Py_RETURN_NONE;
-}
-
-PyMethodDef tensor_functions[] = {
-    {"set_fill_unset", set_fill_unset, METH_O,
-     "Set whether Tensor(sizes) calls the legacy constructor, which fills the memory."},
-    {"set_legacy_constructor", set_legacy_constructor, METH_O,
-     "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
-     "tensor."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 bool is_usual(PyObject* first) {
   return is_tensor(first) || PyLong_CheckExact(first) || PyList_Check(first) || PyTuple_Check(first) ||
          is_size_object(first);
@@ -127,7 +105,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
     Py_ssize_t count = PyTuple_GET_SIZE(arguments);
     TensorRef data;
     PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
-    if (fill_unset || (keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
+    // The legacy constructor fills new memory where that is asked for.
+    if (shapes::fills_unset_memory() || (keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
       check(legacy_constructor, PyExc_TypeError, "Tensor() takes sizes, a sequence or a tensor");
       const Ref<> made = owned(PyObject_Call(legacy_constructor, arguments, keywords));
       check(is_tensor(made.get()), PyExc_TypeError, "the legacy constructor returned no tensor");
@@ -339,8 +318,19 @@ bool init_tensor(PyObject* module) {
   PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0 &&
-         PyModule_AddFunctions(module, tensor_functions) == 0;
+  return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
+}
+
+void register_tensor_settings(py::module_& module) {
+  using namespace py::literals;
+  module.def(
+      "set_fill_unset", [](TruthArgument fills) { shapes::set_fills_unset_memory(fills != 0); }, "fills"_a,
+      "Set whether empty() and Tensor(sizes) fill the memory that they return.");
+  module.def(
+      "set_legacy_constructor", [](py::handle function) { Py_XSETREF(legacy_constructor, function.inc_ref().ptr()); },
+      "function"_a,
+      "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
+      "tensor.");
 }
 
 }  // namespace candelabra

@@ -174,6 +174,17 @@ struct GradMode {
   bool inference = false;
 };
 extern thread_local GradMode grad_mode;
+// Nothing is recorded as long as this object lives.
+class NoGrad {
+ public:
+  NoGrad() : before_(grad_mode.enabled) { grad_mode.enabled = false; }
+  ~NoGrad() { grad_mode.enabled = before_; }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
 
 bool init_tensor(PyObject* module);
 

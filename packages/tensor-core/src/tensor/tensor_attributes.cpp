@@ -4,6 +4,7 @@
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
+#include "python/bindings.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -373,16 +374,6 @@ PyObject* set_inference_mode(PyObject*, PyObject* value) {
   return PyBool_FromLong(std::exchange(grad_mode.inference, truth != 0));
 }
 
-PyObject* set_view_history(PyObject*, PyObject* function) {
-  Py_XSETREF(view_history, Py_NewRef(function));
-  Py_RETURN_NONE;
-}
-
-PyObject* set_autograd_loader(PyObject*, PyObject* function) {
-  Py_XSETREF(autograd_loader, Py_NewRef(function));
-  Py_RETURN_NONE;
-}
-
 }  // namespace
 
 PyObject* tensor_edge(PyObject* self) {
@@ -426,13 +417,20 @@ PyMethodDef grad_functions[] = {
      "Turn inference mode of this thread on or off; returns what it was."},
     {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); },
      METH_NOARGS, "Whether inference mode is on in this thread."},
-    {"set_view_history", set_view_history, METH_O,
-     "Set the function that gives a view the history that follows from its base's."},
-    {"set_autograd_loader", set_autograd_loader, METH_O,
-     "Set the function called before a tensor requires grad, by any number of threads at once, until it has returned "
-     "True."},
     {nullptr, nullptr, 0, nullptr},
 };
+
+void register_autograd_settings(py::module_& module) {
+  using namespace py::literals;
+  module.def(
+      "set_view_history", [](py::handle function) { Py_XSETREF(view_history, function.inc_ref().ptr()); }, "function"_a,
+      "Set the function that gives a view the history that follows from its base's.");
+  module.def(
+      "set_autograd_loader", [](py::handle function) { Py_XSETREF(autograd_loader, function.inc_ref().ptr()); },
+      "load"_a,
+      "Set the function called before a tensor requires grad, by any number of threads at once, until it has "
+      "returned True.");
+}
 
 void ask_for_gradients(TensorObject* tensor) {
   set_requires_grad(tensor, true);

@@ -1,5 +1,5 @@
-"""candelabra.accelerator and candelabra.cuda over a device that is made up
-(fake_accelerator/fake.c), and without any.
+"""candelabra.accelerator over a device that is made up (fake_accelerator/fake.c), and without any;
+what stands in for candelabra.cuda.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PRELUDE = """
 
     class Told:
         def __getattr__(self, name):
-            pairs = dict(item.split("=", 1) for item in _C.backend_info("{device}")["description"].split(" "))
+            pairs = dict(item.split("=", 1) for item in _C.backend_info("fake")["description"].split(" "))
             return pairs[name] if name in ("range", "collective") else int(pairs[name])
 
     told = Told()
@@ -60,34 +60,31 @@ PRELUDE = """
 
 
 @pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {}
-    for device in ("fake", "cuda"):
-        made[device] = tmp_path_factory.mktemp("fake") / f"lib{device}.so"
-        subprocess.run(
-            [str(COMPILER), "-std=c99", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DFAKE_TYPE="{device}"',
-             f"-I{INCLUDE}", str(Path(__file__).parents[1] / "fake_accelerator" / "fake.c"), "-o", str(made[device])],
-            check=True,
-        )  # fmt: skip
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("fake") / "libfake.so"
+    subprocess.run(
+        [str(COMPILER), "-std=c99", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", '-DFAKE_TYPE="fake"',
+         f"-I{INCLUDE}", str(Path(__file__).parents[1] / "fake_accelerator" / "fake.c"), "-o", str(made)],
+        check=True,
+    )  # fmt: skip
     return made
 
 
 @pytest.fixture
-def on_device(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
+def on_device(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], str]:
     """A function that runs a script where the made-up device is installed, and a CPU with hardly
     any kernels.
     """
     if COMPILER is None or INCLUDE is None:
         pytest.skip("needs a C compiler and the headers")
-    libraries = request.getfixturevalue("libraries")
+    library = request.getfixturevalue("library")
 
-    def run(script: str, device: str = "fake", **environment: str) -> str:
+    def run(script: str) -> str:
         installed = Installed(tmp_path)
         installed.distribution("host-backend", "1", "cpu", "host_backend", WORKING)
-        source = textwrap.dedent(PLUGIN).replace("{library}", str(libraries[device]))
-        installed.distribution(f"{device}-backend", "1", device, f"{device}_backend", source)
-        code = textwrap.dedent(PRELUDE.replace("{device}", device)) + textwrap.dedent(script)
-        done = installed.run(code, **environment)
+        source = textwrap.dedent(PLUGIN).replace("{library}", str(library))
+        installed.distribution("fake-backend", "1", "fake", "fake_backend", source)
+        done = installed.run(textwrap.dedent(PRELUDE) + textwrap.dedent(script))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -263,80 +260,6 @@ def test_other_processes(on_device):
     """)
 
 
-def test_cuda_is_a_layer_over_it(on_device):
-    on_device(
-        """
-        cuda = candelabra.cuda
-        assert not cuda.is_initialized()
-        assert cuda.is_available() and cuda.device_count() == 2 and cuda.is_initialized()
-        assert cuda.get_device_name(1) == "Fake 1" and cuda.get_device_capability() == (4, 2)
-        cuda.set_device(1)
-        assert cuda.current_device() == 1 and candelabra.ones(1, device="cuda").device.index == 1
-        with cuda.device(0):
-            assert candelabra.ones(1, device="cuda").device.index == 0
-        with cuda.device_of(candelabra.ones(1, device="cuda:0")):
-            assert cuda.current_device() == 0
-        assert cuda.current_device() == 1
-        cuda.set_device(0)
-        side = cuda.Stream()
-        assert side.cuda_stream == side.stream_id and cuda.Stream.priority_range() == (0, -3)
-        with cuda.stream(side):
-            assert cuda.current_stream() == side and isinstance(cuda.current_stream(), cuda.Stream)
-        assert isinstance(cuda.default_stream(), cuda.Stream) and cuda.default_stream().cuda_stream == 0
-        event = cuda.Event(enable_timing=True)
-        event.record(side)
-        assert event.query() and event.cuda_event
-        x = candelabra.ones(10, device="cuda")
-        assert cuda.memory_allocated() == 40 and cuda.mem_get_info()[1] == 1 << 20 and "cuda:0" in cuda.memory_summary()
-        cuda.manual_seed_all(5)
-        assert cuda.initial_seed() == 5 and [g.initial_seed() for g in cuda.default_generators] == [5, 5]
-        state = cuda.get_rng_state()
-        candelabra.rand(100, device="cuda")
-        cuda.set_rng_state(state)
-        cuda.nvtx.range_push("here")
-        assert told.range == "here"
-        assert cuda.can_device_access_peer(0, 1)
-        assert issubclass(cuda.OutOfMemoryError, RuntimeError) and x.is_cuda
-        """,
-        device="cuda",
-    )
-
-
-def test_graphs(on_device):
-    on_device(
-        """
-        cuda = candelabra.cuda
-        x = candelabra.zeros(8, device="cuda")
-        cuda.manual_seed(3)
-        generator = cuda.default_generators[0]
-        graph = cuda.CUDAGraph()
-        fails(RuntimeError, "without a preceding successful capture", graph.replay)
-        fails(RuntimeError, "default stream", graph.capture_begin)
-        with cuda.graph(graph):
-            assert cuda.is_current_stream_capturing()
-            x.uniform_()
-            x.uniform_()
-        assert not cuda.is_current_stream_capturing()
-        before = generator.get_state().tolist()
-        graph.replay()
-        assert (told.launches, told.seed, told.offset) == (1, 3, 0)
-        assert generator.get_state().tolist() != before, "the replay has drawn numbers, the capture none"
-        graph.replay()
-        assert told.launches == 2 and told.offset == 8, "as the same calls without a graph would: two times (8 + 1) // 2 blocks"
-        second = cuda.CUDAGraph()
-        with cuda.graph(second, pool=graph.pool()):
-            pass
-        assert second.pool() == graph.pool() and told.pools == 2
-        fails(RuntimeError, "already owns", second.capture_begin)
-        fails(RuntimeError, "is no pool", cuda.CUDAGraph().capture_begin, (0, 1))
-        graph.reset(), second.reset()
-        assert told.pools == 0
-        fails(RuntimeError, "pool()", graph.pool)
-        """,
-        device="cuda",
-    )
-
-
 def test_without_a_device(tmp_path):
     done = Installed(tmp_path).run("""
         import candelabra
@@ -348,13 +271,16 @@ def test_without_a_device(tmp_path):
         with cuda.nvtx.range("a {}", 1):
             pass
         assert cuda.default_generators == () and not cuda.is_current_stream_capturing()
-        for call in (cuda.synchronize, cuda.current_device, cuda.Stream, cuda.Event, cuda.get_device_name, cuda.CUDAGraph().capture_begin):
+        for call in (cuda.synchronize, cuda.current_device, cuda.Stream, cuda.Event, cuda.get_device_name, cuda.CUDAGraph, lambda: cuda.device(0)):
             try:
                 call()
             except candelabra.BackendError as error:
                 assert "pip install candelabra-backend-cuda" in str(error), error
             else:
                 raise AssertionError(call)
+        with cuda.device(-1), cuda.device_of(None), cuda.stream(None), cuda.amp.autocast(enabled=False):
+            cuda.set_device(-1), cuda.set_stream(None), cuda.set_rng_state_all(cuda.get_rng_state_all())
+        assert cuda.amp.amp_definitely_not_available() and cuda.amp.GradScaler(enabled=False).get_scale() == 1.0
         try:
             accelerator.synchronize()
         except RuntimeError as error:
@@ -363,6 +289,32 @@ def test_without_a_device(tmp_path):
             raise AssertionError("synchronize")
     """)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_stands_in_for_cuda_says_what_to_install(tmp_path):
+    done = Installed(tmp_path).run("""
+        import importlib, candelabra
+        assert "without_cuda" in candelabra.cuda.__file__ and candelabra.cuda.__name__ == "candelabra.cuda"
+        assert issubclass(candelabra.cuda.Stream, object) and not isinstance(1, candelabra.cuda.Event)
+        import candelabra.cuda.amp, candelabra.cuda.nvtx
+        for statement in (
+            "import candelabra.cuda.nccl", "from candelabra.cuda.memory import memory_allocated", "candelabra.cuda.comm",
+            "from candelabra.cuda import random", "import candelabra.cuda.nothing", "candelabra.cuda.nothing",
+            "import candelabra.cuda.Stream",
+        ):
+            try:
+                exec(statement)
+            except (ImportError, AttributeError) as error:
+                print(type(error).__name__, error)
+        assert not hasattr(candelabra.cuda, "nothing") and set(candelabra.cuda.__all__) <= set(dir(candelabra.cuda))
+    """)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "ModuleNotFoundError", "ModuleNotFoundError", "AttributeError", "ModuleNotFoundError", "ModuleNotFoundError", "AttributeError", "ModuleNotFoundError",
+    ]  # fmt: skip
+    assert all("pip install candelabra-backend-cuda" in line for line in lines[:4])
+    assert not any("pip install" in line for line in lines[4:])
 
 
 def test_a_host_device_can_stand_for_it():

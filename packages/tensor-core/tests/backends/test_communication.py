@@ -5,7 +5,7 @@ of a call reaches the backend.
 from __future__ import annotations
 
 import pytest
-from test_accelerator import libraries, on_device  # noqa: F401
+from test_accelerator import library, on_device  # noqa: F401
 
 import candelabra
 from candelabra import communication

@@ -334,21 +334,25 @@ LIBRARY = """
 #include <stdlib.h>
 #include <string.h>
 #include "candelabra/backend.h"
-static int32_t allocate(int32_t d, size_t n, void *s, void **r) { *r = aligned_alloc(64, (n + 63) / 64 * 64); return *r ? CB_OK : CB_OUT_OF_MEMORY; }
-static void deallocate(int32_t d, void *m, size_t n, void *s) { free(m); }
-static int32_t copy(int32_t d, void *a, const void *b, size_t n, void *s) { memcpy(a, b, n); return CB_OK; }
+static int32_t allocate(int32_t d, cb_allocation *a) {
+  a->address = aligned_alloc(64, (a->bytes + 63) / 64 * 64);
+  return a->address ? CB_OK : CB_OUT_OF_MEMORY;
+}
+static void deallocate(int32_t d, void *m, uint64_t n) { free(m); }
+static int32_t copy_in(int32_t d, const cb_memory *a, const void *b, uint64_t n, void *s) { memcpy(a->address, b, n); return CB_OK; }
+static int32_t copy_out(int32_t d, void *a, const cb_memory *b, uint64_t n, void *s) { memcpy(a, b->address, n); return CB_OK; }
 static int32_t fill(cb_call *call) {
   float *out = call->outputs[0].data;
   for (int64_t i = 0; i < call->outputs[0].numel; ++i) out[i] = (float)call->arguments[1].as.scalar->re;
   return CB_OK;
 }
 static int32_t fails(cb_call *call) { strcpy(call->error, "the fan stopped"); return CB_RUNTIME_ERROR; }
-static const cb_kernel_entry kernels[] = {{"fill_", fill}, {"exp", fails}, {"of_tomorrow", fails}};
+static const cb_kernel_entry kernels[] = {{"fill_", fill, 0, 0, 0}, {"exp", fails, 0, 0, 0}, {"of_tomorrow", fails, 0, 0, 0}};
 static const cb_backend table = {
   .size = TABLE_SIZE, .abi_major = MAJOR, .abi_minor = MINOR, .device_type = "acme", .version = "1.2",
-  .capabilities = CB_CAP_HOST_MEMORY, .kernels = kernels, .kernel_count = 3,
-  .allocate = allocate, .deallocate = deallocate, .copy_from_host = copy, .copy_to_host = copy};
-const cb_backend *candelabra_backend(void) { return &table; }
+  .capabilities = CB_CAP_HOST_MEMORY, .kernels = kernels, .kernel_count = 3, .kernel_entry_size = sizeof(cb_kernel_entry),
+  .allocate = allocate, .deallocate = deallocate, .copy_from_host = copy_in, .copy_to_host = copy_out};
+const cb_backend *candelabra_backend(const cb_host *host) { return &table; }
 """
 PLUGIN = """
 from pathlib import Path
@@ -415,7 +419,7 @@ def test_a_compiled_backend(installed):
     assert statistics == "0" and "set_memory_limit" in limit
 
 
-@pytest.mark.parametrize("major,advice", [("2", "candelabra-tensor-core"), ("0", "acme-backend")])
+@pytest.mark.parametrize("major,advice", [("3", "candelabra-tensor-core"), ("1", "acme-backend")])
 def test_another_abi_major_is_refused(installed, major, advice):
     compiled(installed, major=major)
     out = installed.check("""
@@ -522,6 +526,21 @@ def test_backward_without_autograd_says_what_to_install(installed):
     """)
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr and "pip install candelabra-autograd" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("use", "distribution"),
+    [("x.__array_namespace__()", "candelabra-array-api"), ("candelabra.hub", "candelabra-utils")],
+)
+def test_what_other_packages_do_says_what_to_install(installed, use, distribution):
+    installed.distribution("acme-backend", "1.2", "acme", "acme_backend", WORKING)
+    done = installed.run(f"""
+        import candelabra
+        x = candelabra.full((1,), 1.0, device="acme")
+        {use}
+    """)
+    assert done.returncode == 1
+    assert "MissingPackageError" in done.stderr and f"pip install {distribution}" in done.stderr
 
 
 def test_a_distribution_elsewhere_adds_a_subpackage(installed, tmp_path):

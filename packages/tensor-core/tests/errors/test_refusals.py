@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
 
 import candelabra as c
+from candelabra.catalogue import FACTS, OPERATORS
 
 BOOLS = c.tensor([[True, False], [True, True]])
 WHOLE = c.tensor([[1, 2], [3, 4]])
@@ -162,3 +163,49 @@ def test_arguments_by_the_names_of_the_parser():
         c.linalg.eigvalsh(input=matrix, A=matrix)
     with pytest.raises(TypeError, match="unexpected keyword argument 'bogus'"):
         c.gather(vector, 0, c.tensor([1]), bogus=False)
+
+
+DTYPE_OF = {"bool": c.bool, "integer": c.int32, "float": c.float32, "complex": c.complex64}
+
+
+@pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.refuses])
+def test_dtypes_that_a_row_refuses(name: str) -> None:
+    operator = OPERATORS[name]
+    tensors = operator.schema.partition(" -> ")[0].count("Tensor ")
+    for category in FACTS[name].refuses:
+        for numel in (0, 3):
+            arguments = [c.ones(numel, dtype=DTYPE_OF[category]) for _ in range(tensors)]
+            for given in (arguments, [each[::2] for each in arguments]):
+                with pytest.raises(RuntimeError, match="not|support"):  # NotImplementedError is one
+                    operator(*given)
+
+
+def test_exceptions_of_refused_dtypes() -> None:
+    whole, bools, numbers = c.ones(2, dtype=c.int64), c.ones(2, dtype=c.bool), c.ones(2, dtype=c.complex64)
+    for call, error, message in (
+        (lambda: c.frac(whole), NotImplementedError, "\"frac\" not implemented for 'Long'"),
+        (lambda: c.maximum(numbers, numbers), RuntimeError, r"^maximum not implemented for complex tensors\.$"),
+        (lambda: numbers.ceil_(), NotImplementedError, "^ceil is not supported for complex inputs$"),
+        (lambda: bools << bools, NotImplementedError, "\"bitwise_left_shift\" not implemented for 'Bool'"),
+        (lambda: c.signbit(numbers), NotImplementedError, "^signbit is not implemented for complex tensors"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_titles_in_messages() -> None:
+    empty = c.empty(0)
+    for call, error, message in (
+        (lambda: c.ops.max_with_indices(empty, 0), IndexError, r"^max\(\): Expected reduction dim 0"),
+        (lambda: c.ops._aminmax(empty, [0]), IndexError, r"^aminmax\(\): Expected reduction dim 0"),
+        (lambda: c.ops.linalg_cholesky_ex(c.ones(2, 3)), RuntimeError, r"^linalg\.cholesky: A"),
+        (lambda: c.ops.linalg_inv_ex(c.ones(2, 2).half()), RuntimeError, r"^linalg\.inv: Low precision dtypes"),
+        (lambda: c.ops.linalg_det(c.ones(2, 2).half()), NotImplementedError, r"^linalg\.det: Low precision dtypes"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_a_catalogue_row_with_an_unknown_category() -> None:
+    with pytest.raises(ValueError, match="refuses bool, integer, float or complex, not half"):
+        c._C.declare_operator("test::refuses(Tensor self) -> Tensor", "unary", 0, "", {"half": None}, "")

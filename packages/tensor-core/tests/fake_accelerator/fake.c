@@ -48,19 +48,19 @@ static int32_t synchronize(int32_t device) {
 }
 
 /* Every block has its size before it. */
-static int32_t allocate(int32_t device, size_t bytes, void* stream, void** result) {
+static int32_t allocate(int32_t device, cb_allocation* allocation) {
+  const size_t bytes = allocation->bytes;
   int64_t most = now.limit[device] >= 0 ? now.limit[device] : 1 << 20;
   if (now.allocated[device] + (int64_t)bytes > most) return fail(CB_OUT_OF_MEMORY, "the fake device is full");
-  if (posix_memalign(result, 64, bytes)) return CB_OUT_OF_MEMORY;
-  memset(*result, 0xab, bytes);
-  now.allocation_stream = stream;
+  if (posix_memalign(&allocation->address, 64, bytes)) return CB_OUT_OF_MEMORY;
+  memset(allocation->address, 0xab, bytes);
+  now.allocation_stream = allocation->stream;
   now.allocated[device] += (int64_t)bytes;
   if (now.allocated[device] > now.peak[device]) now.peak[device] = now.allocated[device];
   ++now.count[device];
   return CB_OK;
 }
-static void deallocate(int32_t device, void* memory, size_t bytes, void* stream) {
-  (void)stream;
+static void deallocate(int32_t device, void* memory, uint64_t bytes) {
   now.allocated[device] -= (int64_t)bytes;
   free(memory);
 }
@@ -70,15 +70,29 @@ static int32_t copy(int32_t device, void* to, const void* from, size_t bytes, vo
   memmove(to, from, bytes);
   return CB_OK;
 }
-static int32_t copy_async(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
-  ++now.asynchronous_copies;
-  return copy(device, to, from, bytes, stream);
+static int32_t copy_from_host(int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {
+  return copy(device, to->address, from, bytes, stream);
 }
-static int32_t copy_peer(int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes,
-                         void* stream) {
+static int32_t copy_to_host(int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+  return copy(device, to, from->address, bytes, stream);
+}
+static int32_t copy_within(int32_t device, const cb_memory* to, const cb_memory* from, uint64_t bytes, void* stream) {
+  return copy(device, to->address, from->address, bytes, stream);
+}
+static int32_t copy_from_host_async(int32_t device, const cb_memory* to, const void* from, uint64_t bytes,
+                                    void* stream) {
+  ++now.asynchronous_copies;
+  return copy_from_host(device, to, from, bytes, stream);
+}
+static int32_t copy_to_host_async(int32_t device, void* to, const cb_memory* from, uint64_t bytes, void* stream) {
+  ++now.asynchronous_copies;
+  return copy_to_host(device, to, from, bytes, stream);
+}
+static int32_t copy_peer(int32_t to_device, const cb_memory* to, int32_t from_device, const cb_memory* from,
+                         uint64_t bytes, void* stream) {
   if (to_device == from_device) return fail(CB_RUNTIME_ERROR, "a copy between a device and itself");
   ++now.peer_copies;
-  return copy(from_device, to, from, bytes, stream);
+  return copy(from_device, to->address, from->address, bytes, stream);
 }
 static int32_t memory_statistics(int32_t device, cb_memory_statistics* result) {
   result->allocated = result->reserved = now.allocated[device];
@@ -156,11 +170,11 @@ static int32_t memory_info(int32_t device, int64_t* free_bytes, int64_t* total) 
   *free_bytes = *total - now.allocated[device];
   return CB_OK;
 }
-static int32_t allocate_pinned(size_t bytes, void** result) {
+static int32_t allocate_pinned(uint64_t bytes, void** result) {
   ++now.pinned;
   return posix_memalign(result, 64, bytes) ? CB_OUT_OF_MEMORY : CB_OK;
 }
-static void deallocate_pinned(void* memory, size_t bytes) {
+static void deallocate_pinned(void* memory, uint64_t bytes) {
   (void)bytes;
   --now.pinned;
   free(memory);
@@ -226,22 +240,12 @@ static void range_push(const char* text) {
   snprintf(now.range, sizeof now.range, "%s", text);
 }
 
-/* Kernels of float32 without gaps. */
 static int32_t add(cb_call* call) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
+  int32_t status = add_elements(call);
+  if (status) return status;
   now.kernel_stream = call->stream;
   now.kernel_device = call->device_index;
   ++now.kernels;
-  for (int64_t i = 0; i < out->numel; ++i)
-    ((float*)out->data)[i] =
-        ((const float*)a->data)[i] + ((const float*)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
-  return CB_OK;
-}
-static int32_t fill(cb_call* call) {
-  const cb_tensor* out = &call->outputs[0];
-  if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) ((float*)out->data)[i] = (float)call->arguments[1].as.scalar->re;
   return CB_OK;
 }
 static int32_t uniform(cb_call* call) {
@@ -275,8 +279,8 @@ static const cb_accelerator table = {
     .memory_info = memory_info,
     .allocate_pinned = allocate_pinned,
     .deallocate_pinned = deallocate_pinned,
-    .copy_from_host_async = copy_async,
-    .copy_to_host_async = copy_async,
+    .copy_from_host_async = copy_from_host_async,
+    .copy_to_host_async = copy_to_host_async,
     .can_access_peer = can_access_peer,
     .copy_peer = copy_peer,
     .ipc_export_memory = ipc_export,
@@ -297,13 +301,15 @@ static const void* extension(const char* name) {
   return strcmp(name, "accelerator") == 0 ? &table : NULL;
 }
 
-static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill}, {"uniform_", uniform}};
+static const cb_kernel_entry kernels[] = {
+    {"add", add, 0, 0, 0}, {"fill_", fill_elements, 0, 0, 0}, {"uniform_", uniform, 0, 0, 0}};
 
 #ifndef FAKE_TYPE
 #define FAKE_TYPE "fake"
 #endif
 
-const cb_backend* candelabra_backend(void) {
+const cb_backend* candelabra_backend(const cb_host* host) {
+  (void)host;
   static const cb_backend backend = {
       .size = sizeof(cb_backend),
       .abi_major = CB_ABI_MAJOR,
@@ -314,15 +320,16 @@ const cb_backend* candelabra_backend(void) {
                       CB_CAP_IPC | CB_CAP_GRAPHS | CB_CAP_COLLECTIVES,
       .kernels = kernels,
       .kernel_count = sizeof kernels / sizeof *kernels,
+      .kernel_entry_size = sizeof(cb_kernel_entry),
       .last_error = last_error,
       .device_count = device_count,
       .device_properties = device_properties,
       .synchronize = synchronize,
       .allocate = allocate,
       .deallocate = deallocate,
-      .copy_from_host = copy,
-      .copy_to_host = copy,
-      .copy_within = copy,
+      .copy_from_host = copy_from_host,
+      .copy_to_host = copy_to_host,
+      .copy_within = copy_within,
       .memory_statistics = memory_statistics,
       .reset_peak_statistics = reset_peak,
       .set_memory_limit = set_limit,

@@ -68,8 +68,8 @@ SCENARIOS = {
 
         plugin.candelabra_register_backend = candelabra_register_backend
         sys.modules["late_plugin"] = plugin
-        entry = EntryPoint("late", "late_plugin", backends.GROUP)
-        backends.installed = lambda: {"late": [entry]}
+        entry = EntryPoint("late", "late_plugin", backends.discovery.GROUP)
+        backends.discovery.installed = lambda: {"late": [entry]}
         # Python may change threads after any call; here it does, where the core knows the device.
         register = _C.register_backend
         _C.register_backend = lambda *arguments: (register(*arguments), time.sleep(0.1))
@@ -151,8 +151,9 @@ SCENARIOS = {
         import candelabra
         from candelabra.assembly import LAZY_FUNCTIONS, LAZY_MODULES
 
-        # candelabra.func and candelabra.profiler need candelabra-autograd.
-        modules = [name for name in LAZY_MODULES if name not in ("func", "profiler")]
+        # candelabra.func and candelabra.profiler need candelabra-autograd, candelabra.hub
+        # candelabra-utils.
+        modules = ["cuda", *(name for name in LAZY_MODULES if name not in ("func", "profiler", "hub"))]
         names = [*modules, *(name for name in LAZY_FUNCTIONS if name != "vmap"), "default_generator"]
 
         def use(number):
@@ -210,7 +211,6 @@ SCENARIOS = {
             lambda tensor: pickle.loads(pickle.dumps(tensor)),
             copy.deepcopy,
             lambda tensor: candelabra.from_dlpack(tensor),
-            lambda tensor: tensor.__array_namespace__().asarray(tensor) + 0,
             lambda tensor: candelabra.special.expit(candelabra.special.logit(tensor / 100)) * 100,
             autocast,
             custom,

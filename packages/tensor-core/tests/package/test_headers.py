@@ -16,11 +16,17 @@ PROGRAM = r"""
 #include <cstring>
 
 #include "candelabra/arguments/creation.hpp"
-#include "candelabra/arithmetic.hpp"
 #include "candelabra/dtypes.hpp"
+#include "candelabra/formulas/activation.hpp"
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/compare.hpp"
+#include "candelabra/formulas/loss.hpp"
+#include "candelabra/formulas/optimizer.hpp"
+#include "candelabra/formulas/parts.hpp"
+#include "candelabra/formulas/recurrent.hpp"
+#include "candelabra/formulas/unary.hpp"
 #include "candelabra/geometry.hpp"
 #include "candelabra/kernel.hpp"
-#include "candelabra/loss.hpp"
 #include "candelabra/random.hpp"
 
 using namespace candelabra;
@@ -92,7 +98,10 @@ int main() {
   kernel::KernelTable<Call, Guarded> table;
   table.add<fill>("fill_");
   table.add<broken>("broken");
-  EXPECT(table.entries().size() == 2 && std::strcmp(table.entries()[0].operator_name, "fill_") == 0);
+  cb_backend backend{};
+  table.write_to(backend);
+  EXPECT(backend.kernel_count == 2 && backend.kernel_entry_size == sizeof(cb_kernel_entry));
+  EXPECT(std::strcmp(backend.kernels[0].operator_name, "fill_") == 0 && backend.kernels[0].flags == 0);
   char message[64] = {};
   float values[60] = {};
   a.data = values;
@@ -124,6 +133,15 @@ int main() {
   EXPECT(integer_power(3, 5) == 243 && integer_power(-1, -3) == -1 && RightShift{}(-8, 70) == -1 && LeftShift{}(1, 40) == 0);
   EXPECT(Maximum{}(1.0, 2.0) == 2.0 && Heaviside{}(0.0, 0.5) == 0.5 && SquaredError{}(3.0f, 1.0f) == 4.0f);
   EXPECT(HalfNextAfter<Half>{}(0x3c00, 0x4000) == 0x3c01);
+  using Z = std::complex<double>;
+  EXPECT(Exp{}(0.0f) == 1.0f && Exp{}(Z(0)) == Z(1) && Sgn{}(Z(0, -2)) == Z(0, -1) && Square{}(Z(0, 1)) == Z(-1));
+  EXPECT(Power{}(Z(0, 1), Z(2)) == Z(-1) && Power{}(2, 5) == 32 && Expm1{}(Z(0)) == Z(0) && Sign{}(-3) == -1);
+  EXPECT(Clamp{}(5, 0, 3) == 3 && Lerp{}(1.0, 3.0, 0.5) == 2.0 && LogicalXor{}(Z(1), Z(0)) && Abs{}(Z(3, 4)) == 5.0);
+  EXPECT(IsInf{}(Z(0, INFINITY)) && !IsFinite{}(NAN) && Polar<Z>{}(2, 0) == Z(2) && logit_of<float>(0.25).high == 0.75f);
+  LstmGates<double> gates{0, 0, 0, 0};
+  double cell = 2;
+  EXPECT(lstm_step(gates, cell) == 0.5 * candelabra::math::tanh(1.0) && cell == 1 && gates.f == 0.5);
+  EXPECT((DecayedGradient<float>(0.5, true)(1, 4) == 1 && DecayedGradient<float>(0, false)(1, INFINITY) == 1));
   return 0;
 }
 """

@@ -3,7 +3,6 @@
 The gradient of a partial view (a row, a slice, a diagonal) covers only that part. Zero-padding each
 one to the full shape costs one full pass per view. A loop over a sequence would then take quadratic
 time. This module writes the parts into one buffer as they arrive.
-that grows with the square of its length. Here the parts are put into one buffer as they arrive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Autograd functions and vmap rules of custom operators (:mod:`candelabra.library`).
+"""Autograd functions of custom operators (:mod:`candelabra.library`).
 
 These autograd functions are built from the same parts as :class:`~.function.Function`. The result
 already exists, because the core has called the kernel. Custom operators are therefore recorded in
@@ -13,7 +13,6 @@ import candelabra
 from candelabra import Tensor
 
 from .function import Function, _finish, _prepare
-from .recording import signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,9 +59,9 @@ def autograd_function_of(
     It is called as ``autograd_function(result, *arguments)`` and returns `result`. If `backward` is
     None, results still require grad, but a backward pass through them raises an error.
     """
-    keyword_only = signature(operator.schema).keyword_only
-    positional = len(operator.parameters) - len(keyword_only)
-    lists = [parameter.type.endswith("]") for parameter in signature(operator.schema).parameters[:positional]]
+    positional = operator.positional_count
+    keyword_only = operator.parameters[positional:]
+    lists = [kind.endswith("]") for kind in operator.parameter_types[:positional]]
     name = operator.name
     title = f"GeneratedBackwardFor_{name.replace('::', '_').replace('.', '_')}_default"
 
@@ -138,51 +137,3 @@ def _is_one_list(made: Any, structure: Sequence[int]) -> bool:
         and len(made) == structure[0]
         and not isinstance(made[0], (list, tuple))
     )
-
-
-def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
-    """Return the vmap rule set by `candelabra.library.register_vmap`, or None if there is none."""
-    rule = getattr(operator, "vmap_rule", None)
-    return None if rule is None else _batch_rule(rule)
-
-
-def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
-    from .structure import broadcast_prefix, flatten
-    from .transforms.custom import VmapInfo
-    from .transforms.functorch_layers import split_arguments
-    from .transforms.vmap_layer import Batched
-
-    def rule(layer: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        def taken_apart(value: Any) -> tuple[Any, Any]:
-            if isinstance(value, Tensor):
-                return layer.value_of(value)
-            if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
-                pairs = [taken_apart(entry) for entry in value]
-                return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            return value, None
-
-        pairs = [taken_apart(argument) for argument in arguments]
-        positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
-        in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
-        made = function(VmapInfo(layer.size, layer.randomness), in_dims, *positional, **named)
-        if not isinstance(made, tuple) or len(made) != 2:
-            raise RuntimeError(
-                f"{operator.name}: the function of register_vmap must return a pair, the results and where the batch is in each, but "
-                f"returned {type(made).__name__}"
-            )
-        output, out_dims = made
-        results, structure = flatten(output)
-        places = broadcast_prefix(out_dims, structure)
-        if places is None:
-            raise RuntimeError(f"{operator.name}: the out_dims {out_dims} of register_vmap do not fit what it returned")
-        wrapped = [
-            Batched(part, place) if isinstance(part, Tensor) else part
-            for part, place in zip(results, places, strict=True)
-        ]
-        if not isinstance(output, (tuple, list)):
-            return wrapped[0]
-        if isinstance(output, list):
-            return [layer.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
-        return tuple(wrapped)
-
-    return rule

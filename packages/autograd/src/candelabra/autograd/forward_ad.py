@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .transforms import functorch_layers
+from . import functorch_layers
 from .transforms.jvp_layer import JvpLayer, forward_enabled, is_forward_enabled
 
 if TYPE_CHECKING:

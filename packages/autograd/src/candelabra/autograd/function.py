@@ -282,7 +282,7 @@ def _backward_of(function: type[Function]) -> Callable[..., Any]:
 
 def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if transformation_depth():
-        from .transforms.custom import apply_within, layer_of
+        from .functorch_layers import apply_within, layer_of
 
         layer = layer_of(arguments)
         if layer is not None:
@@ -308,8 +308,7 @@ def run_forward(
             function.setup_context(node, arguments, output)
     finally:
         candelabra._C.set_grad_enabled(before)
-    several = isinstance(output, (tuple, list))
-    results = list(output) if several else [output]
+    results, several = listed(output)
     for result in results:
         if not isinstance(result, Tensor) and result is not None and not several:
             raise TypeError(
@@ -332,6 +331,20 @@ def run_forward(
         if several and not hasattr(output, "_fields")
         else (type(output)(*results) if several else results[0])
     ), node
+
+
+def require_setup_context(function: type[Function]) -> None:
+    """Raise unless the forward of a function can run apart from its context."""
+    if function.setup_context is Function.setup_context:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+            "staticmethod."
+        )
+
+
+def listed(output: Any) -> tuple[list[Any], bool]:
+    """Return the results of a function as a list, and whether they are several."""
+    return (list(output), True) if isinstance(output, (tuple, list)) else ([output], False)
 
 
 def record_application(

@@ -223,7 +223,7 @@ def gradcheck(
     GradcheckError
         If the Jacobians differ; the message shows both.
     ValueError
-    If no input requires grad.
+        If no input requires grad.
 
     Examples
     --------
@@ -426,9 +426,9 @@ def gradgradcheck(
     func, inputs
         As in :func:`gradcheck`.
     grad_outputs
-            Gradients of the outputs, which are checked as well; random by default.
-        gen_non_contig_grad_outputs
-            Whether the random gradients are non-contiguous.
+        Gradients of the outputs, which are checked as well; random by default.
+    gen_non_contig_grad_outputs
+        Whether the random gradients are non-contiguous.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes,
     check_batched_grad, fast_mode, masked
         As in :func:`gradcheck`.

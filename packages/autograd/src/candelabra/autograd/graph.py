@@ -173,7 +173,7 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
 
 def transformation_depth() -> int:
     """Return how many function transforms are active; their tapes ignore saved-tensor hooks."""
-    from .transforms.functorch_layers import _state
+    from .functorch_layers import _state
 
     return _state.depth
 
@@ -337,7 +337,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
     >>> x.grad
     tensor([4.])
     """
-    from .transforms import functorch_layers
+    from . import functorch_layers
 
     context = _AllowMutationContext()
 

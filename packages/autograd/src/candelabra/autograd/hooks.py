@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .node import AccumulateGrad, Node
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .node import AccumulateGrad, Node
 
     Hook = Callable[..., Any]
     Hooks = dict[int, Hook]
@@ -95,18 +95,14 @@ class LeafHooks:
         self.accumulated: Hooks = {}
         self._accumulate_node: Any = None
 
-    def accumulate_node(self, leaf: Tensor) -> AccumulateGrad:
-        """Return the leaf's node; the same object while it is referenced or has hooks."""
-        made = self.active_node()
-        if made is None:
-            made = AccumulateGrad(leaf)
-            self._accumulate_node = weakref.ref(made)
-        return made
-
     def active_node(self) -> AccumulateGrad | None:
         """Return the leaf's node if it exists."""
         made = self._accumulate_node
         return made() if isinstance(made, weakref.ref) else made
+
+    def refer(self, node: AccumulateGrad) -> None:
+        """Remember the leaf's node while others reference it."""
+        self._accumulate_node = weakref.ref(node)
 
     def hold(self, node: AccumulateGrad) -> None:
         """Keep the leaf's node alive from now on."""

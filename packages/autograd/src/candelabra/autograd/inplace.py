@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.catalogue import OPERATORS
 
 from .hooks import keep_retaining
 from .node import MultiNode, SingleNode, next_sequence
-from .recording import AUTOGRAD_FUNCTIONS, inputs_that_need_self, signature
+from .recording import AUTOGRAD_FUNCTIONS, inputs_that_need_self, only_changes
 from .table import ROWS
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def inplace_autograd_function(name: str) -> Callable[..., Any]:
         nonlocal positions, keyword_only
         if positions is None:
             positions = inputs_that_need_self(name) if name in ROWS else ()
-            keyword_only = signature(operator.schema).keyword_only
+            keyword_only = operator.parameters[operator.positional_count :]
         if keyword_only:
             given, named = arguments[: -len(keyword_only)], arguments[-len(keyword_only) :]
             keywords |= dict(zip(keyword_only, named, strict=True))
@@ -228,5 +229,10 @@ def history_of_view(view: Tensor) -> None:
 
 
 def install() -> None:
-    """Register :func:`history_of_view` with the core."""
+    """Install the autograd functions of in-place operators, and register :func:`history_of_view`."""
+    for name in AUTOGRAD_FUNCTIONS:
+        operator = OPERATORS[name]
+        changing = operator if only_changes(operator) else operator.inplace
+        if changing is not None:
+            changing.inplace_autograd_function = inplace_autograd_function(name)
     candelabra._C.set_view_history(history_of_view)

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from candelabra import _C, Tensor
 
+from .hooks import leaf_hooks, node_hooks, register
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -142,14 +144,10 @@ class Node:
         >>> x.grad
         tensor([20., 20.])
         """
-        from .hooks import node_hooks, register
-
         return register(node_hooks(self).after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_outputs)`` before this node runs; it may return a replacement tuple."""
-        from .hooks import node_hooks, register
-
         return register(node_hooks(self).before, hook)
 
 
@@ -219,10 +217,18 @@ class AccumulateGrad:
         return self._register(self.before, hook)
 
     def _register(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
-        from .hooks import leaf_hooks, register
-
         leaf_hooks(self.variable).hold(self)
         return register(hooks, hook)
+
+
+def accumulate_node(leaf: Tensor) -> AccumulateGrad:
+    """Return the AccumulateGrad node of a leaf; the same object while it is referenced or has hooks."""
+    hooks = leaf_hooks(leaf)
+    made = hooks.active_node()
+    if made is None:
+        made = AccumulateGrad(leaf)
+        hooks.refer(made)
+    return made
 
 
 def resolve(edge: Edge) -> tuple[Any, int]:
@@ -232,9 +238,7 @@ def resolve(edge: Edge) -> tuple[Any, int]:
     if edge.__class__ is tuple:
         return edge
     if isinstance(edge, Tensor):
-        from .hooks import leaf_hooks
-
-        return (leaf_hooks(edge).accumulate_node(edge), 0)
+        return (accumulate_node(edge), 0)
     return (edge, 0)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import candelabra
 from candelabra import Tensor
 
-from .transforms import functorch_layers
+from . import functorch_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -47,47 +47,8 @@ _changing = threading.RLock()
 os.register_at_fork(after_in_child=_changing._at_fork_reinit)  # type: ignore[attr-defined]
 
 
-class Parameter(NamedTuple):
-    """One parameter of a schema."""
-
-    name: str
-    type: str
-
-
-class Signature(NamedTuple):
-    """The parts of an operator's schema that an autograd function needs."""
-
-    parameters: tuple[Parameter, ...]
-    keyword_only: tuple[str, ...]
-    results: int
-
-
-def signature(schema: str) -> Signature:
-    """Parse a schema such as ``add(Tensor self, ...) -> Tensor``."""
-    opening = schema.index("(")
-    arrow = schema.rindex("->")
-    inside = schema[opening + 1 : schema.rindex(")", 0, arrow)]
-    parameters: list[Parameter] = []
-    keyword_only = 0
-    depth = start = 0
-    for position, character in enumerate(inside + ","):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            part = inside[start:position].strip().partition("=")[0]
-            start = position + 1
-            if part == "*":
-                keyword_only = len(parameters) + 1
-            elif part:
-                kind, _, name = part.rpartition(" ")
-                parameters.append(Parameter(_legal(name), kind))
-    results = schema[arrow + 2 :].strip()
-    named = tuple(parameter.name for parameter in parameters[keyword_only - 1 :]) if keyword_only else ()
-    return Signature(
-        tuple(parameters), named, results.count(",") + 1 if results.startswith("(") and results != "()" else 1
-    )
-
-
 def _legal(name: str) -> str:
+    """Return the name of a parameter as the generated source and the formulas spell it."""
     return "from_" if name == "from" else name
 
 
@@ -102,11 +63,11 @@ class _Kept(NamedTuple):
 class _Writer:
     """Generate the source of one operator's autograd function and node classes."""
 
-    def __init__(self, row: Row, operator_signature: Signature, numbers: bool) -> None:
+    def __init__(self, row: Row, operator: Any) -> None:
         self.row = row
-        self.parameters = {parameter.name: parameter.type for parameter in operator_signature.parameters}
-        self.results = operator_signature.results
-        self.numbers = numbers
+        self.parameters = dict(zip(map(_legal, operator.parameters), operator.parameter_types, strict=True))
+        self.results = operator.result_count
+        self.numbers = bool(operator.tags & _NUMBERS)
         unknown = [name for name in row.inputs if name not in self.parameters]
         if unknown:
             raise ValueError(
@@ -357,8 +318,7 @@ def _show_saved(node_class: Any) -> None:
 
 def write_autograd_function(name: str) -> _Writer:
     """Return a writer for the autograd function of operator `name`."""
-    operator = OPERATORS[name]
-    return _Writer(ROWS[name], signature(operator.schema), bool(operator.tags & _NUMBERS))
+    return _Writer(ROWS[name], OPERATORS[name])
 
 
 def inputs_that_need_self(name: str) -> tuple[int, ...]:
@@ -367,7 +327,7 @@ def inputs_that_need_self(name: str) -> tuple[int, ...]:
     In-place operations copy that value first.
     """
     row = ROWS[name]
-    parameters = [parameter.name for parameter in signature(OPERATORS[name].schema).parameters]
+    parameters = list(map(_legal, OPERATORS[name].parameters))
 
     def needs_self(formula: Callable[..., Any]) -> bool:
         return parameters[0] in formula.__code__.co_varnames[1 : formula.__code__.co_argcount]
@@ -383,12 +343,12 @@ def _use(name: str, record: AutogradFunction) -> AutogradFunction:
         record = mode(record)
     AUTOGRAD_FUNCTIONS[name] = record
     operator = OPERATORS[name]
-    if not _only_changes(operator):
+    if not only_changes(operator):
         operator.autograd_function = record
     return record
 
 
-def _only_changes(operator: Any) -> bool:
+def only_changes(operator: Any) -> bool:
     """Return whether the operator's only result is the argument that it changes."""
     return "!)" in operator.schema and operator.result_count == 1
 
@@ -426,8 +386,6 @@ def _use_all() -> None:
 
 def install() -> None:
     """Install autograd functions for all operators in the table."""
-    from .inplace import inplace_autograd_function
-
     for name in (*ROWS, *WRITTEN):
         operator = OPERATORS.get(name)
         if operator is None:
@@ -436,7 +394,3 @@ def install() -> None:
             )
         _plain[name] = _lazy(name)
         _use(name, _plain[name])
-        if _only_changes(operator):
-            operator.inplace_autograd_function = inplace_autograd_function(name)
-        elif operator.inplace is not None:
-            operator.inplace.inplace_autograd_function = inplace_autograd_function(name)

@@ -9,7 +9,6 @@ from candelabra import Tensor
 from candelabra.catalogue import OPERATORS
 
 from .node import MultiNode, next_sequence, own_result, raise_freed, raise_modified
-from .recording import signature
 from .table import WRITTEN, title_of
 
 if TYPE_CHECKING:
@@ -60,15 +59,15 @@ def several_derivative(
     unsaved
         Tensor arguments that the formula does not use, and that are therefore not saved.
     """
-    parameters = signature(OPERATORS[name].schema).parameters
-    names = [parameter.name for parameter in parameters]
+    operator = OPERATORS[name]
+    names = list(operator.parameters)
     tensor_positions = [
-        position for position, parameter in enumerate(parameters) if parameter.type in ("Tensor", "Tensor?")
+        position for position, kind in enumerate(operator.parameter_types) if kind in ("Tensor", "Tensor?")
     ]
     value_positions = [position for position in range(len(names)) if position not in tensor_positions]
     tensor_positions = [position for position in tensor_positions if names[position] not in unsaved]
     input_positions = [names.index(one) for one in inputs]
-    count = OPERATORS[name].result_count
+    count = operator.result_count
     title = f"{title_of(name)}Backward0"
     members = {
         "__slots__": (), "_outputs": count, "_formula": staticmethod(formula),

@@ -273,7 +273,7 @@ def _batched(
         size = batch.shape[0]
     if size is None:
         raise RuntimeError("is_grads_batched=True needs grad_outputs")
-    from .func import vmap
+    from .transforms.vmap import vmap
 
     places = [number for number, batch in enumerate(gradients) if batch is not None]
     used: list[bool] = []

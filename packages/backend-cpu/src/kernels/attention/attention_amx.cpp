@@ -1,7 +1,7 @@
-// Attention on blocks of 32 by 32 scores, as in kernels/attention.cpp: the forward pass keeps
-// running maxima and sums, and the backward pass recomputes scores.
+// Attention on blocks of 32 by 32 scores, as in attention.cpp: the forward pass keeps running
+// maxima and sums, and the backward pass recomputes scores.
 //
-// float32 uses the bf16x3 emulation of split_gemm.hpp. Weights are at most 1, and in the forward
+// float32 uses the bf16x3 emulation of bf16x3_gemm.hpp. Weights are at most 1, and in the forward
 // pass one weight of each row is 1. Parts too small for a bfloat16 lose less than 2^-60 of the
 // largest element of a result, if no element of a factor exceeds 2^60. The backward pass needs the
 // largest element of each factor between 2^-30 and 2^40. The loss is then below 2^-25 of results
@@ -16,6 +16,7 @@
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/amx/tile_factors.hpp"
 #include "gemm/autotune.hpp"
+#include "kernels/attention/attention_amx_mask.hpp"
 #include "memory/allocator.hpp"
 #include "simd/vec_math.hpp"
 
@@ -32,7 +33,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t panel_area = panel_side * panel_side;
-constexpr float none = -std::numeric_limits<float>::infinity();
+using attention::none;
 using V = math::Vec<float>;
 
 int64_t panels_of(int64_t n) {
@@ -50,72 +51,6 @@ bool spans(const SplitRange& range, int32_t from, int32_t to) {
   constexpr int32_t bias = 127;
   return range.highest == 0 || (range.highest >= bias + from && range.highest <= bias + to);
 }
-
-// The attention mask of a call: a tensor, the causal mask, both, or none.
-template <typename T>
-class Mask {
- public:
-  Mask(const cb_tensor* tensor, bool causal) : tensor_(tensor), causal_(causal) {}
-
-  bool given() const { return tensor_; }
-  bool causal() const { return causal_; }
-  int64_t last_key(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
-  // Masks sixteen scores of query q with keys from `k` on.
-  __m512 of_keys(__m512 scores, int64_t n, int64_t h, int64_t q, int64_t k, __mmask16 lanes) const {
-    if (tensor_) scores = add(scores, n, h, q, k, tensor_->strides[3], lanes);
-    if (causal_) scores = _mm512_mask_mov_ps(_mm512_set1_ps(none), split_detail::first_lanes(q + 1 - k), scores);
-    return scores;
-  }
-  // The same for key k with queries from `q` on.
-  __m512 of_queries(__m512 scores, int64_t n, int64_t h, int64_t q, int64_t k, __mmask16 lanes) const {
-    if (tensor_) scores = add(scores, n, h, q, k, tensor_->strides[2], lanes);
-    if (causal_) scores = _mm512_mask_mov_ps(scores, split_detail::first_lanes(k - q), _mm512_set1_ps(none));
-    return scores;
-  }
-
- private:
-  __m512 add(__m512 scores, int64_t n, int64_t h, int64_t q, int64_t k, int64_t step, __mmask16 lanes) const {
-    const int64_t* strides = tensor_->strides;
-    const int64_t start = n * strides[0] + h * strides[1] + q * strides[2] + k * strides[3];
-    if (tensor_->dtype == CB_BOOL) {
-      const uint8_t* seen = data<uint8_t>(*tensor_) + start;
-      __mmask16 visible = 0;
-      if (step == 1) {
-        const __m128i bytes = _mm_maskz_loadu_epi8(lanes, seen);
-        visible = _mm_test_epi8_mask(bytes, bytes);
-      } else {
-        for (int lane = 0; lane < 16; ++lane)
-          if ((lanes >> lane & 1) && seen[lane * step]) visible = static_cast<__mmask16>(visible | 1u << lane);
-      }
-      return _mm512_mask_mov_ps(_mm512_set1_ps(none), visible, scores);
-    }
-    const T* added = data<T>(*tensor_) + start;
-    if (step == 1) {
-      if constexpr (std::is_same_v<T, float>)
-        return _mm512_add_ps(scores, _mm512_maskz_loadu_ps(lanes, added));
-      else
-        return _mm512_add_ps(scores, _mm512_castsi512_ps(_mm512_slli_epi32(
-                                         _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, added)), 16)));
-    }
-    if constexpr (std::is_same_v<T, float>) {
-      constexpr int64_t farthest = int64_t{1} << 26;
-      if (step < farthest) {
-        const __m512i offsets =
-            _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                               _mm512_set1_epi32(static_cast<int>(step)));
-        return _mm512_add_ps(scores,
-                             _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, offsets, added, sizeof(float)));
-      }
-    }
-    alignas(64) float values[16] = {};
-    for (int lane = 0; lane < 16; ++lane)
-      if (lanes >> lane & 1) values[lane] = static_cast<float>(added[lane * step]);
-    return _mm512_add_ps(scores, _mm512_load_ps(values));
-  }
-
-  const cb_tensor* tensor_;
-  bool causal_;
-};
 
 template <typename T>
 class WorkOf : public AmxAttention::Work {
@@ -237,7 +172,7 @@ class WorkOf : public AmxAttention::Work {
   }
 
   const AttentionCall& call_;
-  const Mask<T> mask_;
+  const attention::AmxMask<T> mask_;
   const int64_t heads_, queries_, width_, key_heads_, keys_, columns_, share_, width_panels_, column_panels_;
   std::unique_ptr<ForwardMemory> memory_;
 };

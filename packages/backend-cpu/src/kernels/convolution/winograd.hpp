@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -19,517 +20,280 @@
 
 #include "gemm/panels.hpp"
 #include "kernels/convolution/convolution_onednn.hpp"
+#include "kernels/convolution/winograd_tiles.hpp"
 #include "memory/allocator.hpp"
-#include "memory/transpose.hpp"
-#include "simd/vec.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace winograd {
 
-using V = math::Vec<float>;
-constexpr int64_t lanes = V::size, width = Panels<float>::width;
-constexpr int64_t tile = 4, patch = 6, points = patch * patch;
-
-// ---- One-dimensional transforms
-
-// The polynomials are multiplied at the points 0, a, -a, b, -b and infinity. Among the pairs (a, b)
-// that are exact in binary, these have about the smallest rounding errors: a few times those of the
-// direct sum.
-constexpr float a1 = 0.625f, a2 = a1 * a1, a3 = a2 * a1, b1 = 1.5f, b2 = b1 * b1, b3 = b2 * b1;
-constexpr float product = a2 * b2, of_zero = 1 / product, of_a = 1 / (2 * a2 * (a2 - b2)),
-                of_b = 1 / (2 * b2 * (b2 - a2));
-
-[[gnu::always_inline]] inline V fma(V x, float factor, V y) {
-  return math::fma(x, V(factor), y);
-}
-
-[[gnu::always_inline]] inline void transform_input_row(const V d[6], V out[6]) {
-  const V even_a = fma(d[2], -b2, d[4]), odd_a = V(a1) * fma(d[1], -b2, d[3]);
-  const V even_b = fma(d[2], -a2, d[4]), odd_b = V(b1) * fma(d[1], -a2, d[3]);
-  out[0] = fma(d[0], product, fma(d[2], -(a2 + b2), d[4]));
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = fma(d[1], product, fma(d[3], -(a2 + b2), d[5]));
-}
-
-[[gnu::always_inline]] inline void transform_result_row(const V m[6], V out[4]) {
-  const V even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
-  out[0] = m[0] + even_a + even_b;
-  out[1] = fma(odd_b, b1, V(a1) * odd_a);
-  out[2] = fma(even_b, b2, V(a2) * even_a);
-  out[3] = fma(odd_b, b3, fma(odd_a, a3, m[5]));
-}
-
-// The transpose of result_line.
-[[gnu::always_inline]] inline void transform_grad_row(const V y[4], V out[6]) {
-  const V even_a = fma(y[2], a2, y[0]), odd_a = fma(y[3], a3, V(a1) * y[1]);
-  const V even_b = fma(y[2], b2, y[0]), odd_b = fma(y[3], b3, V(b1) * y[1]);
-  out[0] = y[0];
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = y[3];
-}
-
-[[gnu::always_inline]] inline void transform_weight_row(const V g[3], V out[6]) {
-  const V even_a = V(of_a) * fma(g[2], a2, g[0]), odd_a = V(of_a * a1) * g[1];
-  const V even_b = V(of_b) * fma(g[2], b2, g[0]), odd_b = V(of_b * b1) * g[1];
-  out[0] = V(of_zero) * g[0];
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = g[2];
-}
-
-// The transpose of weight_line.
-[[gnu::always_inline]] inline void transform_weight_grad_row(const V s[6], V out[3]) {
-  const V even_a = V(of_a) * (s[1] + s[2]), odd_a = V(of_a) * (s[1] - s[2]);
-  const V even_b = V(of_b) * (s[3] + s[4]), odd_b = V(of_b) * (s[3] - s[4]);
-  out[0] = fma(s[0], of_zero, even_a + even_b);
-  out[1] = fma(odd_a, a1, V(b1) * odd_b);
-  out[2] = fma(even_a, a2, fma(even_b, b2, s[5]));
-}
-
-// Applies a one-dimensional transform to the columns and then the rows of a square: from in(i, j)
-// with `before` elements a side to out(i, j, value) with `after`.
-template <int before, int after, typename Transform, typename In, typename Out>
-[[gnu::always_inline]] inline void both_sides(Transform&& transform, In&& in, Out&& out) {
-  V half[after][before];
-#pragma GCC unroll 6
-  for (int j = 0; j < before; ++j) {
-    V column[before], changed[after];
-#pragma GCC unroll 6
-    for (int i = 0; i < before; ++i) column[i] = in(i, j);
-    transform(column, changed);
-#pragma GCC unroll 6
-    for (int i = 0; i < after; ++i) half[i][j] = changed[i];
-  }
-#pragma GCC unroll 6
-  for (int i = 0; i < after; ++i) {
-    V changed[after];
-    transform(half[i], changed);
-#pragma GCC unroll 6
-    for (int j = 0; j < after; ++j) out(i, j, changed[j]);
-  }
-}
-
-// ---- Images
-
-// Images (batch, channels, rows, columns). suits(): columns or channels are contiguous.
-struct Images {
-  float* data;
-  int64_t channels, rows, columns;
-  int64_t image_step, channel_step, row_step, column_step;
-  bool suits() const { return column_step == 1 || channel_step == 1; }
-};
-
-// The division of the results into tiles. A segment is some adjacent tiles of one row of tiles of
-// an image.
-struct Tiling {
-  int64_t batch, down, across, longest, segments_across;
-  Tiling(int64_t batch, int64_t rows, int64_t columns, int64_t most)
-      : batch(batch),
-        down((rows + tile - 1) / tile),
-        across((columns + tile - 1) / tile),
-        longest(std::min(most, across)),
-        segments_across((across + longest - 1) / longest) {}
-  int64_t tiles() const { return batch * down * across; }
-  int64_t segments() const { return batch * down * segments_across; }
-};
-struct Segment {
-  int64_t image, row, column, tiles, first_tile;
-  Segment(const Tiling& t, int64_t index)
-      : image(index / t.segments_across / t.down),
-        row(index / t.segments_across % t.down),
-        column(index % t.segments_across * t.longest),
-        tiles(std::min(t.longest, t.across - column)),
-        first_tile((image * t.down + row) * t.across + column) {}
-};
-
-// Loads `strip_rows` rows of `count` columns from (row, column) on, for one register of channels,
-// which become innermost. Positions outside the image are zero.
-inline void load_strip(const Images& from, int64_t image, int64_t channel, int64_t row, int64_t column,
-                       int64_t strip_rows, int64_t count, float* strip) {
-  const int64_t begin = std::clamp<int64_t>(-column, 0, count),
-                end = std::clamp<int64_t>(from.columns - column, begin, count);
-  for (int64_t i = 0; i < strip_rows; ++i, strip += count * lanes) {
-    const int64_t y = row + i;
-    if (y < 0 || y >= from.rows || begin == end) {
-      std::fill_n(strip, count * lanes, 0.0f);
-      continue;
-    }
-    const float* source = from.data + image * from.image_step + channel * from.channel_step + y * from.row_step +
-                          (column + begin) * from.column_step;
-    std::fill_n(strip, begin * lanes, 0.0f);
-    if (from.column_step == 1)
-      transpose_bits(reinterpret_cast<uint32_t*>(strip + begin * lanes), lanes,
-                     reinterpret_cast<const uint32_t*>(source), from.channel_step, lanes, end - begin);
-    else
-      for (int64_t x = begin; x < end; ++x) V::load(source + (x - begin) * from.column_step).store(strip + x * lanes);
-    std::fill_n(strip + end * lanes, (count - end) * lanes, 0.0f);
-  }
-}
-
-// Stores a strip to an image. Positions outside the image are skipped.
-inline void store_strip(const Images& to, int64_t image, int64_t channel, int64_t row, int64_t column, int64_t count,
-                        const float* strip) {
-  const int64_t inside = std::min(count, to.columns - column);
-  for (int64_t i = 0; i < std::min(tile, to.rows - row); ++i) {
-    const float* from = strip + i * count * lanes;
-    float* target =
-        to.data + image * to.image_step + channel * to.channel_step + (row + i) * to.row_step + column * to.column_step;
-    if (to.column_step == 1)
-      transpose_bits(reinterpret_cast<uint32_t*>(target), to.channel_step, reinterpret_cast<const uint32_t*>(from),
-                     lanes, inside, lanes);
-    else
-      for (int64_t x = 0; x < inside; ++x) V::load(from + x * lanes).store(target + x * to.column_step);
-  }
-}
-
-// ---- Transformed operands
-
-// Transformed patches of tiles: for each point a matrix of tiles by channels.
-class Patches {
+// One convolution: output = input convolved with the weight.
+class Convolver {
  public:
-  Patches(int64_t tiles, int64_t channels)
-      : channels(channels), step(tiles * channels + lanes), memory_(points * step) {}
-  float* at(int64_t point, int64_t tile_number) { return memory_.data() + point * step + tile_number * channels; }
+  Convolver(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
+            int64_t pad_rows, int64_t pad_columns)
+      : input_(input),
+        weight_(weight),
+        bias_(bias),
+        output_(output),
+        pad_rows_(pad_rows),
+        pad_columns_(pad_columns),
+        channels_(weight.inputs),
+        panels_((weight.outputs + width - 1) / width),
+        most_tiles_(tiles_per_block(weight.inputs)),
+        tiling_(batch, output.rows, output.columns, most_tiles_),
+        block_segments_(std::max<int64_t>(1, most_tiles_ / tiling_.longest)) {}
 
-  // Transforms the patches of a segment for the register of channels from `channel` on. `first` is
-  // the row of its first tile in the matrices.
-  void fill(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t channel,
-            int64_t first, float* strip) {
-    const int64_t count = segment.tiles * tile + 2;
-    load_strip(input, segment.image, channel, segment.row * tile - pad_rows, segment.column * tile - pad_columns, patch,
-               count, strip);
+  // False if a result is not finite.
+  bool run() {
+    if (tiling_.tiles() < weight_.outputs)
+      multiply_by_panels();
+    else
+      multiply_by_blocks();
+    return finite_;
+  }
+
+ private:
+  // Fewer patches than weights: all patches are transformed first, and each weight by the thread
+  // that uses it.
+  void multiply_by_panels() {
+    Patches patches(tiling_.tiles(), channels_);
+    parallel_for(tiling_.segments(), grain_for(tiling_.longest * points * channels_), [&](int64_t begin, int64_t end) {
+      Scratch<float> strip(strip_size(tiling_.longest));
+      for (int64_t s = begin; s < end; ++s) {
+        const Segment segment(tiling_, s);
+        fill_patches(patches, segment, segment.first_tile, strip.data());
+      }
+    });
+    parallel_for(panels_, 1, [&](int64_t begin, int64_t end) {
+      Panels<float> factors(channels_, points);
+      Scratch<float> sums(points * most_tiles_ * width), strip(strip_size(tiling_.longest));
+      Finite finite;
+      const auto factor = [&](int64_t p) { return factors.panel(p); };
+      for (int64_t panel = begin; panel < end; ++panel) {
+        fill_weight(weight_, panel, 0, channels_, factor);
+        for (int64_t s = 0; s < tiling_.segments(); s += block_segments_) {
+          const int64_t last = std::min(s + block_segments_, tiling_.segments());
+          multiply(patches, Segment(tiling_, s).first_tile, tiles_of(s, last), s, last, panel, factor, sums.data(),
+                   strip.data(), finite);
+        }
+      }
+      if (!finite.all()) finite_ = false;
+    });
+  }
+
+  // All weights are transformed first, and each block of patches by the thread that uses it.
+  void multiply_by_blocks() {
+    Panels<float> factors(channels_, points * panels_);
+    parallel_for(panels_ * channels_, grain_for(points * width), [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t panel = begin / channels_, from = begin % channels_, to = std::min(channels_, from + end - begin);
+        fill_weight(weight_, panel, from, to, [&](int64_t p) { return factors.panel(p * panels_ + panel); });
+        begin += to - from;
+      }
+    });
+    const int64_t blocks = (tiling_.segments() + block_segments_ - 1) / block_segments_;
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      Patches patches(most_tiles_, channels_);
+      Scratch<float> sums(points * most_tiles_ * width), strip(strip_size(tiling_.longest));
+      Finite finite;
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t s = block * block_segments_, last = std::min(s + block_segments_, tiling_.segments());
+        int64_t count = 0;
+        for (int64_t i = s; i < last; ++i) {
+          const Segment segment(tiling_, i);
+          fill_patches(patches, segment, count, strip.data());
+          count += segment.tiles;
+        }
+        for (int64_t panel = 0; panel < panels_; ++panel)
+          multiply(
+              patches, 0, count, s, last, panel, [&](int64_t p) { return factors.panel(p * panels_ + panel); },
+              sums.data(), strip.data(), finite);
+      }
+      if (!finite.all()) finite_ = false;
+    });
+  }
+
+  void fill_patches(Patches& patches, const Segment& segment, int64_t first, float* strip) const {
+    for (int64_t c = 0; c < channels_; c += lanes)
+      patches.fill(input_, segment, pad_rows_, pad_columns_, c, first, strip);
+  }
+
+  // Multiplies one panel with the patches from tile `first` on, and stores the results of segments
+  // [begin, end).
+  template <typename Factor>
+  void multiply(Patches& patches, int64_t first, int64_t count, int64_t begin, int64_t end, int64_t panel,
+                Factor&& factor, float* sums, float* strip, Finite& finite) const {
+    for (int64_t p = 0; p < points; ++p)
+      Panels<float>::multiply_panel(factor(p), channels_, patches.at(p, first), channels_, 1, count,
+                                    sums + p * count * width, vectors_of(weight_.outputs, panel), false);
+    store_results(output_, tiling_, begin, end, panel * width, panel_vectors, bias_, sums, width, count * width, strip,
+                  finite);
+  }
+
+  int64_t tiles_of(int64_t begin, int64_t end) const {
+    int64_t count = 0;
+    for (int64_t s = begin; s < end; ++s) count += Segment(tiling_, s).tiles;
+    return count;
+  }
+
+  const Images& input_;
+  const Weight& weight_;
+  const float* bias_;
+  const Images& output_;
+  const int64_t pad_rows_, pad_columns_, channels_, panels_, most_tiles_;
+  const Tiling tiling_;
+  const int64_t block_segments_;
+  std::atomic<bool> finite_{true};
+};
+
+// One gradient of the weight, from that of the results. Tiles are transformed in chunks.
+class WeightGradient {
+ public:
+  WeightGradient(const Images& input, const Images& grad, const Weight& weight, int64_t batch, int64_t pad_rows,
+                 int64_t pad_columns)
+      : input_(input),
+        grad_(grad),
+        weight_(weight),
+        pad_rows_(pad_rows),
+        pad_columns_(pad_columns),
+        channels_(input.channels),
+        outputs_(grad.channels),
+        panels_((outputs_ + width - 1) / width),
+        tiling_(batch, grad.rows, grad.columns, 64),
+        chunk_segments_(std::clamp<int64_t>(
+            chunk_bytes / (points * (channels_ + panels_ * width) * 4 * tiling_.longest), 1, tiling_.segments())),
+        chunks_((tiling_.segments() + chunk_segments_ - 1) / chunk_segments_),
+        share_(share_of(channels_, panels_)),
+        shares_((channels_ + share_ - 1) / share_),
+        kept_(chunks_ > 1 ? panels_ * shares_ * sums_of_item() : 0),
+        patches_(chunk_segments_ * tiling_.longest, channels_),
+        grads_(chunk_segments_ * tiling_.longest, points * panels_) {}
+
+  // False if the gradient is not finite.
+  bool run() {
+    for (int64_t number = 0; number < chunks_; ++number) {
+      const Chunk chunk = chunk_at(number);
+      transform(chunk);
+      multiply(chunk);
+    }
+    return finite_;
+  }
+
+ private:
+  // The memory for the transformed tiles of a chunk, of input and gradient.
+  static constexpr int64_t chunk_bytes = int64_t{20} << 20;
+
+  struct Chunk {
+    int64_t begin, end;  // segments
+    int64_t first_tile, tiles;
+    bool is_first, is_last;
+  };
+
+  // Blocks of input channels fit the cache, and there are enough of them for all threads.
+  static int64_t share_of(int64_t channels, int64_t panels) {
+    const int64_t shares = std::max((channels + 127) / 128, (thread_count() + panels - 1) / panels);
+    return std::max<int64_t>(lanes, (channels / shares + lanes - 1) / lanes * lanes);
+  }
+  // An item is a panel of outputs and a share of the channels.
+  int64_t sums_of_item() const { return points * share_ * width; }
+
+  Chunk chunk_at(int64_t number) const {
+    const int64_t begin = number * chunk_segments_, end = std::min(begin + chunk_segments_, tiling_.segments());
+    const Segment first(tiling_, begin), last(tiling_, end - 1);
+    return {begin,
+            end,
+            first.first_tile,
+            last.first_tile + last.tiles - first.first_tile,
+            number == 0,
+            number + 1 == chunks_};
+  }
+
+  void transform(const Chunk& chunk) {
+    parallel_for(chunk.end - chunk.begin, grain_for(tiling_.longest * points * (channels_ + outputs_)),
+                 [&](int64_t begin, int64_t end) {
+                   Scratch<float> strip(strip_size(tiling_.longest));
+                   for (int64_t s = chunk.begin + begin; s < chunk.begin + end; ++s) {
+                     const Segment segment(tiling_, s);
+                     const int64_t at = segment.first_tile - chunk.first_tile;
+                     for (int64_t c = 0; c < channels_; c += lanes)
+                       patches_.fill(input_, segment, pad_rows_, pad_columns_, c, at, strip.data());
+                     for (int64_t c = 0; c < outputs_; c += lanes) fill_grads(segment, c, at, strip.data());
+                   }
+                 });
+  }
+
+  // The tiles of a segment of the gradient, for the channels of a register from `c` on.
+  void fill_grads(const Segment& segment, int64_t c, int64_t at, float* strip) {
+    const int64_t columns = segment.tiles * tile, panel = c / width;
+    load_strip(grad_, segment.image, c, segment.row * tile, segment.column * tile, tile, columns, strip);
     for (int64_t t = 0; t < segment.tiles; ++t) {
       const float* from = strip + t * tile * lanes;
-      float* to = at(0, first + t) + channel;
-      both_sides<6, 6>([](const V* d, V* out) { transform_input_row(d, out); },
-                       [&](int i, int j) { return V::load(from + (i * count + j) * lanes); },
-                       [&](int i, int j, V value) { value.store(to + (i * patch + j) * step); });
+      const int64_t offset = (at + t) * width + c % width;
+      both_sides<4, 6>(
+          [](const V* y, V* out) { transform_grad_row(y, out); },
+          [&](int i, int j) { return V::load(from + (i * columns + j) * lanes); },
+          [&](int i, int j, V value) { value.store(grads_.panel((i * patch + j) * panels_ + panel) + offset); });
     }
   }
 
-  int64_t channels, step;
-
- private:
-  Scratch<float> memory_;
-};
-
-// The weight of a convolution from `inputs` to `outputs` channels: contiguous, or with inputs
-// innermost.
-struct Weight {
-  float* data;
-  int64_t inputs, outputs;
-  int64_t input_step, output_step, row_step, column_step;
-  bool turned;  // rotated by 180 degrees
-};
-
-// Loads the nine taps of `count` inputs and one register of outputs, from `from` on.
-inline void load_taps(const Weight& weight, const float* from, int64_t count, float* taps) {
-  if (weight.column_step == 1 && weight.row_step == 3 && weight.input_step == 9)
-    return transpose_bits(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
-                          weight.output_step, lanes, 9 * count);
-  // The stride between inputs is too large for the hardware prefetcher.
-  constexpr int64_t ahead = 6, cache_line = 64 / sizeof(float);
-  for (int64_t i = 0; i < count; ++i, from += weight.input_step, taps += 9 * lanes) {
-    if (weight.column_step == 1 && weight.row_step == 3) {
-      if (weight.output_step == 9)
-        for (int64_t k = 0; k < 9 * lanes; k += cache_line) __builtin_prefetch(from + ahead * weight.input_step + k);
-      transpose_bits(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
-                     weight.output_step, lanes, 9);
-      continue;
-    }
-    for (int64_t y = 0; y < 3; ++y)
-      for (int64_t x = 0; x < 3; ++x)
-        for (int64_t lane = 0; lane < lanes; ++lane)
-          taps[(y * 3 + x) * lanes + lane] =
-              from[lane * weight.output_step + y * weight.row_step + x * weight.column_step];
-  }
-}
-
-// Transforms inputs [begin, end) of one panel of outputs. to(point) returns the destination of a
-// point.
-template <typename To>
-void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end, To&& to) {
-  constexpr int64_t loaded_inputs = lanes;
-  alignas(64) float taps[loaded_inputs * 9 * lanes];
-  for (int v = 0; v < panel_vectors; ++v) {
-    const int64_t output = panel * width + v * lanes;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t offset = i * width + v * lanes;
-      if (output >= weight.outputs) {
-        for (int64_t p = 0; p < points; ++p) V(0.0f).store(to(p) + offset);
-        continue;
+  void multiply(const Chunk& chunk) {
+    parallel_for(panels_ * shares_, 1, [&](int64_t begin, int64_t end) {
+      // With several chunks the sums of all items are kept between them. With one, a thread needs
+      // those of one item.
+      Scratch<float> own(chunks_ > 1 ? 0 : sums_of_item()), taps(9 * share_ * width);
+      Finite finite;
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t panel = item / shares_, channel = item % shares_ * share_,
+                      here = std::min(share_, channels_ - channel);
+        float* sums = chunks_ > 1 ? kept_.data() + item * sums_of_item() : own.data();
+        for (int64_t p = 0; p < points; ++p)
+          Panels<float>::multiply_panel(grads_.panel(p * panels_ + panel), chunk.tiles, patches_.at(p, 0) + channel, 1,
+                                        channels_, here, sums + p * share_ * width, vectors_of(outputs_, panel),
+                                        !chunk.is_first);
+        if (chunk.is_last) store_taps(panel, channel, here, sums, taps.data(), finite);
       }
-      const int64_t loaded = (i - begin) % loaded_inputs;
-      if (loaded == 0)
-        load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step,
-                  std::min(loaded_inputs, end - i), taps);
-      const float* from = taps + loaded * 9 * lanes;
-      both_sides<3, 6>(
-          [](const V* g, V* out) { transform_weight_row(g, out); },
-          [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
-          [&](int y, int x, V value) { value.store(to(y * patch + x) + offset); });
-    }
-  }
-}
-
-// The number of used registers in a panel.
-inline int vectors_of(int64_t outputs, int64_t panel) {
-  const int64_t left = (outputs - panel * width) / lanes;
-  return left >= 3 ? 4 : static_cast<int>(left);
-}
-
-// Detects results that are not finite. The transforms mix elements of a patch with factors of both
-// signs, so that one infinity would turn unrelated results into NaN. The caller then uses another
-// algorithm for the whole call.
-class Finite {
- public:
-  void look(V value) { sum_ = math::fma(value, V(0.0f), sum_); }
-  bool all() const {
-    alignas(64) float parts[lanes];
-    sum_.store(parts);
-    float sum = 0;
-    for (const float part : parts) sum += part;
-    return sum == 0;
+      if (!finite.all()) finite_ = false;
+    });
   }
 
- private:
-  V sum_ = V(0.0f);
-};
-
-// Transforms the sums of segments [begin, end) to results: `vectors` registers of channels from
-// `first_channel` on. Tiles are `tile_step` elements apart in `sums`, and points `point_step`.
-inline void store_results(const Images& output, const Tiling& tiling, int64_t begin, int64_t end, int64_t first_channel,
-                          int vectors, const float* bias, const float* sums, int64_t tile_step, int64_t point_step,
-                          float* strip, Finite& finite) {
-  for (int v = 0; v < vectors; ++v) {
-    const int64_t channel = first_channel + v * lanes;
-    if (channel >= output.channels) break;
-    const V offset = bias ? V::load(bias + channel) : V(0.0f);
-    int64_t number = 0;
-    for (int64_t s = begin; s < end; ++s) {
-      const Segment segment(tiling, s);
-      const int64_t columns = segment.tiles * tile;
-      for (int64_t t = 0; t < segment.tiles; ++t, ++number) {
-        const float* from = sums + number * tile_step + v * lanes;
-        float* to = strip + t * tile * lanes;
-        both_sides<6, 4>([](const V* m, V* out) { transform_result_row(m, out); },
-                         [&](int i, int j) { return V::load(from + (i * patch + j) * point_step); },
+  void store_taps(int64_t panel, int64_t channel, int64_t channels, const float* sums, float* taps,
+                  Finite& finite) const {
+    const int64_t first = panel * width, outputs = std::min(width, outputs_ - first);
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t k = 0; k < outputs; k += lanes)
+        both_sides<6, 3>([](const V* s, V* out) { transform_weight_grad_row(s, out); },
+                         [&](int i, int j) { return V::load(sums + ((i * patch + j) * share_ + c) * width + k); },
                          [&](int i, int j, V value) {
-                           const V result = value + offset;
-                           finite.look(result);
-                           result.store(to + (i * columns + j) * lanes);
+                           finite.look(value);
+                           value.store(taps + (c * 9 + i * 3 + j) * width + k);
                          });
-      }
-      store_strip(output, segment.image, channel, segment.row * tile, segment.column * tile, columns, strip);
-    }
+    store_weight(weight_, first, outputs, channel, channels, taps, width);
   }
-}
 
-constexpr int64_t strip_size(int64_t longest) {
-  return patch * (longest * tile + 2) * lanes;
-}
-
-// The number of tiles in a block, whose patches stay in the L2 cache.
-inline int64_t tiles_per_block(int64_t channels) {
-  return std::clamp<int64_t>((int64_t{1200} << 10) / (points * channels * 4), 16, 64);
-}
+  const Images &input_, &grad_;
+  const Weight& weight_;
+  const int64_t pad_rows_, pad_columns_, channels_, outputs_, panels_;
+  const Tiling tiling_;
+  const int64_t chunk_segments_, chunks_;
+  const int64_t share_, shares_;  // the channels of an item, and how many such shares there are
+  Scratch<float> kept_;
+  Patches patches_;
+  Panels<float> grads_;
+  std::atomic<bool> finite_{true};
+};
 
 // output = input convolved with the weight. Returns false if a result is not finite.
 inline bool convolve(const Images& input, const Weight& weight, const float* bias, const Images& output, int64_t batch,
                      int64_t pad_rows, int64_t pad_columns) {
-  const int64_t most = tiles_per_block(weight.inputs);
-  const Tiling tiling(batch, output.rows, output.columns, most);
-  const int64_t panels = (weight.outputs + width - 1) / width, channels = weight.inputs;
-  std::atomic<bool> finite{true};
-  const auto fill_patches = [&](Patches& patches, const Segment& segment, int64_t first, float* strip) {
-    for (int64_t c = 0; c < channels; c += lanes) patches.fill(input, segment, pad_rows, pad_columns, c, first, strip);
-  };
-  // Multiplies one panel with the patches from tile `first` on, and stores the results.
-  const auto multiply = [&](Patches& patches, int64_t first, int64_t count, int64_t begin, int64_t end, int64_t panel,
-                            auto&& factor, float* sums, float* strip, Finite& finite_check) {
-    for (int64_t p = 0; p < points; ++p)
-      Panels<float>::multiply_panel(factor(p), channels, patches.at(p, first), channels, 1, count,
-                                    sums + p * count * width, vectors_of(weight.outputs, panel), false);
-    store_results(output, tiling, begin, end, panel * width, panel_vectors, bias, sums, width, count * width, strip,
-                  finite_check);
-  };
-  const int64_t block_segments = std::max<int64_t>(1, most / tiling.longest);
-  const auto tiles_of = [&](int64_t begin, int64_t end) {
-    int64_t count = 0;
-    for (int64_t s = begin; s < end; ++s) count += Segment(tiling, s).tiles;
-    return count;
-  };
-  if (tiling.tiles() < weight.outputs) {
-    // Fewer patches than weights: all patches are transformed first, and each weight by the thread
-    // that uses it.
-    Patches patches(tiling.tiles(), channels);
-    parallel_for(tiling.segments(), grain_for(tiling.longest * points * channels), [&](int64_t begin, int64_t end) {
-      Scratch<float> strip(strip_size(tiling.longest));
-      for (int64_t s = begin; s < end; ++s) {
-        const Segment segment(tiling, s);
-        fill_patches(patches, segment, segment.first_tile, strip.data());
-      }
-    });
-    parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-      Panels<float> factors(channels, points);
-      Scratch<float> sums(points * most * width), strip(strip_size(tiling.longest));
-      Finite finite_check;
-      for (int64_t panel = begin; panel < end; ++panel) {
-        fill_weight(weight, panel, 0, channels, [&](int64_t p) { return factors.panel(p); });
-        for (int64_t s = 0; s < tiling.segments(); s += block_segments) {
-          const int64_t last = std::min(s + block_segments, tiling.segments());
-          multiply(
-              patches, Segment(tiling, s).first_tile, tiles_of(s, last), s, last, panel,
-              [&](int64_t p) { return factors.panel(p); }, sums.data(), strip.data(), finite_check);
-        }
-      }
-      if (!finite_check.all()) finite = false;
-    });
-    return finite;
-  }
-  Panels<float> factors(channels, points * panels);
-  parallel_for(panels * channels, grain_for(points * width), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t panel = begin / channels, from = begin % channels, to = std::min(channels, from + end - begin);
-      fill_weight(weight, panel, from, to, [&](int64_t p) { return factors.panel(p * panels + panel); });
-      begin += to - from;
-    }
-  });
-  const int64_t blocks = (tiling.segments() + block_segments - 1) / block_segments;
-  parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
-    Patches patches(most, channels);
-    Scratch<float> sums(points * most * width), strip(strip_size(tiling.longest));
-    Finite finite_check;
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t s = block * block_segments, last = std::min(s + block_segments, tiling.segments());
-      int64_t count = 0;
-      for (int64_t i = s; i < last; ++i) {
-        const Segment segment(tiling, i);
-        fill_patches(patches, segment, count, strip.data());
-        count += segment.tiles;
-      }
-      for (int64_t panel = 0; panel < panels; ++panel)
-        multiply(
-            patches, 0, count, s, last, panel, [&](int64_t p) { return factors.panel(p * panels + panel); },
-            sums.data(), strip.data(), finite_check);
-    }
-    if (!finite_check.all()) finite = false;
-  });
-  return finite;
-}
-
-// Stores nine taps for each of `inputs` channels from `input` on and `outputs` channels from
-// `output` on. In `taps` outputs are contiguous, and taps are `step` elements apart.
-inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, int64_t input, int64_t inputs,
-                         const float* taps, int64_t step) {
-  float* to = weight.data + output * weight.output_step + input * weight.input_step;
-  const auto* from = reinterpret_cast<const uint32_t*>(taps);
-  if (weight.column_step == 1) {
-    // The stride between outputs is often a multiple of the page size, which would map all of them
-    // to the same cache sets.
-    const int64_t length = inputs * 9;
-    Scratch<float> buffer(length * lanes);
-    for (int64_t k = 0; k < outputs; k += lanes) {
-      const int64_t count = std::min<int64_t>(lanes, outputs - k);
-      transpose_bits(reinterpret_cast<uint32_t*>(buffer.data()), length, from + k, step, length, count);
-      for (int64_t i = 0; i < count; ++i)
-        std::copy_n(buffer.data() + i * length, length, to + (k + i) * weight.output_step);
-    }
-    return;
-  }
-  for (int64_t t = 0; t < 9; ++t)
-    transpose_bits(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step),
-                   weight.output_step, from + t * step, 9 * step, inputs, outputs);
+  return Convolver(input, weight, bias, output, batch, pad_rows, pad_columns).run();
 }
 
 // The gradient of the weight from that of the results. Returns false if it is not finite.
 inline bool weight_gradient(const Images& input, const Images& grad, const Weight& of_weight, int64_t batch,
                             int64_t pad_rows, int64_t pad_columns) {
-  const int64_t channels = input.channels, outputs = grad.channels, panels = (outputs + width - 1) / width;
-  const Tiling tiling(batch, grad.rows, grad.columns, 64);
-  // The memory for the transformed tiles of a chunk, of input and gradient.
-  constexpr int64_t chunk_bytes = int64_t{20} << 20;
-  const int64_t block_segments = std::clamp<int64_t>(
-      chunk_bytes / (points * (channels + panels * width) * 4 * tiling.longest), 1, tiling.segments());
-  const int64_t chunks = (tiling.segments() + block_segments - 1) / block_segments;
-  const int64_t most = block_segments * tiling.longest;
-  // Blocks of input channels fit the cache, and there are enough of them for all threads.
-  const int64_t shares = std::max((channels + 127) / 128, (thread_count() + panels - 1) / panels);
-  const int64_t share = std::max<int64_t>(lanes, (channels / shares + lanes - 1) / lanes * lanes);
-  const int64_t blocks = (channels + share - 1) / share, items = panels * blocks;
-  const int64_t sums_of_item = points * share * width;
-  // With several chunks the sums of all items are kept between them. With one, a thread needs those
-  // of one item.
-  Scratch<float> kept(chunks > 1 ? items * sums_of_item : 0);
-  Patches patches(most, channels);
-  Panels<float> grads(most, points * panels);
-  std::atomic<bool> finite{true};
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const int64_t first = chunk * block_segments, last = std::min(first + block_segments, tiling.segments());
-    const int64_t first_tile = Segment(tiling, first).first_tile;
-    const Segment at_end(tiling, last - 1);
-    const int64_t count = at_end.first_tile + at_end.tiles - first_tile;
-    parallel_for(
-        last - first, grain_for(tiling.longest * points * (channels + outputs)), [&](int64_t begin, int64_t end) {
-          Scratch<float> strip(strip_size(tiling.longest));
-          for (int64_t s = first + begin; s < first + end; ++s) {
-            const Segment segment(tiling, s);
-            for (int64_t c = 0; c < channels; c += lanes)
-              patches.fill(input, segment, pad_rows, pad_columns, c, segment.first_tile - first_tile, strip.data());
-            const int64_t columns = segment.tiles * tile;
-            for (int64_t c = 0; c < outputs; c += lanes) {
-              load_strip(grad, segment.image, c, segment.row * tile, segment.column * tile, tile, columns,
-                         strip.data());
-              const int64_t panel = c / width;
-              for (int64_t t = 0; t < segment.tiles; ++t) {
-                const float* from = strip.data() + t * tile * lanes;
-                const int64_t offset = (segment.first_tile - first_tile + t) * width + c % width;
-                both_sides<4, 6>([](const V* y, V* out) { transform_grad_row(y, out); },
-                                 [&](int i, int j) { return V::load(from + (i * columns + j) * lanes); },
-                                 [&](int i, int j, V value) {
-                                   value.store(grads.panel((i * patch + j) * panels + panel) + offset);
-                                 });
-              }
-            }
-          }
-        });
-    parallel_for(items, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> own(chunks > 1 ? 0 : sums_of_item), taps(9 * share * width);
-      Finite finite_check;
-      for (int64_t item = begin; item < end; ++item) {
-        const int64_t panel = item / blocks, channel = item % blocks * share,
-                      here = std::min(share, channels - channel);
-        float* sums = chunks > 1 ? kept.data() + item * sums_of_item : own.data();
-        for (int64_t p = 0; p < points; ++p)
-          Panels<float>::multiply_panel(grads.panel(p * panels + panel), count, patches.at(p, 0) + channel, 1, channels,
-                                        here, sums + p * share * width, vectors_of(outputs, panel), chunk > 0);
-        if (chunk + 1 < chunks) continue;
-        for (int64_t c = 0; c < here; ++c)
-          for (int64_t k = 0; k < std::min(width, outputs - panel * width); k += lanes)
-            both_sides<6, 3>([](const V* s, V* out) { transform_weight_grad_row(s, out); },
-                             [&](int i, int j) { return V::load(sums + ((i * patch + j) * share + c) * width + k); },
-                             [&](int i, int j, V value) {
-                               finite_check.look(value);
-                               value.store(taps.data() + (c * 9 + i * 3 + j) * width + k);
-                             });
-        const int64_t first_output = panel * width;
-        store_weight(of_weight, first_output, std::min(width, outputs - first_output), channel, here, taps.data(),
-                     width);
-      }
-      if (!finite_check.all()) finite = false;
-    });
-  }
-  return finite;
+  return WeightGradient(input, grad, of_weight, batch, pad_rows, pad_columns).run();
 }
 
 // ---- Selection

@@ -5,7 +5,7 @@
 #include "simd/vec_math.hpp"
 
 // After vec_math.hpp: its formulas call the functions of vectors.
-#include "candelabra/activation.hpp"
+#include "candelabra/formulas/activation.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -13,38 +13,14 @@ namespace {
 using namespace formulas;
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
-struct SigmoidBackward {
-  template <typename T>
-  T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>)
-      return grad * std::conj((T(1) - y) * y);
-    else
-      return grad * (T(1) - y) * y;
-  }
-};
-struct TanhBackward {
-  template <typename T>
-  T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>)
-      return grad * std::conj(T(1) - y * y);
-    else
-      return grad * (T(1) - y * y);
-  }
-};
-
-bool approximate_by_tanh(std::string_view approximate) {
-  if (approximate == "tanh") return true;
-  if (approximate == "none") return false;
-  throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
-}
 void gelu(Call& call) {
   const arguments::Gelu args(call);
-  if (approximate_by_tanh(args.approximate)) return unary_simd<GeluTanh, FloatTypes, moderate>(call);
+  if (args.approximate == "tanh") return unary_simd<GeluTanh, FloatTypes, moderate>(call);
   unary_simd<Gelu, FloatTypes, moderate>(call);
 }
 void gelu_backward(Call& call) {
   const arguments::GeluBackward args(call);
-  if (approximate_by_tanh(args.approximate)) return binary<GeluTanhBackward, FloatTypes, moderate>(call);
+  if (args.approximate == "tanh") return binary<GeluTanhBackward, FloatTypes, moderate>(call);
   binary<GeluBackward, FloatTypes, moderate>(call);
 }
 void elu(Call& call) {
@@ -69,17 +45,10 @@ void with_numbers(Call& call) {
       map2<T>(call, op, Work);
   });
 }
-// Without eps, or with a negative one, nothing is clamped.
-template <typename C>
-Logit<C> logit_of(std::optional<double> eps) {
-  const C low = eps ? static_cast<C>(*eps) : C(-1);
-  if (low < C(0)) return {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()};
-  return {low, C(1) - low};
-}
 void logit(Call& call) {
   const arguments::Logit args(call);
   dispatch<FloatTypes>(call.output().dtype,
-                       [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps), moderate); });
+                       [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps.value_or(-1)), moderate); });
 }
 void elu_backward(Call& call) {
   const arguments::EluBackward args(call);

@@ -10,8 +10,9 @@
 #include "simd/half_loops.hpp"
 #include "simd/vec_power.hpp"
 
-// After vec_power.hpp: its formulas call the functions of vectors.
-#include "candelabra/arithmetic.hpp"
+// After the functions of vectors, which their formulas call.
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/unary.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -45,68 +46,33 @@ void add(Call& call) {
   add_scaled(call, *args.alpha, 1, at::self, at::other);
 }
 
-void refuse_bool(const Call& call) {
-  if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                  "`logical_xor()` operator instead.");
-}
 void sub(Call& call) {
   namespace at = positions::sub;
   const arguments::Sub args(call);
-  refuse_bool(call);
   if (is_one(*args.alpha)) return binary_simd<Sub, NumberTypes, light>(call);
   add_scaled(call, *args.alpha, -1, at::self, at::other);
 }
 void rsub(Call& call) {  // other - alpha * self
   namespace at = positions::rsub;
   const arguments::Rsub args(call);
-  refuse_bool(call);
   add_scaled(call, *args.alpha, -1, at::other, at::self);
 }
 
 // ---- division
 
-struct FloatFmod {
+template <typename Op>
+struct OfFmod {
   template <typename T>
   bool in_range(T a, T b) const {
     return quotient_in_range(a, b);
   }
   template <typename T>
   T slow_path(T a, T b) const {
-    return std::fmod(a, b);
+    return Op::of(a, b, std::fmod(a, b));
   }
   template <typename T>
   T operator()(T a, T b) const {
-    return quick_fmod(a, b);
-  }
-};
-struct FloatRemainder {
-  template <typename T>
-  bool in_range(T a, T b) const {
-    return quotient_in_range(a, b);
-  }
-  template <typename T>
-  T slow_path(T a, T b) const {
-    return toward_divisor(std::fmod(a, b), b);
-  }
-  template <typename T>
-  T operator()(T a, T b) const {
-    return toward_divisor(quick_fmod(a, b), b);
-  }
-};
-struct FloatFloorDivide {
-  template <typename T>
-  bool in_range(T a, T b) const {
-    return quotient_in_range(a, b);
-  }
-  template <typename T>
-  T slow_path(T a, T b) const {
-    return floor_quotient(a, b, std::fmod(a, b));
-  }
-  template <typename T>
-  T operator()(T a, T b) const {
-    return floor_quotient(a, b, quick_fmod(a, b));
+    return Op::of(a, b, quick_fmod(a, b));
   }
 };
 
@@ -189,55 +155,34 @@ void div(Call& call) {
   const arguments::Div args(call);
   const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary_simd<Divide, FloatsAndComplex, light>(call);
-  if (mode == "floor") return integer_division<DivisionKind::Floor, FloatFloorDivide>(call);
-  if (mode == "trunc") return integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
-  throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
-                static_cast<int>(mode.size()), mode.data());
+  if (mode == "floor") return integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>(call);
+  integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
 
-struct Power {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return a || !b;
-    } else if constexpr (is_integer_v<T>) {
-      return integer_power(a, b);
-    } else {
-      return math::pow(a, b);
-    }
-  }
-};
-struct InverseRootOf {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a) const {
-    return math::rsqrt(a);
-  }
-};
-
 template <typename T>
 bool common_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
+  if (exponent == 2) return map1<T>(call, Square{}, light), true;
   if (exponent == 3) return map1<T>(call, Cube{}, light), true;
-  if (exponent == 0.5) return map1<T>(call, RootOf{}, light), true;
-  if (exponent == -0.5) return map1<T>(call, InverseRootOf{}, light), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
-  if (exponent == -1) return map1<T>(call, InverseOf{}, light), true;
-  if (exponent == -2) return map1<T>(call, InverseSquareOf{}, light), true;
+  if (exponent == 0.5) return map1<T>(call, Sqrt{}, light), true;
+  if (exponent == -0.5) return map1<T>(call, Rsqrt{}, light), true;
+  if (exponent == 1) return map1<T>(call, Identity{}, light), true;
+  if (exponent == -1) return map1<T>(call, Reciprocal{}, light), true;
+  if (exponent == -2) return map1<T>(call, InverseSquare{}, light), true;
   return false;
 }
 
+template <typename Op>
+using OnModerateSquares = complex_formulas::OnDomain<Op, complex_domains::ModerateSquares>;
 template <typename T>
 bool common_complex_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
+  if (exponent == 2) return map1<T>(call, Square{}, light), true;
   if (exponent == 3) return map1<T>(call, Cube{}, light), true;
-  if (exponent == 0.5) return map_complex1<complex_formulas::Sqrt, T>(call), true;
-  if (exponent == -0.5) return map_complex1<complex_formulas::Rsqrt, T>(call), true;
+  if (exponent == 0.5) return map_complex1<OnModerateSquares<Sqrt>, T>(call), true;
+  if (exponent == -0.5) return map_complex1<OnModerateSquares<Rsqrt>, T>(call), true;
   if (exponent == -1) return map_complex1<complex_formulas::Reciprocal, T>(call), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
+  if (exponent == 1) return map1<T>(call, Identity{}, light), true;
   return false;
 }
 
@@ -252,9 +197,6 @@ void pow(Call& call) {
       if (number && data<T>(exponent)->imag() == 0 &&
           common_complex_power<T>(call, static_cast<double>(data<T>(exponent)->real())))
         return;
-    } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
-      if (number && *data<T>(exponent) < 0)
-        throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
     if constexpr (is_complex_v<T>)
       map_complex2<complex_formulas::Power, T>(call);
@@ -306,14 +248,14 @@ void extremum(Call& call) {
 }  // namespace
 
 void register_elementwise_binary(KernelTable& table) {
-  table.add<add>("add");
-  table.add<sub>("sub");
-  table.add<rsub>("rsub");
-  table.add<binary_simd<Mul, AllTypes, light>>("mul");
-  table.add<div>("div");
-  table.add<integer_division<DivisionKind::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<integer_division<DivisionKind::Remainder, FloatRemainder>>("remainder");
-  table.add<integer_division<DivisionKind::Fmod, FloatFmod>>("fmod");
+  table.add<add>("add", CB_KERNEL_CONVERTS);
+  table.add<sub>("sub", CB_KERNEL_CONVERTS);
+  table.add<rsub>("rsub", CB_KERNEL_CONVERTS);
+  table.add<binary_simd<Mul, AllTypes, light>>("mul", CB_KERNEL_CONVERTS);
+  table.add<div>("div", CB_KERNEL_CONVERTS);
+  table.add<integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<integer_division<DivisionKind::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<integer_division<DivisionKind::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<extremum<Maximum, Either>>("maximum");
   table.add<extremum<Minimum, Both>>("minimum");

@@ -1,77 +1,17 @@
-// Comparison, logic and selection.
+// Comparison, logic and selection. The formulas are in candelabra/formulas/compare.hpp.
 #include "candelabra/arguments/elementwise.hpp"
-#include "candelabra/math.hpp"
+#include "candelabra/formulas/compare.hpp"
 #include "candelabra/positions.hpp"
 #include "simd/half_loops.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
+using namespace formulas;
 using BoolAndReals = decltype(BoolType{} + RealTypes{});
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
-struct Equal {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct Greater {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a > b;
-  }
-};
-struct GreaterEqual {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a >= b;
-  }
-};
-struct LogicalAnd {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return (a != T(0)) & (b != T(0));
-  }
-};
-struct LogicalOr {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return (a != T(0)) | (b != T(0));
-  }
-};
-struct LogicalXor {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return (a != T(0)) != (b != T(0));
-  }
-};
-
 // Only copies elements, so it is compiled per element size.
-struct Select {
-  template <typename U>
-  U operator()(uint8_t condition, U a, U b) const {
-    return condition ? a : b;
-  }
-};
 void where(Call& call) {
   dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
     static constexpr Select op{};
@@ -81,27 +21,6 @@ void where(Call& call) {
   });
 }
 
-// NaN in any of the three gives NaN; if min > max, the result is max.
-struct Clamp {
-  template <typename T>
-  T operator()(T x, T low, T high) const {
-    T raised = x < low || low != low ? low : x;
-    T lowered = raised > high || high != high ? high : raised;
-    return x != x ? x : low != low ? low : lowered;
-  }
-};
-struct ClampMin {
-  template <typename T>
-  T operator()(T x, T low) const {
-    return x < low || low != low ? (x != x ? x : low) : x;
-  }
-};
-struct ClampMax {
-  template <typename T>
-  T operator()(T x, T high) const {
-    return x > high || high != high ? (x != x ? x : high) : x;
-  }
-};
 template <typename T>
 struct ClampNumbers {
   T low, high;
@@ -141,7 +60,6 @@ void clamp(Call& call) {
   if (clamp_by_numbers(call, args.min, args.max)) return;
   if (args.min && args.max)
     return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
-  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     if (args.min)
       map2<T>(call, ClampMin{}, light, at::self, at::min);
@@ -150,37 +68,10 @@ void clamp(Call& call) {
   });
 }
 
-// Computed from the nearer end, so that weight 1 gives `end` exactly.
-struct Lerp {
-  template <typename T>
-  T operator()(T start, T end, T weight) const {
-    if constexpr (is_complex_v<T>)
-      return std::norm(weight) < real_t<T>(0.25) ? start + weight * (end - start)
-                                                 : end - (end - start) * (T(1) - weight);
-    else
-      return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
-  }
-};
 void lerp(Call& call) {
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() { map3<T>(call, Lerp{}, light); });
 }
 
-template <typename T>
-struct AddProduct {
-  T value;
-  template <typename V>
-  V operator()(V self, V a, V b) const {
-    return static_cast<V>(self + V(value) * a * b);
-  }
-};
-template <typename T>
-struct AddQuotient {
-  T value;
-  template <typename V>
-  V operator()(V self, V a, V b) const {
-    return self + V(value) * (a / b);
-  }
-};
 void addcmul(Call& call) {
   const arguments::Addcmul args(call);
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
@@ -191,10 +82,6 @@ void addcmul(Call& call) {
 }
 void addcdiv(Call& call) {
   const arguments::Addcdiv args(call);
-  if (is_integer_dtype(call.output().dtype))
-    throw failure(CB_RUNTIME_ERROR,
-                  "Integer division with addcdiv is no longer supported. "
-                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     const AddQuotient<C> op{scalar_to<C>(*args.value)};

@@ -9,6 +9,7 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
+#include "simd/load_elements.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -158,10 +159,7 @@ void forward(Call& call) {
       if (mode == Mode::mean && used > 1)
         for (int64_t c = 0; c < columns; ++c) sums[c] /= static_cast<C>(used);
       T* to = mutable_data<T>(out) + b * columns;
-      if constexpr (is_half_v<T>)
-        from_float(sums.data(), to, columns);
-      else
-        std::copy_n(sums.data(), columns, to);
+      store_contiguous(sums.data(), columns, to);
       sizes[b] = mode == Mode::sum ? 0 : used;
       if (mode != Mode::max) positions[b] = sizes[b];
     }

@@ -186,16 +186,6 @@ void masked_scatter(Call& call) {
 
 // ---- nonzero
 
-template <typename T>
-bool is_nonzero(T value) {
-  if constexpr (is_half_v<T>)
-    return (value.bits & 0x7fff) != 0;
-  else if constexpr (is_complex_v<T>)
-    return value.real() != 0 || value.imag() != 0;
-  else
-    return value != T(0);
-}
-
 // Appends the indices of the nonzero elements [begin, end) of a row, at most up to `full`. Indices
 // are always written and `to` advances only for nonzero elements: a branch would be mispredicted.
 // `index` has the leading indices. Dims is the number of dimensions, or 0 where only `ndim` knows

@@ -8,6 +8,7 @@
 
 #include "kernels/indexing/slices.hpp"
 #include "simd/load.hpp"
+#include "simd/load_elements.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -76,10 +77,7 @@ void add_group(T* to, const T* base, const S* from, const int64_t* sources, int6
 #pragma omp simd
       for (int64_t k = 0; k < width; ++k) sums[k] = static_cast<C>(sums[k] + factor * static_cast<C>(row[k]));
     }
-    if constexpr (is_half_v<T>)
-      from_float(sums, to + c, width);
-    else
-      std::copy_n(sums, width, to + c);
+    store_contiguous(sums, width, to + c);
   }
   if (c == length) return;
   const int64_t rest = length - c;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "candelabra/arguments/solving.hpp"
-#include "simd/complex_math.hpp"
+#include "candelabra/formulas/complex.hpp"
 #include "vendor/lapack.hpp"
 #include "vendor/lapack_blocked.hpp"
 

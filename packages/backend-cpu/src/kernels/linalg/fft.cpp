@@ -170,116 +170,191 @@ void transpose(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t r
     }
 }
 
-// Transforms the slices along `dim`: `in_length` elements of In each become a slice of `n` points,
-// times `scale`. The slices of a chunk are not divided further: other threads have other chunks.
+// A transform of all slices along one dimension, of `n` points each.
+struct Transform {
+  int dim;
+  int64_t n;
+  bool forward;
+  double scale;
+  bool is_chunk;  // the slices are not divided further: other threads have other chunks
+};
+
 template <typename In, typename Out>
-void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind,
-                      bool forward, double scale, bool is_chunk) {
-  const Slices slices(input, output, dim);
-  if (slices.count == 0 || n == 0) return;
-  const auto* source = static_cast<const In*>(input.data);
-  auto* target = static_cast<Out*>(output.data);
-  const bool in_place =
-      static_cast<const void*>(source) == static_cast<const void*>(target) && slices.in_stride == slices.out_stride;
-  const bool gathered =
-      kind == Kind::ComplexToReal || (in_length > 1 && slices.in_stride <= 0) || (slices.row > 1 && slices.in_row <= 0);
-  const bool threaded = slices.count == 1 && !is_deterministic();
-  // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
-  // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
-  // place.
-  const bool adjacent =
-      !threaded && !gathered && n > 1 && slices.in_stride > 1 && slices.in_row == 1 && slices.out_row == 1;
-  const bool transposed = adjacent && kind == Kind::RealToComplex && n >= 32;
-  const bool copied = adjacent && kind == Kind::Complex && !in_place;
-  // At least as many blocks as there may be threads.
-  const int64_t most = transposed ? 16
-                       : is_chunk ? slices_per_call(n)
-                                  : std::min(slices_per_call(n), std::max<int64_t>(16, slices.count / 16));
-  const int64_t out_length = n / 2 + 1;
-  const int64_t blocks_of_row = (slices.row + most - 1) / most, blocks = slices.count / slices.row * blocks_of_row;
-  // The blocks of a row differ in size by at most one slice.
-  const auto start_of = [&](int64_t block) { return slices.row * block / blocks_of_row; };
-  auto work = [&](int64_t begin, int64_t end) {
-    Scratch<In> memory(gathered ? std::min(most, slices.row) * in_length : 0);
-    In* buffer = memory.data();
-    Scratch<In> transposed_in(transposed ? most * n : 0);
-    Scratch<Out> transposed_out(transposed ? most * out_length : 0);
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t at = start_of(block % blocks_of_row), here = start_of(block % blocks_of_row + 1) - at;
-      const auto [from, to] = slices.offsets(block / blocks_of_row * slices.row + at);
-      const In* in = source + from;
-      if constexpr (!std::is_same_v<In, Out> && !is_complex_v<In>) {
-        if (transposed) {
-          transpose(transposed_in.data(), n, in, slices.in_stride, n, here);
-          const Plan plan{1,
-                          {n},
-                          here,
-                          slice_layout(1, here == 1 ? 0 : n),
-                          slice_layout(1, here == 1 ? 0 : out_length),
-                          kind,
-                          forward,
-                          sizeof(In) == 4,
-                          false,
-                          false,
-                          scale};
-          check(DftiComputeForward(descriptor_for(plan), transposed_in.data(), transposed_out.data()));
-          transpose(target + to, slices.out_stride, transposed_out.data(), out_length, here, out_length);
-          continue;
-        }
-      }
-      if constexpr (std::is_same_v<In, Out>) {
-        if (copied) {
-          for (int64_t k = 0; k < n; ++k)
-            std::copy_n(in + k * slices.in_stride, here, target + to + k * slices.out_stride);
-          const Layout layout = slice_layout(slices.out_stride, here == 1 ? 0 : slices.out_row);
-          const Plan plan{1, {n}, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
-          check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
-                        : DftiComputeBackward(descriptor_for(plan), target + to));
-          continue;
-        }
-      }
-      Layout in_layout = slice_layout(slices.in_stride, slices.in_row);
-      if (gathered) {
-        const bool along = std::abs(slices.in_stride) <= std::abs(slices.in_row);
-        for (int64_t i = 0; i < (along ? here : in_length); ++i)
-          for (int64_t k = 0; k < (along ? in_length : here); ++k) {
-            const int64_t slice = along ? i : k, index = along ? k : i;
-            buffer[slice * in_length + index] = in[slice * slices.in_row + index * slices.in_stride];
-          }
-        if constexpr (!std::is_same_v<In, Out> && is_complex_v<In>) {
-          // The imaginary parts that are zero in the spectrum of a real signal are ignored.
-          for (int64_t k = 0; k < here; ++k) {
-            In* slice = buffer + k * in_length;
-            slice[0] = In(slice[0].real(), 0);
-            if (n % 2 == 0) slice[n / 2] = In(slice[n / 2].real(), 0);
-          }
-        }
-        in = buffer;
-        in_layout = slice_layout(1, in_length);
-      }
-      Layout out_layout = slice_layout(slices.out_stride, slices.out_row);
-      if (n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
-      if (here == 1) in_layout.distance = out_layout.distance = 0;
-      const Plan plan{
-          1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
-          threaded, scale};
-      DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
-      auto* unchanged = const_cast<In*>(in);  // MKL does not write to it
-      if (plan.in_place)
-        check(forward ? DftiComputeForward(descriptor, target + to) : DftiComputeBackward(descriptor, target + to));
-      else
-        check(forward ? DftiComputeForward(descriptor, unchanged, target + to)
-                      : DftiComputeBackward(descriptor, unchanged, target + to));
-    }
-  };
-  const LibraryThreads threads(threaded ? INT32_MAX : 1);
-  if (threaded)
-    work(0, 1);
-  else
-    parallel_for(blocks, grain_for(most * n * 8), [&](int64_t begin, int64_t end) {
+constexpr Kind kind_of = std::is_same_v<In, Out> ? Kind::Complex
+                         : is_complex_v<Out>     ? Kind::RealToComplex
+                                                 : Kind::ComplexToReal;
+
+// Neighbouring slices of one row, one MKL call.
+template <typename In, typename Out>
+struct SliceBlock {
+  const In* in;
+  Out* out;
+  int64_t count;
+};
+
+// How the slices along one dimension are transformed.
+template <typename In, typename Out>
+class SlicePlan {
+ public:
+  SlicePlan(const cb_tensor& input, const cb_tensor& output, const Transform& transform)
+      : transform_(transform),
+        slices_(input, output, transform.dim),
+        source_(static_cast<const In*>(input.data)),
+        target_(static_cast<Out*>(output.data)) {
+    const int64_t n = transform.n;
+    if (is_empty()) return;
+    in_place_ = input.data == output.data && slices_.in_stride == slices_.out_stride;
+    gathered_ = kind == Kind::ComplexToReal || (in_length() > 1 && slices_.in_stride <= 0) ||
+                (slices_.row > 1 && slices_.in_row <= 0);
+    threaded_ = slices_.count == 1 && !is_deterministic();
+    // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
+    // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
+    // place.
+    const bool adjacent =
+        !threaded_ && !gathered_ && n > 1 && slices_.in_stride > 1 && slices_.in_row == 1 && slices_.out_row == 1;
+    transposed_ = adjacent && kind == Kind::RealToComplex && n >= 32;
+    copied_ = adjacent && kind == Kind::Complex && !in_place_;
+    // At least as many blocks as there may be threads.
+    most_ = transposed_          ? 16
+            : transform.is_chunk ? slices_per_call(n)
+                                 : std::min(slices_per_call(n), std::max<int64_t>(16, slices_.count / 16));
+    blocks_of_row_ = (slices_.row + most_ - 1) / most_;
+  }
+
+  bool is_empty() const { return slices_.count == 0 || transform_.n == 0; }
+
+  void run() const {
+    const LibraryThreads threads(threaded_ ? INT32_MAX : 1);
+    if (threaded_) return transform_blocks(0, 1);
+    const int64_t blocks = slices_.count / slices_.row * blocks_of_row_;
+    parallel_for(blocks, grain_for(most_ * transform_.n * 8), [&](int64_t begin, int64_t end) {
       const LibraryThreads one(1);
-      work(begin, end);
+      transform_blocks(begin, end);
     });
+  }
+
+ private:
+  using Block = SliceBlock<In, Out>;
+  static constexpr Kind kind = kind_of<In, Out>;
+
+  // The blocks of a row differ in size by at most one slice.
+  int64_t start_of(int64_t block) const { return slices_.row * block / blocks_of_row_; }
+
+  Block block_at(int64_t block) const {
+    const int64_t at = start_of(block % blocks_of_row_);
+    const auto [from, to] = slices_.offsets(block / blocks_of_row_ * slices_.row + at);
+    return {source_ + from, target_ + to, start_of(block % blocks_of_row_ + 1) - at};
+  }
+
+  void transform_blocks(int64_t begin, int64_t end) const {
+    Scratch<In> gathered(gathered_ ? std::min(most_, slices_.row) * in_length() : 0);
+    Scratch<In> transposed_in(transposed_ ? most_ * transform_.n : 0);
+    Scratch<Out> transposed_out(transposed_ ? most_ * half_spectrum() : 0);
+    for (int64_t number = begin; number < end; ++number) {
+      const Block block = block_at(number);
+      if constexpr (kind == Kind::RealToComplex)
+        if (transposed_) {
+          transform_transposed(block, transposed_in.data(), transposed_out.data());
+          continue;
+        }
+      if constexpr (kind == Kind::Complex)
+        if (copied_) {
+          transform_copied(block);
+          continue;
+        }
+      transform_strided(block, gathered.data());
+    }
+  }
+
+  void transform_transposed(const Block& block, In* in, Out* out) const {
+    const int64_t n = transform_.n;
+    transpose(in, n, block.in, slices_.in_stride, n, block.count);
+    const Plan plan = plan_of(block, slice_layout(1, n), slice_layout(1, half_spectrum()), false);
+    check(DftiComputeForward(descriptor_for(plan), in, out));
+    transpose(block.out, slices_.out_stride, out, half_spectrum(), block.count, half_spectrum());
+  }
+
+  void transform_copied(const Block& block) const {
+    for (int64_t k = 0; k < transform_.n; ++k)
+      std::copy_n(block.in + k * slices_.in_stride, block.count, block.out + k * slices_.out_stride);
+    const Layout layout = slice_layout(slices_.out_stride, slices_.out_row);
+    compute_in_place(plan_of(block, layout, layout, true), block.out);
+  }
+
+  // In the strides of the tensors, or from `buffer` where MKL cannot take those of the input.
+  void transform_strided(const Block& block, In* buffer) const {
+    const In* in = block.in;
+    Layout in_layout = slice_layout(slices_.in_stride, slices_.in_row);
+    Layout out_layout = slice_layout(slices_.out_stride, slices_.out_row);
+    if (gathered_) {
+      gather(block, buffer);
+      in = buffer;
+      in_layout = slice_layout(1, in_length());
+    }
+    if (transform_.n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
+    Plan plan = plan_of(block, in_layout, out_layout, in_place_ && !gathered_);
+    plan.threaded = threaded_;
+    if (plan.in_place) return compute_in_place(plan, block.out);
+    auto* unchanged = const_cast<In*>(in);  // MKL does not write to it
+    DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
+    check(transform_.forward ? DftiComputeForward(descriptor, unchanged, block.out)
+                             : DftiComputeBackward(descriptor, unchanged, block.out));
+  }
+
+  void gather(const Block& block, In* buffer) const {
+    const int64_t length = in_length(), n = transform_.n;
+    const bool along = std::abs(slices_.in_stride) <= std::abs(slices_.in_row);
+    for (int64_t i = 0; i < (along ? block.count : length); ++i)
+      for (int64_t k = 0; k < (along ? length : block.count); ++k) {
+        const int64_t slice = along ? i : k, index = along ? k : i;
+        buffer[slice * length + index] = block.in[slice * slices_.in_row + index * slices_.in_stride];
+      }
+    if constexpr (kind == Kind::ComplexToReal) {
+      // The imaginary parts that are zero in the spectrum of a real signal are ignored.
+      for (int64_t k = 0; k < block.count; ++k) {
+        In* slice = buffer + k * length;
+        slice[0] = In(slice[0].real(), 0);
+        if (n % 2 == 0) slice[n / 2] = In(slice[n / 2].real(), 0);
+      }
+    }
+  }
+
+  void compute_in_place(const Plan& plan, Out* data) const {
+    DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
+    check(transform_.forward ? DftiComputeForward(descriptor, data) : DftiComputeBackward(descriptor, data));
+  }
+
+  // One slice has no distance to the next, so that plans of single slices are found again.
+  Plan plan_of(const Block& block, Layout in, Layout out, bool in_place) const {
+    if (block.count == 1) in.distance = out.distance = 0;
+    return {.rank = 1,
+            .sizes = {transform_.n},
+            .batch = block.count,
+            .in = in,
+            .out = out,
+            .kind = kind,
+            .forward = transform_.forward,
+            .single = sizeof(real_t<Out>) == 4,
+            .in_place = in_place,
+            .threaded = false,
+            .scale = transform_.scale};
+  }
+
+  int64_t half_spectrum() const { return transform_.n / 2 + 1; }
+  int64_t in_length() const { return kind == Kind::ComplexToReal ? half_spectrum() : transform_.n; }
+
+  const Transform transform_;
+  const Slices slices_;
+  const In* source_;
+  Out* target_;
+  bool in_place_ = false, gathered_ = false, threaded_ = false, transposed_ = false, copied_ = false;
+  int64_t most_ = 1, blocks_of_row_ = 1;  // slices in a block, blocks in a row of slices
+};
+
+template <typename In, typename Out>
+void transform_slices(const cb_tensor& input, cb_tensor& output, const Transform& transform) {
+  const SlicePlan<In, Out> plan(input, output, transform);
+  if (!plan.is_empty()) plan.run();
 }
 
 // Transforms a chunk of planes or volumes in one MKL call: dimension 0 is the batch, `dims` are all
@@ -305,7 +380,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   if (several && (plan.in.distance <= 0 || plan.out.distance <= 0)) return false;
   plan.in_place = in.data == out.data;
   if (plan.in_place && (!std::is_same_v<In, Out> || plan.in != plan.out)) return false;
-  plan.kind = std::is_same_v<In, Out> ? Kind::Complex : Kind::RealToComplex;
+  plan.kind = kind_of<In, Out>;
   plan.forward = forward;
   plan.single = sizeof(real_t<Out>) == 4;
   plan.scale = scale;
@@ -389,7 +464,7 @@ void fft_c2c(Call& call) {
       for (size_t k = dims.size(); k-- > 0;) {
         const int dim = static_cast<int>(dims[k] - shift);
         const int64_t n = out.sizes[dim];
-        transform_slices<T, T>(*from, out, dim, n, n, Kind::Complex, forward, k == 0 ? scale : 1.0, is_chunk);
+        transform_slices<T, T>(*from, out, {dim, n, forward, k == 0 ? scale : 1.0, is_chunk});
         from = &out;
       }
     });
@@ -404,7 +479,7 @@ void fft_r2c(Call& call) {
   const int dim = static_cast<int>(args.dim);
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     const int64_t n = input.sizes[dim];
-    transform_slices<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, args.scale, false);
+    transform_slices<T, std::complex<T>>(input, output, {dim, n, true, args.scale, false});
   });
 }
 
@@ -423,10 +498,10 @@ void fft_r2c_nd(Call& call) {
       const int64_t shift = output.ndim - out.ndim;
       if (is_chunk && transform_planes<T, C>(in, out, dims, shift, true, scale)) return;
       const int last = static_cast<int>(dims.back() - shift);
-      transform_slices<T, C>(in, out, last, in.sizes[last], in.sizes[last], Kind::RealToComplex, true, scale, is_chunk);
+      transform_slices<T, C>(in, out, {last, in.sizes[last], true, scale, is_chunk});
       for (size_t k = dims.size() - 1; k-- > 0;) {
         const int dim = static_cast<int>(dims[k] - shift);
-        transform_slices<C, C>(out, out, dim, out.sizes[dim], out.sizes[dim], Kind::Complex, true, 1.0, is_chunk);
+        transform_slices<C, C>(out, out, {dim, out.sizes[dim], true, 1.0, is_chunk});
       }
     });
   });
@@ -440,8 +515,7 @@ void fft_c2r(Call& call) {
   const int dim = static_cast<int>(args.dim);
   const int64_t n = args.n;
   dispatch<FullFloatTypes>(output.dtype, [&]<typename T>() {
-    transform_slices<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, args.scale,
-                                         false);
+    transform_slices<std::complex<T>, T>(input, output, {dim, n, false, args.scale, false});
   });
 }
 

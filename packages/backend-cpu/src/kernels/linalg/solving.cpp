@@ -189,22 +189,17 @@ void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
     for (int i = j + 1; i < a.columns; ++i) a.at(i, j) = T(0);
 }
 
-// Solves one least-squares problem. x holds the right-hand sides in its first rows, and is
-// overwritten with the solution. Returns the rank (with gels: the smaller side).
+// One least-squares problem. x holds the right-hand sides in its first rows, and is overwritten
+// with the solution.
 template <typename T>
-int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular,
-                  double rcond) {
+struct LeastSquares {
   using R = real_t<T>;
-  const int k = std::min(a.rows, a.columns);
-  int info = 0, rank = k;
-  R cutoff = static_cast<R>(rcond);
-  // LAPACK reports such input as bad arguments, or not at all.
-  if (!all_finite(a.values()) || !all_finite(x.values()))
-    throw failure(
-        CB_RUNTIME_ERROR,
-        "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
-        "are not finite.");
-  if (driver == "gels") {
+  ColumnMajor<T>&a, &x;
+  Line<R>& singular;
+  R cutoff;
+  int rank = std::min(a.rows, a.columns), info = 0;
+
+  void by_gels() {
     with_work<T>([&](T* work, int* size) {
       Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size,
                       &info);
@@ -215,13 +210,13 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
           "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
           "full rank (error code: %d).",
           info);
-    return k;
   }
-  if (driver == "gelsy") {
-    // QR with column pivoting is memory bound. A tall matrix is therefore reduced to its triangular
-    // factor first, whose columns have the same lengths and angles. (Chan, "An improved algorithm
-    // for computing the singular value decomposition", 1982, does so for the SVD.) The thresholds
-    // were found by measurement.
+
+  // QR with column pivoting is memory bound. A tall matrix is therefore reduced to its triangular
+  // factor first, whose columns have the same lengths and angles. (Chan, "An improved algorithm for
+  // computing the singular value decomposition", 1982, does so for the SVD.) The thresholds were
+  // found by measurement.
+  void by_gelsy() {
     int rows = a.rows;
     if (a.rows >= 160 && a.rows >= 4 * a.columns && is_safely_scaled<T>(a.values(), false) &&
         is_safely_scaled<T>(x.values(), true)) {
@@ -238,8 +233,10 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
         Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(),
                          &cutoff, &rank, work, size, &info);
     });
-  } else if (driver == "gelss") {
-    Line<R> reals(static_cast<size_t>(5 * k));
+  }
+
+  void by_gelss() {
+    Line<R> reals(static_cast<size_t>(5 * rank));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
         Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
@@ -248,12 +245,10 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
         Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
                          &cutoff, &rank, work, size, &info);
     });
-  } else {
-    // One query returns the sizes of all workspaces.
-    int query = -1, optimal_int = 0;
-    T optimal{};
-    R optimal_real{};
-    auto run = [&](T* work, int* size, R* reals, int* integers) {
+  }
+
+  void by_gelsd() {
+    const auto run = [&](T* work, int* size, R* reals, int* integers) {
       if constexpr (is_complex_v<T>)
         Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
                          &cutoff, &rank, work, size, reals, integers, &info);
@@ -261,6 +256,10 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
         Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(),
                          &cutoff, &rank, work, size, integers, &info);
     };
+    // One query returns the sizes of all workspaces.
+    int query = -1, optimal_int = 0;
+    T optimal{};
+    R optimal_real{};
     run(&optimal, &query, &optimal_real, &optimal_int);
     int size = work_size(std::real(optimal));
     Line<T> work(static_cast<size_t>(size));
@@ -268,10 +267,32 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     std::vector<int> integers(static_cast<size_t>(std::max(1, optimal_int)));
     run(work.data(), &size, reals.data(), integers.data());
   }
-  if (info > 0)
+};
+
+// Returns the rank (with gels: the smaller side).
+template <typename T>
+int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular,
+                  double rcond) {
+  // LAPACK reports such input as bad arguments, or not at all.
+  if (!all_finite(a.values()) || !all_finite(x.values()))
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
+        "are not finite.");
+  LeastSquares<T> problem{a, x, singular, static_cast<real_t<T>>(rcond)};
+  if (driver == "gels")
+    problem.by_gels();
+  else if (driver == "gelsy")
+    problem.by_gelsy();
+  else if (driver == "gelss")
+    problem.by_gelss();
+  else
+    problem.by_gelsd();
+  if (problem.info > 0)
     throw failure(CB_RUNTIME_ERROR,
-                  "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).", info);
-  return rank;
+                  "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).",
+                  problem.info);
+  return problem.rank;
 }
 
 // The first output has max(m, n) rows.

@@ -10,7 +10,6 @@
 #include "kernels.hpp"
 #include "kernels/reduction/softmax_slices.hpp"
 #include "memory/allocator.hpp"
-#include "simd/half_registers.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -52,7 +51,7 @@ const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_
   if constexpr (std::is_same_v<T, compute_t<T>>) {
     return scores + n * classes;
   } else {
-    widen(scores + n * classes, buffer, classes);
+    to_float(scores + n * classes, buffer, classes);
     return buffer;
   }
 }
@@ -166,7 +165,7 @@ void backward(Call& call) {
       } else {
         gradient_of_row(x, buffer.data(), classes, largest[n], logarithm[n], share);
         buffer[number] -= share;
-        narrow(buffer.data(), to, classes);
+        from_float(buffer.data(), to, classes);
       }
     }
   });

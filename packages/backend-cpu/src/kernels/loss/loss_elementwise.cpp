@@ -1,4 +1,4 @@
-// Elementwise losses and their gradients. The formulas are in candelabra/loss.hpp.
+// Elementwise losses and their gradients. The formulas are in candelabra/formulas/loss.hpp.
 #include "candelabra/arguments/loss.hpp"
 #include "drivers/elementwise.hpp"
 #include "simd/half_loops.hpp"
@@ -16,7 +16,7 @@ CANDELABRA_FORMULA Vec<T> within(Vec<T> x, Vec<T> limit) {  // NaN stays
 }  // namespace candelabra::math
 
 // Included after the vector functions, which its formulas use.
-#include "candelabra/loss.hpp"
+#include "candelabra/formulas/loss.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {

@@ -22,8 +22,8 @@ struct Piece {
 void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces) {
   constexpr int64_t block_bytes = 16384;
   const int64_t bytes = out.numel * itemsize(out.dtype), row = bytes / rows;
-  const RowStores stores = row_stores(bytes);
-  const int64_t block = std::max<int64_t>(stores == RowStores::Interleaved ? 4 : 1, block_bytes / row);
+  const MoveStores stores = move_stores(bytes);
+  const int64_t block = std::max<int64_t>(stores == MoveStores::Interleaved ? 4 : 1, block_bytes / row);
   auto* to = static_cast<std::byte*>(out.data);
   parallel_for(rows, std::max<int64_t>(1, light_grain * 4 / row), [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += block) {
@@ -32,7 +32,7 @@ void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces
         move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes,
                   stores);
     }
-    if (stores == RowStores::NonTemporal) _mm_sfence();
+    fence_after(stores);
   });
 }
 

@@ -18,13 +18,10 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
   const LargeMove move(bytes, 2 * bytes);
+  const MoveStores stores = move_stores(bytes, move.is_non_temporal());
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
-    if (move.is_non_temporal())
-      stream_bytes(out + begin, in + begin, end - begin);
-    else if (2 * bytes > memory_move_bytes())
-      copy_pages(out + begin, in + begin, end - begin);
-    else
-      std::memcpy(out + begin, in + begin, end - begin);
+    move_bytes(out + begin, in + begin, end - begin, stores);
+    fence_after(stores);
   });
 }
 
@@ -41,16 +38,7 @@ template <typename U>
 void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   constexpr int64_t tile = sizeof(U) >= 8 ? 32 : 64;
   int64_t columns = g.sizes[0], rows = g.sizes[across];
-  Geometry<2> outer;  // all other dimensions
-  outer.ndim = 0;
-  outer.numel = g.numel / (columns * rows);
-  for (int d = 1; d < g.ndim; ++d) {
-    if (d == across) continue;
-    outer.sizes[outer.ndim] = g.sizes[d];
-    for (int k = 0; k < 2; ++k) outer.strides[k][outer.ndim] = g.strides[k][d];
-    ++outer.ndim;
-  }
-  if (outer.ndim == 0) outer.ndim = 1, outer.sizes[0] = 1, outer.strides[0][0] = outer.strides[1][0] = 0;
+  const Geometry<2> outer = without_dims(g, 0, across);
   int64_t row_tiles = (rows + tile - 1) / tile;
   parallel_for(outer.numel * row_tiles, std::max<int64_t>(1, light_grain / (tile * columns)),
                [&](int64_t begin, int64_t end) {
@@ -99,15 +87,7 @@ void copy_interleaved(const Geometry<2>& g, U* out, const U* in) {
   constexpr bool of_output = side == Interleaved::Output;
   const int64_t rows = g.sizes[of_output ? 0 : 1], n = g.sizes[of_output ? 1 : 0];
   const int64_t stride = of_output ? g.strides[1][0] : g.strides[0][1];
-  Geometry<2> outer;
-  outer.ndim = g.ndim > 2 ? g.ndim - 2 : 1;
-  outer.numel = g.numel / (rows * n);
-  outer.sizes[0] = 1;
-  outer.strides[0][0] = outer.strides[1][0] = 0;
-  for (int d = 2; d < g.ndim; ++d) {
-    outer.sizes[d - 2] = g.sizes[d];
-    for (int k = 0; k < 2; ++k) outer.strides[k][d - 2] = g.strides[k][d];
-  }
+  const Geometry<2> outer = without_dims(g, 0, 1);
   constexpr int64_t piece = 8192;
   const int64_t pieces = (n + piece - 1) / piece;
   parallel_for(outer.numel * pieces, grain_for(rows * std::min(n, piece)), [&](int64_t begin, int64_t end) {
@@ -169,22 +149,11 @@ template <typename U>
   }
 }
 
-inline Geometry<2> without_innermost(const Geometry<2>& g) {
-  Geometry<2> outer;
-  outer.ndim = g.ndim - 1;
-  outer.numel = g.numel / g.sizes[0];
-  for (int d = 1; d < g.ndim; ++d) {
-    outer.sizes[d - 1] = g.sizes[d];
-    for (int k = 0; k < 2; ++k) outer.strides[k][d - 1] = g.strides[k][d];
-  }
-  return outer;
-}
-
 // For an innermost dimension that is contiguous on both sides.
 inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = g.sizes[0] * size;
-  const Geometry<2> outer = without_innermost(g);
-  const RowStores stores = row_stores(g.numel * size);
+  const Geometry<2> outer = without_dims(g, 0);
+  const MoveStores stores = move_stores(g.numel * size);
   auto* to = static_cast<std::byte*>(out.data);
   const auto* from = static_cast<const std::byte*>(in.data);
   parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)),
@@ -193,7 +162,7 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
                    move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size,
                              outer.strides[1][0] * size, rows, bytes, stores);
                  });
-                 if (stores == RowStores::NonTemporal) _mm_sfence();
+                 fence_after(stores);
                });
 }
 
@@ -202,7 +171,7 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
 template <typename U>
 void move_short_runs(const Geometry<2>& g, U* out, const U* in) {
   constexpr int64_t block = 512;
-  const Geometry<2> outer = without_innermost(g);
+  const Geometry<2> outer = without_dims(g, 0);
   const int64_t width = g.sizes[0], out_side = g.strides[0][0], in_side = g.strides[1][0];
   const int64_t out_step = outer.strides[0][0], in_step = outer.strides[1][0];
   parallel_for(outer.numel, std::max<int64_t>(1, light_grain / width), [&](int64_t begin, int64_t end) {

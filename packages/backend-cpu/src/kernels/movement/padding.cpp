@@ -142,8 +142,8 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
   // Positions [first, end) of a row come from the input.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
   const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
-  const bool non_temporal =
-      out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  const MoveStores stores = row * size < long_row ? MoveStores::Ordinary : move_stores(out.numel * size);
   const T* from = data<T>(in);
   T* to = mutable_data<T>(out);
   parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {
@@ -163,8 +163,8 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
       } else {
         for (int64_t x = 0; x < first; ++x) here[x] = value;
         const T* source = from + offset + first * stride;
-        if (non_temporal && stride == 1)
-          stream_unfenced(here + first, source, (end - first) * static_cast<int64_t>(sizeof(T)));
+        if (stores == MoveStores::NonTemporal && stride == 1)
+          stream_unfenced(here + first, source, (end - first) * size);
         else
           move_run(here + first, 1, source, stride, end - first);
         for (int64_t x = end; x < row; ++x) here[x] = value;
@@ -176,7 +176,7 @@ void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T va
         index[d] = 0;
       }
     }
-    if (non_temporal) _mm_sfence();
+    fence_after(stores);
   });
 }
 

@@ -74,6 +74,41 @@ constexpr int64_t least_rows = 8;
 constexpr int64_t terms_per_sum = 1024;
 constexpr int64_t rows_per_sum = 32;
 
+// Sums over a row: h = grad weight, and h times the distance from the mean.
+struct RowSums {
+  double h = 0, product = 0;
+};
+
+// Adds `count` elements of a row to its sums, and what they contribute to the gradients of the
+// parameters, unless those are null.
+template <typename V>
+void add_terms(const V* grad, const V* x, const V* weight, V mean, V rstd, int64_t count, V* grad_weight, V* grad_bias,
+               RowSums& sums) {
+  for (int64_t begin = 0; begin < count; begin += terms_per_sum) {
+    const int64_t end = std::min(count, begin + terms_per_sum);
+    V a = 0, b = 0;
+    if (grad_weight) {
+#pragma omp simd reduction(+ : a, b)
+      for (int64_t i = begin; i < end; ++i) {
+        V h = grad[i] * weight[i], distance = x[i] - mean;
+        a += h;
+        b += h * distance;
+        grad_weight[i] += grad[i] * (distance * rstd);
+        grad_bias[i] += grad[i];
+      }
+    } else {
+#pragma omp simd reduction(+ : a, b)
+      for (int64_t i = begin; i < end; ++i) {
+        V h = grad[i] * weight[i];
+        a += h;
+        b += h * (x[i] - mean);
+      }
+    }
+    sums.h += static_cast<double>(a);
+    sums.product += static_cast<double>(b);
+  }
+}
+
 // grad_input = rstd (h - mean(h) - xhat mean(h xhat)), h = grad weight; grad_weight = sum over rows
 // of grad xhat.
 template <typename T>
@@ -82,8 +117,6 @@ void layer_norm_backward_of(Call& call) {
   const arguments::NativeLayerNormBackward args(call);
   const cb_tensor &grad = *args.grad, &input = *args.input, &mean = *args.mean, &rstd = *args.rstd;
   cb_tensor &out = call.output(0), &grad_weight = call.output(1), &grad_bias = call.output(2);
-  check_contiguous(grad, "native_layer_norm_backward: grad");
-  check_contiguous(input, "native_layer_norm_backward: input");
   int64_t n = row_length(args.normalized_shape), rows = mean.numel;
   bool parameters = grad_weight.numel != 0 || grad_bias.numel != 0;
   Vector<V> weight(args.weight, n, V(1));
@@ -101,40 +134,18 @@ void layer_norm_backward_of(Call& call) {
       for (int64_t r = c * chunk; r < last; ++r) {
         if (parameters && (r - c * chunk) % rows_per_sum == 0) std::fill_n(partial_sums.data(), 2 * n, V(0));
         const T *x = data<T>(input) + r * n, *dy = data<T>(grad) + r * n;
-        double center = centers[r], scale = scales[r], sum = 0, product = 0;
+        double center = centers[r], scale = scales[r];
+        RowSums sums;
         V m = static_cast<V>(center), s = static_cast<V>(scale);
         consume(
             n,
             [&](const V* d, const V* v, int64_t first, int64_t count) {
-              const V* w = weight.data() + first;
-              V *gw = partial_sums.data() + first, *gb = gw + n;
-              for (int64_t i0 = 0; i0 < count; i0 += terms_per_sum) {
-                const int64_t end_of_piece = std::min(count, i0 + terms_per_sum);
-                V a = 0, b = 0;
-                if (parameters) {
-#pragma omp simd reduction(+ : a, b)
-                  for (int64_t i = i0; i < end_of_piece; ++i) {
-                    V h = d[i] * w[i], distance = v[i] - m;
-                    a += h;
-                    b += h * distance;
-                    gw[i] += d[i] * (distance * s);
-                    gb[i] += d[i];
-                  }
-                } else {
-#pragma omp simd reduction(+ : a, b)
-                  for (int64_t i = i0; i < end_of_piece; ++i) {
-                    V h = d[i] * w[i];
-                    a += h;
-                    b += h * (v[i] - m);
-                  }
-                }
-                sum += static_cast<double>(a);
-                product += static_cast<double>(b);
-              }
+              V* gw = parameters ? partial_sums.data() + first : nullptr;
+              add_terms(d, v, weight.data() + first, m, s, count, gw, gw ? gw + n : nullptr, sums);
             },
             dy, x);
-        V shift = static_cast<V>(sum / static_cast<double>(n));
-        V slope = static_cast<V>(product * scale * scale / static_cast<double>(n));
+        V shift = static_cast<V>(sums.h / static_cast<double>(n));
+        V slope = static_cast<V>(sums.product * scale * scale / static_cast<double>(n));
         transform(
             n,
             [&](const V* d, const V* v, V* to, int64_t first, int64_t count) {
@@ -264,7 +275,6 @@ void rms_norm_backward_of(Call& call) {
 
 void layer_norm(Call& call) {
   const cb_tensor& input = *arguments::NativeLayerNorm(call).input;
-  check_contiguous(input, "native_layer_norm: input");
   dispatch<FloatTypes>(input.dtype, [&]<typename T>() { layer_norm_of<T>(call); });
 }
 void layer_norm_backward(Call& call) {

@@ -67,9 +67,6 @@ void forward(Call& call, const arguments::NativeBatchNorm& args) {
                    [&](int64_t c) { return (1 - momentum) * before[c] + momentum * moments[c].squares / (count - 1); });
     }
   } else {
-    if (!running_mean || !running_var)
-      throw failure(CB_RUNTIME_ERROR,
-                    "native_batch_norm: running_mean and running_var must be given when training is False");
     Vector<double> mean(running_mean, channels, 0), variance(running_var, channels, 1);
     std::copy_n(mean.data(), channels, means.data());
     std::copy_n(variance.data(), channels, variances.data());

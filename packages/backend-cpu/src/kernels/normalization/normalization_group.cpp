@@ -82,6 +82,11 @@ void add_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t cou
   }
 }
 
+// For numbers and registers.
+constexpr auto normalized = [](auto value, auto center, auto factor, auto shift) {
+  return (value - center) * factor + shift;
+};
+
 template <typename T>
 void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args, const Groups& shape) {
   using V = compute_t<T>;
@@ -126,9 +131,8 @@ void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args
       const V *center = centers.data() + sample * channels, *factor = factors.data() + sample * channels,
               *shift = bias.data();
       for (; pixel < last; ++pixel)
-        transform_registers(
-            channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, to + pixel * channels,
-            from + pixel * channels, center, factor, shift);
+        transform_registers(channels, normalized, to + pixel * channels, from + pixel * channels, center, factor,
+                            shift);
     }
   });
 }
@@ -142,7 +146,6 @@ void group_norm_of(Call& call, const arguments::NativeGroupNorm& args) {
   double eps = args.eps;
   if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(out))
     return group_norm_channels_last<T>(call, args, shape);
-  check_contiguous(input, "native_group_norm: input");
   Vector<V> weight(args.weight, shape.channels, V(1)), bias(args.bias, shape.channels, V(0));
   parallel_for(shape.batch * shape.groups, grain_for(4 * shape.length()), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -152,12 +155,25 @@ void group_norm_of(Call& call, const arguments::NativeGroupNorm& args) {
       V center = data<V>(mean)[row], scale = data<V>(rstd)[row];
       for (int64_t k = 0; k < shape.width(); ++k) {
         int64_t channel = row % shape.groups * shape.width() + k;
-        transform_registers(
-            shape.plane, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, y + k * shape.plane,
-            x + k * shape.plane, center, scale * weight[channel], bias[channel]);
+        transform_registers(shape.plane, normalized, y + k * shape.plane, x + k * shape.plane, center,
+                            scale * weight[channel], bias[channel]);
       }
     }
   });
+}
+
+// The sums of a group of one sample, weighted, from those of its channels. `sums` begins with its
+// first channel, which is channel `first` of the weight. The FMAs are explicit, so that all callers
+// round alike.
+template <typename V>
+GradientSums sums_of_group(const GradientSums* sums, const Vector<V>& weight, int64_t first, int64_t width) {
+  GradientSums group;
+  for (int64_t k = 0; k < width; ++k) {
+    const double w = static_cast<double>(weight[first + k]);
+    group.grad = std::fma(w, sums[k].grad, group.grad);
+    group.product = std::fma(w, sums[k].product, group.product);
+  }
+  return group;
 }
 
 // `sums` are per channel of a sample, `scales` (rstd) per group of a sample.
@@ -241,17 +257,14 @@ void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupN
     const int64_t sample = row / shape.groups, first = row % shape.groups * width;
     V *center = coefficients.data() + 4 * sample * channels, *factor = center + channels, *slope = factor + channels,
       *shift = slope + channels;
-    double sum = 0, product = 0;
     for (int64_t c = first; c < first + width; ++c) {
       GradientSums& all = sums[sample * channels + c] = {};
       for (int64_t p = sample * blocks; p < (sample + 1) * blocks; ++p) {
         all.grad += partial[p * channels + c].grad;
         all.product += partial[p * channels + c].product;
       }
-      const double w = static_cast<double>(weight[c]);
-      sum += w * all.grad;
-      product += w * all.product;
     }
+    const auto [sum, product] = sums_of_group(sums.data() + sample * channels + first, weight, first, width);
     const double scale = scales[row], length = static_cast<double>(shape.length());
     for (int64_t c = first; c < first + width; ++c) {
       factor[c] = static_cast<V>(scale) * weight[c];
@@ -279,8 +292,6 @@ void group_norm_backward_of(Call& call, const arguments::NativeGroupNormBackward
   Groups shape(input, args.num_groups);
   if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(grad) && is_channels_last(out))
     return group_norm_backward_channels_last<T>(call, args, shape);
-  check_contiguous(grad, "native_group_norm_backward: grad");
-  check_contiguous(input, "native_group_norm_backward: input");
   int64_t rows = shape.batch * shape.groups;
   Vector<V> weight(args.weight, shape.channels, V(1));
   Vector<double> centers(&mean, rows, 0), scales(&rstd, rows, 1);
@@ -289,22 +300,20 @@ void group_norm_backward_of(Call& call, const arguments::NativeGroupNormBackward
     for (int64_t row = begin; row < end; ++row) {
       const T *x = data<T>(input) + row * shape.length(), *dy = data<T>(grad) + row * shape.length();
       T* dx = data<T>(out) + row * shape.length();
-      double center = centers[row], scale = scales[row], sum = 0, product = 0;
+      const int64_t first = row % shape.groups * shape.width();  // channel
+      const double center = centers[row], scale = scales[row];
       for (int64_t k = 0; k < shape.width(); ++k) {
-        GradientSums here;
+        GradientSums& here = sums[row * shape.width() + k] = {};
         consume(
             shape.plane, [&](const V* d, const V* v, int64_t, int64_t count) { here.add(d, v, center, count); },
             dy + k * shape.plane, x + k * shape.plane);
-        double w = static_cast<double>(weight[row % shape.groups * shape.width() + k]);
-        sum += w * here.grad;
-        product += w * here.product;
-        sums[row * shape.width() + k] = here;
       }
+      const auto [sum, product] = sums_of_group(sums.data() + row * shape.width(), weight, first, shape.width());
       double length = static_cast<double>(shape.length());
       V m = static_cast<V>(center), s = static_cast<V>(scale), shift = static_cast<V>(sum / length);
       V slope = static_cast<V>(product * scale * scale / length);
       for (int64_t k = 0; k < shape.width(); ++k) {
-        V w = weight[row % shape.groups * shape.width() + k];
+        V w = weight[first + k];
         transform(
             shape.plane,
             [=](const V* d, const V* v, V* to, int64_t, int64_t count) {
@@ -330,8 +339,8 @@ void group_norm_backward(Call& call) {
 }  // namespace
 
 void register_normalization_group(KernelTable& table) {
-  table.add<group_norm>("native_group_norm");
-  table.add<group_norm_backward>("native_group_norm_backward");
+  table.add<group_norm>("native_group_norm", CB_KERNEL_CHANNELS_LAST);
+  table.add<group_norm_backward>("native_group_norm_backward", CB_KERNEL_CHANNELS_LAST);
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -70,9 +70,5 @@ void write_moments(const Moments& moments, int64_t n, double eps, int64_t row, c
   data<V>(rstd)[row] = static_cast<V>(1 / std::sqrt(moments.squares / static_cast<double>(n) + eps));
 }
 
-inline void check_contiguous(const cb_tensor& tensor, const char* what) {
-  if (!is_contiguous(tensor)) throw failure(CB_RUNTIME_ERROR, "%s must be contiguous", what);
-}
-
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

@@ -1,6 +1,7 @@
 // Fused optimizer steps over many parameters: parameter, gradient and state of an element are read
-// and written once. Half precision is computed as float32 in registers. The formulas are those of
-// torch/optim (the single-tensor forms).
+// and written once. Half precision is computed as float32 in registers. Steps that CUDA shares are
+// in candelabra/formulas/optimizer.hpp. The formulas are those of torch/optim (the single-tensor
+// forms).
 #include <array>
 #include <cmath>
 #include <vector>
@@ -15,8 +16,13 @@
 #include "simd/vec_math.hpp"
 #include "threads/parallel.hpp"
 
+// After the functions of vectors, which its formulas call.
+#include "candelabra/formulas/optimizer.hpp"
+
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
+
+using namespace formulas;
 
 constexpr int64_t chunk = 1024;
 
@@ -27,25 +33,10 @@ using Operands = std::array<const cb_tensor*, N>;
 // `lists` are the positions of the arguments that hold the operands.
 template <int N>
 std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& lists) {
-  auto parameters = call.tensors(lists[0]);
-  std::vector<Operands<N>> all(parameters.size());
+  std::vector<Operands<N>> all(call.tensors(lists[0]).size());
   for (int k = 0; k < N; ++k) {
     auto list = call.tensors(lists[k]);
-    if (list.size() != parameters.size())
-      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
-                    parameters.size(), lists[k], list.size());
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (!list[i])
-        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i,
-                      lists[k]);
-      if (list[i]->dtype != parameters[i]->dtype)
-        throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype",
-                      call.raw()->operator_name);
-      if (!same_sizes(*list[i], *parameters[i]))
-        throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
-                      call.raw()->operator_name, i);
-      all[i][k] = list[i];
-    }
+    for (size_t i = 0; i < list.size(); ++i) all[i][k] = list[i];
   }
   return all;
 }
@@ -131,163 +122,49 @@ void update(const Call& call, const std::array<int, N>& lists, const Make& make)
   });
 }
 
-// A register with `value` in all lanes.
-template <typename V>
-V filled(double value) {
-  return V(static_cast<typename V::Element>(value));
-}
-
-// The gradient to descend: negated for maximize, plus the weight decay. Without decay the parameter
-// is not read into it, because 0 * infinity is NaN.
-template <typename V>
-struct DecayedGradient {
-  V sign, decay;
-  bool decays;
-
-  DecayedGradient(double weight_decay, bool maximize)
-      : sign(filled<V>(maximize ? -1 : 1)), decay(filled<V>(weight_decay)), decays(weight_decay != 0) {}
-  V operator()(V gradient, V parameter) const {
-    return decays ? fma(decay, parameter, sign * gradient) : sign * gradient;
-  }
-};
-
-// The maximum of each lane; NaN where either is NaN.
-template <typename V>
-V maximum(V a, V b) {
-  return select(a != a, a, max(a, b));
-}
-
-// The running averages of the gradient and of its square (exp_avg, exp_avg_sq), as Adam updates
-// them.
-template <typename V>
-struct Averages {
-  V weight1, keep2, weight2;
-
-  Averages(double beta1, double beta2)
-      : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
-  void update(V gradient, V& mean, V& square) const {
-    mean = fma(weight1, gradient - mean, mean);
-    square = fma(keep2, square, weight2 * gradient * gradient);
-  }
-};
-
-double checked_step(const Call& call, int64_t count) {
-  const auto step = static_cast<double>(count);
-  if (step < 1) throw failure(CB_VALUE_ERROR, "%s: step counts from 1, but got %g", call.raw()->operator_name, step);
-  return step;
+// `numbers` are what the step is made from.
+template <typename Rule, int N, typename Numbers>
+void update_by(const Call& call, const std::array<int, N>& lists, const Numbers& numbers) {
+  update<N>(call, lists, [&]<typename V>() { return typename Rule::template Step<V>(numbers); });
 }
 
 void fused_sgd(Call& call) {
   namespace at = positions::fused_sgd;
   const arguments::FusedSgd args(call);
-  double lr = args.lr, decay = args.weight_decay, momentum = args.momentum, dampening = args.dampening;
-  bool nesterov = args.nesterov, maximize = args.maximize, first = args.first;
-  if (args.momentum_buffers.empty() || momentum == 0) {
-    return update<2>(call, {at::params, at::grads}, [=]<typename V>() {
-      V rate = filled<V>(lr);
-      DecayedGradient<V> decayed(decay, maximize);
-      return [=](Registers<V, 2>& a) { a[0] = fnma(rate, decayed(a[1], a[0]), a[0]); };
-    });
-  }
-  update<3>(call, {at::params, at::grads, at::momentum_buffers}, [=]<typename V>() {
-    V rate = filled<V>(lr), keep = filled<V>(momentum), add = filled<V>(1 - dampening);
-    DecayedGradient<V> decayed(decay, maximize);
-    return [=](Registers<V, 3>& a) {
-      auto& [p, g, buffer] = a;
-      V d = decayed(g, p);
-      buffer = first ? d : fma(keep, buffer, add * d);  // the first step must not read it
-      p = fnma(rate, nesterov ? fma(keep, buffer, d) : buffer, p);
-    };
-  });
+  if (args.momentum_buffers.empty() || args.momentum == 0)
+    return update_by<Sgd, 2>(call, {at::params, at::grads}, args);
+  update_by<SgdWithMomentum, 3>(call, {at::params, at::grads, at::momentum_buffers}, args);
 }
 
-template <bool Amsgrad>
-void adam_step(Call& call, const arguments::FusedAdam& args) {
-  namespace at = positions::fused_adam;
-  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
-  bool decoupled = args.decoupled, maximize = args.maximize;
-  double step = checked_step(call, args.step);
-  double correction1 = 1 - std::pow(beta1, step), correction2 = std::sqrt(1 - std::pow(beta2, step));
-  constexpr int count = Amsgrad ? 5 : 4;
-  auto make = [=]<typename V>() {
-    V rate = filled<V>(lr / correction1), scale = filled<V>(1 / correction2), epsilon = filled<V>(eps);
-    Averages<V> averages(beta1, beta2);
-    V shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
-    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
-    return [=](Registers<V, count>& a) {
-      V d = decayed(a[1], a[0]);
-      averages.update(d, a[2], a[3]);
-      V mean = a[2], square = a[3];
-      if constexpr (Amsgrad) square = a[4] = maximum(a[4], square);
-      a[0] = a[0] * shrink - rate * mean / fma(scale, math::sqrt(square), epsilon);
-    };
-  };
-  if constexpr (Amsgrad)
-    update<5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs}, make);
-  else
-    update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, make);
-}
 void fused_adam(Call& call) {
+  namespace at = positions::fused_adam;
   const arguments::FusedAdam args(call);
-  args.amsgrad ? adam_step<true>(call, args) : adam_step<false>(call, args);
+  const AdamNumbers numbers(args);
+  if (args.amsgrad)
+    update_by<Adam<true>, 5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs},
+                             numbers);
+  else
+    update_by<Adam<false>, 4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, numbers);
 }
 
-// The states are the square averages, then the gradient averages if centered, then the momentum
-// buffers if there is momentum.
-template <bool Centered, bool Momentum>
-void rmsprop_step(Call& call, const arguments::FusedRmsprop& args) {
-  namespace at = positions::fused_rmsprop;
-  double lr = args.lr, alpha = args.alpha, eps = args.eps, decay = args.weight_decay, momentum = args.momentum;
-  bool maximize = args.maximize;
-  constexpr int count = 3 + Centered + Momentum;
-  auto make = [=]<typename V>() {
-    V rate = filled<V>(lr), keep = filled<V>(alpha), weight = filled<V>(1 - alpha), epsilon = filled<V>(eps);
-    V inertia = filled<V>(momentum);
-    DecayedGradient<V> decayed(decay, maximize);
-    return [=](Registers<V, count>& a) {
-      V d = decayed(a[1], a[0]);
-      V spread = a[2] = fma(keep, a[2], weight * d * d);
-      if constexpr (Centered) {
-        V mean = a[3] = fma(weight, d - a[3], a[3]);
-        spread = fnma(mean, mean, spread);
-      }
-      V change = d / (math::sqrt(spread) + epsilon);
-      if constexpr (Momentum) change = a[count - 1] = fma(inertia, a[count - 1], change);
-      a[0] = fnma(rate, change, a[0]);
-    };
-  };
-  if constexpr (Centered && Momentum)
-    update<5>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers}, make);
-  else if constexpr (Centered)
-    update<4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, make);
-  else if constexpr (Momentum)
-    update<4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers}, make);
-  else
-    update<3>(call, {at::params, at::grads, at::square_avgs}, make);
-}
 void fused_rmsprop(Call& call) {
+  namespace at = positions::fused_rmsprop;
   const arguments::FusedRmsprop args(call);
-  bool momentum = args.momentum > 0;
-  if (args.centered) return momentum ? rmsprop_step<true, true>(call, args) : rmsprop_step<true, false>(call, args);
-  return momentum ? rmsprop_step<false, true>(call, args) : rmsprop_step<false, false>(call, args);
+  const bool has_momentum = args.momentum > 0;
+  if (args.centered && has_momentum)
+    update_by<Rmsprop<true, true>, 5>(
+        call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers}, args);
+  else if (args.centered)
+    update_by<Rmsprop<true, false>, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, args);
+  else if (has_momentum)
+    update_by<Rmsprop<false, true>, 4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers}, args);
+  else
+    update_by<Rmsprop<false, false>, 3>(call, {at::params, at::grads, at::square_avgs}, args);
 }
 
 void fused_adagrad(Call& call) {
   namespace at = positions::fused_adagrad;
-  const arguments::FusedAdagrad args(call);
-  double lr = args.lr, lr_decay = args.lr_decay, decay = args.weight_decay, eps = args.eps;
-  bool maximize = args.maximize;
-  double step = static_cast<double>(args.step);
-  update<3>(call, {at::params, at::grads, at::state_sums}, [=]<typename V>() {
-    V rate = filled<V>(lr / (1 + (step - 1) * lr_decay)), epsilon = filled<V>(eps);
-    DecayedGradient<V> decayed(decay, maximize);
-    return [=](Registers<V, 3>& a) {
-      auto& [p, g, sum] = a;
-      V d = decayed(g, p);
-      sum = fma(d, d, sum);
-      p = p - rate * d / (math::sqrt(sum) + epsilon);
-    };
-  });
+  update_by<Adagrad, 3>(call, {at::params, at::grads, at::state_sums}, arguments::FusedAdagrad(call));
 }
 
 void fused_adamax(Call& call) {
@@ -295,7 +172,7 @@ void fused_adamax(Call& call) {
   const arguments::FusedAdamax args(call);
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   bool maximize = args.maximize;
-  double correction = 1 - std::pow(beta1, checked_step(call, args.step));
+  double correction = 1 - std::pow(beta1, static_cast<double>(args.step));
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_infs}, [=]<typename V>() {
     V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2),
       epsilon = filled<V>(eps);
@@ -316,7 +193,7 @@ void fused_nadam(Call& call) {
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   double momentum = args.momentum, next_momentum = args.next_momentum, product = args.mu_product;
   bool decoupled = args.decoupled, maximize = args.maximize;
-  double correction = 1 - std::pow(beta2, checked_step(call, args.step));
+  double correction = 1 - std::pow(beta2, static_cast<double>(args.step));
   double of_gradient = lr * (1 - momentum) / (1 - product),
          of_mean = lr * next_momentum / (1 - product * next_momentum);
   update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
@@ -340,7 +217,7 @@ void fused_radam(Call& call) {
   const arguments::FusedRadam args(call);
   double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
   bool decoupled = args.decoupled, maximize = args.maximize;
-  double step = checked_step(call, args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
+  double step = static_cast<double>(args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
   double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
   bool rectified = length > 5;
   if (rectified)

@@ -144,7 +144,7 @@ class BackwardWalk {
       if constexpr (Cell::passes_state) s.dh.store(dh + j, n);
       if constexpr (Cell::has_cell) s.dc.store(dc + j, n);
     }
-    if constexpr (is_half_v<T>) store(input, task_.grad_gates + at * width_, width_);
+    if constexpr (is_half_v<T>) store_contiguous(input, width_, task_.grad_gates + at * width_);
   }
 
   // All steps of some rows, backward in time. for_rows(rows, work) calls work(begin, end) for parts
@@ -165,8 +165,8 @@ class BackwardWalk {
       });
       multiply(of_state() + sequence_.at(number, first) * width_, dh.data(), rows);
     }
-    store(dh.data(), task_.grad_h0 + first * hidden_, all * hidden_);
-    if constexpr (Cell::has_cell) store(dc.data(), task_.grad_c0 + first * hidden_, all * hidden_);
+    store_contiguous(dh.data(), all * hidden_, task_.grad_h0 + first * hidden_);
+    if constexpr (Cell::has_cell) store_contiguous(dc.data(), all * hidden_, task_.grad_c0 + first * hidden_);
   }
 
   template <typename Worker>
@@ -240,7 +240,7 @@ class BackwardWalk {
     });
     gemm(Gemm<C>{true, false, width_, hidden_, rows, 1, of_state(), width_, states_before.data(), hidden_, 0, result,
                  hidden_});
-    if constexpr (is_half_v<T>) store(result, task_.grad_weight, width_ * hidden_);
+    if constexpr (is_half_v<T>) store_contiguous(result, width_ * hidden_, task_.grad_weight);
   }
 
   void of_bias() {
@@ -252,7 +252,7 @@ class BackwardWalk {
                      const C* from = of_state() + row * width_ + begin;
                      for (int64_t j = 0; j < end - begin; ++j) sums[j] += from[j];
                    }
-                   store(sums.data(), task_.grad_bias + begin, end - begin);
+                   store_contiguous(sums.data(), end - begin, task_.grad_bias + begin);
                  });
   }
 

@@ -250,19 +250,19 @@ class ForwardWalk {
     Scratch<C> pre(half ? all * width_ : 0), active(half && task_.kept ? all * kept_ : 0);
     C *before = states.data(), *after = before + all * hidden_;
     // Both buffers start with h0: sequences that begin later keep it until then.
-    for (C* to : {before, after}) load(task_.h0 + first * hidden_, to, all * hidden_);
-    if constexpr (Cell::has_cell) load(task_.c0 + first * hidden_, cells.data(), all * hidden_);
+    for (C* to : {before, after}) load_contiguous(task_.h0 + first * hidden_, all * hidden_, to);
+    if constexpr (Cell::has_cell) load_contiguous(task_.c0 + first * hidden_, all * hidden_, cells.data());
     for (int64_t number = 0; number < sequence_.steps; ++number) {
       const int64_t rows = std::min(all, sequence_.rows(number) - first), at = sequence_.at(number, first);
       if (rows <= 0) continue;
       if constexpr (half) {
-        load(task_.gates + at * width_, pre.data(), rows * width_);
+        load_contiguous(task_.gates + at * width_, rows * width_, pre.data());
         compute(Step{pre.data(), nullptr, before, after, cells.data(), nullptr, nullptr,
                      task_.kept ? active.data() : nullptr},
                 rows);
-        store(after, task_.output + at * hidden_, rows * hidden_);
-        if (task_.cells) store(cells.data(), task_.cells + at * hidden_, rows * hidden_);
-        if (task_.kept) store(active.data(), task_.kept + at * kept_, rows * kept_);
+        store_contiguous(after, rows * hidden_, task_.output + at * hidden_);
+        if (task_.cells) store_contiguous(cells.data(), rows * hidden_, task_.cells + at * hidden_);
+        if (task_.kept) store_contiguous(active.data(), rows * kept_, task_.kept + at * kept_);
       } else {
         compute(Step{task_.gates ? task_.gates + at * width_ : nullptr,
                      task_.gates ? nullptr : task_.input + at * task_.input_size, before, after, cells.data(),
@@ -274,7 +274,8 @@ class ForwardWalk {
       // A row that has ended is not read again. One that has not begun has its initial state in
       // both buffers.
     }
-    if (Cell::has_cell && task_.last_cell) store(cells.data(), task_.last_cell + first * hidden_, all * hidden_);
+    if (Cell::has_cell && task_.last_cell)
+      store_contiguous(cells.data(), all * hidden_, task_.last_cell + first * hidden_);
   }
 
   template <typename Factor>
@@ -344,7 +345,7 @@ class ForwardWalk {
     if (size > 0)
       gemm(Gemm<C>{false, true, rows, width_, size, 1, input.data(), size, weight.data(), size, bias ? C(1) : C(0),
                    sums, width_});
-    if constexpr (is_half_v<T>) store(sums, gates, rows * width_);
+    if constexpr (is_half_v<T>) store_contiguous(sums, rows * width_, gates);
   }
 
   const Cell& cell_;

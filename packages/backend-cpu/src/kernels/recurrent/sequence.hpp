@@ -10,6 +10,7 @@
 
 #include "dtypes.hpp"
 #include "memory/allocator.hpp"
+#include "simd/load_elements.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -54,22 +55,6 @@ class Sequence {
   std::vector<int64_t> starts_;
 };
 
-// Copy contiguous numbers to the compute type and back.
-template <typename T>
-void load(const T* from, compute_t<T>* to, int64_t n) {
-  if constexpr (is_half_v<T>)
-    to_float(from, to, n);
-  else
-    std::copy_n(from, n, to);
-}
-template <typename T>
-void store(const compute_t<T>* from, T* to, int64_t n) {
-  if constexpr (is_half_v<T>)
-    from_float(from, to, n);
-  else
-    std::copy_n(from, n, to);
-}
-
 // A contiguous tensor in the compute type: its own memory, or a copy for half precisions.
 template <typename T>
 class Numbers {
@@ -78,8 +63,9 @@ class Numbers {
   Numbers(const T* from, int64_t count) : copy_(is_half_v<T> && from ? count : 0) {
     if constexpr (is_half_v<T>) {
       if (!from) return;
-      parallel_for(count, light_grain,
-                   [&](int64_t begin, int64_t end) { load(from + begin, copy_.data() + begin, end - begin); });
+      parallel_for(count, light_grain, [&](int64_t begin, int64_t end) {
+        load_contiguous(from + begin, end - begin, copy_.data() + begin);
+      });
       data_ = copy_.data();
     } else {
       data_ = from;

@@ -26,31 +26,34 @@
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
 #include "memory/gather.hpp"
+#include "simd/load.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
+// A source whose values have the type Value.
 template <typename Value>
-struct Source {
-  const char* data;
-  int64_t itemsize;     // bytes per unit of the strides
-  Load load = nullptr;  // null: memory holds elements of type Value
-  const void* context = nullptr;
-};
+struct SourceOf : Source {};
 
 // Writes `count` results, each reduced from `length` elements.
 template <typename Acc>
 using Store = void (*)(const Acc* results, int64_t count, int64_t length, char* to, int64_t stride,
                        const void* context);
 
+// A target for partial results of type Acc.
 template <typename Acc>
-struct Target {
-  char* data;
-  int64_t itemsize;
-  Store<Acc> store;
-  const void* context = nullptr;
+struct TargetOf : Target {
+  TargetOf(char* data, int64_t itemsize, Store<Acc> typed_store, const void* context = nullptr)
+      : Target{data, itemsize, store_typed, reinterpret_cast<void (*)()>(typed_store), context} {}
+
+ private:
+  static void store_typed(const Target& target, const void* results, int64_t count, int64_t length, char* to,
+                          int64_t stride) {
+    reinterpret_cast<Store<Acc>>(target.typed_store)(static_cast<const Acc*>(results), count, length, to, stride,
+                                                     target.context);
+  }
 };
 
 // The type-erased table of an operation's functions that the driver calls.
@@ -82,19 +85,10 @@ struct StepsOf {
   static constexpr Steps table{sizeof(Value), sizeof(Acc), Operation::ordered, begin, blocks, rows, merge};
 };
 
-template <typename Acc>
-void store_results(const Output& output, const void* results, int64_t count, int64_t length, char* to, int64_t stride) {
-  reinterpret_cast<Store<Acc>>(output.typed_store)(static_cast<const Acc*>(results), count, length, to, stride,
-                                                   output.context);
-}
-
 template <typename Operation>
-void run(const cb_tensor& in, const cb_tensor& out, const Source<typename Operation::Value>& source,
-         const Target<typename Operation::Acc>& target, Parts parts = Parts::Whole) {
-  const Input input{source.data, source.itemsize, source.load, source.context};
-  const Output output{target.data, target.itemsize, store_results<typename Operation::Acc>,
-                      reinterpret_cast<void (*)()>(target.store), target.context};
-  run(StepsOf<Operation>::table, in, out, input, output, parts);
+void run(const cb_tensor& in, const cb_tensor& out, const SourceOf<typename Operation::Value>& source,
+         const TargetOf<typename Operation::Acc>& target, Parts parts = Parts::Whole) {
+  run(StepsOf<Operation>::table, in, out, source, target, parts);
 }
 
 // ---- Loading
@@ -128,6 +122,14 @@ struct Unchanged {
   template <typename T>
   T operator()(T value) const {
     return value;
+  }
+};
+
+struct IsNonzero {
+  explicit IsNonzero(const void*) {}
+  template <typename T>
+  bool operator()(T value) const {
+    return is_nonzero(value);
   }
 };
 
@@ -168,7 +170,7 @@ void load_converted(const char* from, int64_t stride, int64_t n, void* values, c
 
 // A tensor of dtype T read as Value.
 template <typename T, typename Value>
-Source<Value> source_of(const cb_tensor& tensor) {
+SourceOf<Value> source_of(const cb_tensor& tensor) {
   if constexpr (std::is_same_v<T, Value>)
     return {static_cast<const char*>(tensor.data), sizeof(T)};
   else
@@ -177,7 +179,7 @@ Source<Value> source_of(const cb_tensor& tensor) {
 
 // A tensor of any dtype, converted to T and read as Value. `converting` must outlive the source.
 template <typename T, typename Value>
-Source<Value> any_source_of(const cb_tensor& tensor, Converting& converting) {
+SourceOf<Value> any_source_of(const cb_tensor& tensor, Converting& converting) {
   if (tensor.dtype == dtype_v<T>) return source_of<T, Value>(tensor);
   converting = {conversion(loop_dtype(dtype_v<T>), loop_dtype(tensor.dtype)), tensor.dtype};
   return {static_cast<const char*>(tensor.data), itemsize(tensor.dtype), load_converted<T, Value>, &converting};

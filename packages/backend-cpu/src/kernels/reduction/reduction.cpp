@@ -39,16 +39,6 @@ void nansum(Call& call) {
 
 // ---- count_nonzero
 
-template <typename T>
-bool differs_from_zero(T value) {
-  if constexpr (is_half_v<T>)
-    return (value.bits & 0x7fff) != 0;
-  else if constexpr (is_complex_v<T>)
-    return (value.real() != 0) | (value.imag() != 0);
-  else
-    return value != T(0);
-}
-
 template <size_t bytes>
 using Unsigned =
     std::conditional_t<bytes == 1, uint8_t,
@@ -70,16 +60,15 @@ struct CountNonzero {
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes)
 #pragma omp simd
-      for (int64_t k = 0; k < lanes; ++k)
-        counters[k] = static_cast<Counter>(counters[k] + differs_from_zero(values[i + k]));
+      for (int64_t k = 0; k < lanes; ++k) counters[k] = static_cast<Counter>(counters[k] + is_nonzero(values[i + k]));
     for (const Counter count : counters) acc += static_cast<Acc>(count);
-    for (; i < n; ++i) acc += differs_from_zero(values[i]);
+    for (; i < n; ++i) acc += is_nonzero(values[i]);
   }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     for (int64_t r = 0; r < rows; ++r) {
       const T* row = values + r * stride;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) acc[j] += differs_from_zero(row[j]);
+      for (int64_t j = 0; j < columns; ++j) acc[j] += is_nonzero(row[j]);
     }
   }
   static void merge(Acc& acc, const Acc& later) { acc += later; }
@@ -210,26 +199,13 @@ void prod(Call& call) {
 
 // ---- all, any: the minimum and maximum of bytes that are 0 for zero
 
-struct Truth {
-  explicit Truth(const void*) {}
-  template <typename T>
-  uint8_t operator()(T value) const {
-    if constexpr (is_half_v<T>)
-      return (value.bits & 0x7fff) != 0;
-    else if constexpr (is_complex_v<T>)
-      return value.real() != 0 || value.imag() != 0;
-    else
-      return value != T(0);
-  }
-};
-
 void store_truth(const uint8_t* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
   for (int64_t i = 0; i < count; ++i) to[i * stride] = results[i] != 0;
 }
 
 // One result for all elements. No chunk is started once an element has decided the result.
 template <bool Largest>
-void decide(const cb_tensor& in, const Source<uint8_t>& source, const cb_tensor& out) {
+void decide(const cb_tensor& in, const SourceOf<uint8_t>& source, const cb_tensor& out) {
   constexpr int64_t chunk = 1 << 15;
   const Geometry<1> g = geometry<1>({&in});
   const int64_t stride = g.strides[0][0];
@@ -255,9 +231,9 @@ void decide(const cb_tensor& in, const Source<uint8_t>& source, const cb_tensor&
 
 template <bool Largest>
 void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
-  Source<uint8_t> source{static_cast<const char*>(in.data), itemsize(in.dtype)};
+  SourceOf<uint8_t> source{static_cast<const char*>(in.data), itemsize(in.dtype)};
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
-    if constexpr (sizeof(T) != 1) source.load = load_through<T, uint8_t, Truth>;
+    if constexpr (sizeof(T) != 1) source.load = load_through<T, uint8_t, IsNonzero>;
   });
   if (out.numel == 1 && in.numel > (1 << 15)) return decide<Largest>(in, source, out);
   run<Extremum<uint8_t, Largest>>(in, out, source, {static_cast<char*>(out.data), 1, store_truth});
@@ -273,11 +249,11 @@ void any(Call& call) {
 }  // namespace
 
 void register_reduction(KernelTable& table) {
-  table.add<sum>("sum");
-  table.add<mean>("mean");
-  table.add<nansum>("_nansum");
+  table.add<sum>("sum", CB_KERNEL_CONVERTS);
+  table.add<mean>("mean", CB_KERNEL_CONVERTS);
+  table.add<nansum>("_nansum", CB_KERNEL_CONVERTS);
   table.add<count_nonzero>("count_nonzero");
-  table.add<prod>("prod");
+  table.add<prod>("prod", CB_KERNEL_CONVERTS);
   table.add<all>("all");
   table.add<any>("any");
 }

@@ -12,16 +12,11 @@ using namespace reduce;
 template <typename T>
 using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
 
-// A bool in memory may be any byte (load.hpp).
-struct Nonzero {
-  explicit Nonzero(const void*) {}
-  uint8_t operator()(uint8_t byte) const { return byte != 0; }
-};
-
 template <typename T>
-Source<Compared<T>> compared_source(const cb_tensor& in) {
+SourceOf<Compared<T>> compared_source(const cb_tensor& in) {
   if constexpr (std::is_same_v<T, bool>)
-    return {static_cast<const char*>(in.data), 1, load_through<uint8_t, uint8_t, Nonzero>};
+    // A bool in memory may be any byte (load.hpp).
+    return {static_cast<const char*>(in.data), 1, load_through<uint8_t, uint8_t, IsNonzero>};
   else
     return source_of<T, Compared<T>>(in);
 }
@@ -113,9 +108,6 @@ void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t co
 
 void aminmax(Call& call) {
   cb_tensor &low = call.output(0), &high = call.output(1);
-  for (int d = 0; d < low.ndim; ++d)
-    if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
-      throw failure(CB_RUNTIME_ERROR, "_aminmax(): both results must have the same strides");
   const Distinct distinct(*arguments::Aminmax(call).self, low);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     char* bases[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};

@@ -12,7 +12,6 @@
 #include "kernels/reduction/softmax_slices.hpp"
 #include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
-#include "simd/half_registers.hpp"
 #include "simd/load_elements.hpp"
 #include "simd/vec_math.hpp"
 
@@ -280,12 +279,12 @@ class Driver {
 
   void load_slice(const T* from, int64_t step, V* to) const {
     if constexpr (is_half_v<T>)
-      if (step == 1) return widen(from, to, n_);
+      if (step == 1) return to_float(from, to, n_);
     load_strided(from, step, n_, to);
   }
   void store_slice(const V* from, T* to) const {
     if constexpr (is_half_v<T>)
-      if (stride_[0] == 1) return narrow(from, to, n_);
+      if (stride_[0] == 1) return from_float(from, to, n_);
     store_strided(from, n_, to, stride_[0]);
   }
 

@@ -19,8 +19,7 @@ inline Filter filter_named(std::string_view mode) {
   if (mode == "nearest") return Filter::nearest;
   if (mode == "nearest-exact") return Filter::nearest_exact;
   if (mode == "linear") return Filter::linear;
-  if (mode == "cubic") return Filter::cubic;
-  throw failure(CB_VALUE_ERROR, "_upsample(): there is no mode \"%.*s\"", static_cast<int>(mode.size()), mode.data());
+  return Filter::cubic;
 }
 
 // A sparse matrix in CSR form: the entries of row i are [start[i], start[i + 1]).

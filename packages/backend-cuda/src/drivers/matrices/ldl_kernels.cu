@@ -43,120 +43,143 @@ __device__ void exchange(T& a, T& b) {
   b = held;
 }
 
-// Factors one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia and
-// solving symmetric linear systems; diagonal pivoting that examines at most two columns). The
-// threads share the trailing submatrix. `held` has 2 n elements for the multipliers of the step.
+// The pivot of a step: `width` (1 or 2) rows and columns, the last of them exchanged with `row`.
+struct Pivot {
+  int64_t row, width;
+  bool is_zero;  // the column is zero or NaN: nothing to eliminate
+};
+
+// What is left of one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia
+// and solving symmetric linear systems; diagonal pivoting with at most two columns looked at). The
+// threads of a block divide its elements, and call each function together.
+template <typename T>
+struct LdlMatrix {
+  using R = real_t<T>;
+  T* data;
+  int64_t n;
+  bool hermitian;
+  T *first, *second;  // n elements each: the columns of L of a step
+
+  __device__ T& at(int64_t i, int64_t j) const { return data[i + j * n]; }
+  __device__ T turned(T x) const { return hermitian ? conjugate_of(x) : x; }
+  __device__ R size_on_diagonal(int64_t i) const {
+    return hermitian ? ::cuda::std::fabs(real_of(at(i, i))) : magnitude(at(i, i));
+  }
+
+  __device__ static void keep_larger(Largest<R>& largest, R size, int64_t place) {
+    if (largest.at < 0 || size > largest.value || (size != size && largest.value == largest.value))
+      largest = {size, place};
+  }
+
+  __device__ Largest<R> largest_below_diagonal(int64_t k) const {
+    Largest<R> largest{R(0), -1};
+    for (int64_t i = k + 1 + threadIdx.x; i < n; i += ldl_threads) keep_larger(largest, magnitude(at(i, k)), i);
+    return largest_of_block(largest);
+  }
+
+  // Of the row and column `row` without the diagonal.
+  __device__ Largest<R> largest_beside_diagonal(int64_t k, int64_t row) const {
+    Largest<R> largest{R(0), -1};
+    for (int64_t j = k + threadIdx.x; j < n; j += ldl_threads)
+      if (j != row) keep_larger(largest, magnitude(j < row ? at(row, j) : at(j, row)), j);
+    return largest_of_block(largest);
+  }
+
+  __device__ Pivot choose_pivot(int64_t k) const {
+    const R alpha = static_cast<R>(0.6403882032022076);  // (1 + sqrt(17)) / 8
+    const Largest<R> below = largest_below_diagonal(k);
+    const R diagonal = size_on_diagonal(k), column_size = below.at < 0 ? R(0) : below.value;
+    if ((diagonal == 0 && column_size == 0) || diagonal != diagonal) return {k, 1, true};
+    if (!(diagonal < alpha * column_size)) return {k, 1, false};
+    const R row_size = largest_beside_diagonal(k, below.at).value;
+    if (diagonal >= alpha * column_size * (column_size / row_size)) return {k, 1, false};
+    return {below.at, size_on_diagonal(below.at) >= alpha * row_size ? 1 : 2, false};
+  }
+
+  // Exchanges the pivot with the last row and column of the step.
+  __device__ void exchange_pivot(int64_t k, const Pivot& pivot) const {
+    const int64_t inner = k + pivot.width - 1, row = pivot.row;
+    if (row != inner) {
+      for (int64_t i = row + 1 + threadIdx.x; i < n; i += ldl_threads) exchange(at(i, inner), at(i, row));
+      for (int64_t j = inner + 1 + threadIdx.x; j < row; j += ldl_threads) {
+        const T held = turned(at(j, inner));
+        at(j, inner) = turned(at(row, j));
+        at(row, j) = held;
+      }
+      if (threadIdx.x == 0) {
+        at(row, inner) = turned(at(row, inner));
+        exchange(at(inner, inner), at(row, row));
+        if (pivot.width == 2) exchange(at(k + 1, k), at(row, k));
+      }
+    }
+    if (hermitian && threadIdx.x == 0) {
+      at(k, k) = T(real_of(at(k, k)));
+      if (pivot.width == 2) at(k + 1, k + 1) = T(real_of(at(k + 1, k + 1)));
+    }
+  }
+
+  // The columns of L, apart from the matrix until they are not needed any more.
+  __device__ void compute_columns(int64_t k, int64_t width) const {
+    const int64_t next = k + width;
+    if (width == 1) {
+      const T scale = T(1) / at(k, k);
+      for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) first[i] = at(i, k) * scale;
+      return;
+    }
+    const T corner = at(k + 1, k), beyond = turned(corner);
+    const T d1 = at(k, k), d2 = at(k + 1, k + 1);
+    // The inverse of the block [d1, beyond; corner, d2], scaled by the corner so that nothing
+    // overflows.
+    const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
+    for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
+      const T x = at(i, k), y = at(i, k + 1);
+      first[i] = (e2 * x - y) / beyond * scale;
+      second[i] = (e1 * y - x) / corner * scale;
+    }
+  }
+
+  __device__ void eliminate(int64_t k, int64_t width) const {
+    const int64_t next = k + width, left = n - next;
+    compute_columns(k, width);
+    __syncthreads();
+    for (int64_t e = threadIdx.x; e < left * left; e += ldl_threads) {
+      const int64_t i = next + e % left, j = next + e / left;
+      if (i < j) continue;
+      T value = at(i, j) - at(i, k) * turned(first[j]);
+      if (width == 2) value -= at(i, k + 1) * turned(second[j]);
+      at(i, j) = hermitian && i == j ? T(real_of(value)) : value;
+    }
+    __syncthreads();
+    for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
+      at(i, k) = first[i];
+      if (width == 2) at(i, k + 1) = second[i];
+    }
+  }
+};
+
+// `all_held` has 2 n elements for each matrix.
 template <typename T>
 __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_t n, int64_t batches, bool hermitian,
                                                                  int32_t* all_pivots, int32_t* all_info, T* all_held) {
-  using R = real_t<T>;
-  const R alpha = static_cast<R>(0.6403882032022076);  // (1 + sqrt(17)) / 8
   for (int64_t batch = blockIdx.x; batch < batches; batch += gridDim.x) {
-    T* a = data + batch * n * n;
+    T* held = all_held + batch * 2 * n;
+    const LdlMatrix<T> a{data + batch * n * n, n, hermitian, held, held + n};
     int32_t* pivots = all_pivots + batch * n;
-    T *first = all_held + batch * 2 * n, *second = first + n;
-    const auto at = [a, n](int64_t i, int64_t j) -> T& { return a[i + j * n]; };
-    const auto turned = [hermitian](T x) { return hermitian ? conjugate_of(x) : x; };
-    const auto size_on_diagonal = [&](int64_t i) {
-      return hermitian ? ::cuda::std::fabs(real_of(at(i, i))) : magnitude(at(i, i));
-    };
     int32_t info = 0;
-    int64_t width = 1;
-    for (int64_t k = 0; k < n; k += width) {
-      width = 1;
+    for (int64_t k = 0; k < n;) {
       __syncthreads();
-      Largest<R> below{R(0), -1};
-      for (int64_t i = k + 1 + threadIdx.x; i < n; i += ldl_threads) {
-        const R size = magnitude(at(i, k));
-        if (below.at < 0 || size > below.value || (size != size && below.value == below.value)) below = {size, i};
-      }
-      below = largest_of_block(below);
-      const R diagonal = size_on_diagonal(k), column_size = below.at < 0 ? R(0) : below.value;
-      int64_t pivot = k;
-      const bool nothing = (diagonal == 0 && column_size == 0) || diagonal != diagonal;
-      if (nothing) {
-        if (info == 0) info = static_cast<int32_t>(k + 1);
-      } else if (diagonal < alpha * column_size) {
-        // The other elements of the row and column of the largest element.
-        const int64_t row = below.at;
-        Largest<R> beside{R(0), -1};
-        for (int64_t j = k + threadIdx.x; j < n; j += ldl_threads) {
-          if (j == row) continue;
-          const R size = magnitude(j < row ? at(row, j) : at(j, row));
-          if (beside.at < 0 || size > beside.value || (size != size && beside.value == beside.value))
-            beside = {size, j};
-        }
-        beside = largest_of_block(beside);
-        const R row_size = beside.value;
-        if (diagonal >= alpha * column_size * (column_size / row_size)) {
-          pivot = k;
-        } else if (size_on_diagonal(row) >= alpha * row_size) {
-          pivot = row;
-        } else {
-          pivot = row;
-          width = 2;
-        }
-      }
-      // The row and column that are swapped with the pivot's.
-      const int64_t inner = k + width - 1;
+      const Pivot pivot = a.choose_pivot(k);
+      if (pivot.is_zero && info == 0) info = static_cast<int32_t>(k + 1);
       __syncthreads();
-      if (pivot != inner) {
-        for (int64_t i = pivot + 1 + threadIdx.x; i < n; i += ldl_threads) exchange(at(i, inner), at(i, pivot));
-        for (int64_t j = inner + 1 + threadIdx.x; j < pivot; j += ldl_threads) {
-          const T held = turned(at(j, inner));
-          at(j, inner) = turned(at(pivot, j));
-          at(pivot, j) = held;
-        }
-        if (threadIdx.x == 0) {
-          at(pivot, inner) = turned(at(pivot, inner));
-          exchange(at(inner, inner), at(pivot, pivot));
-          if (width == 2) exchange(at(k + 1, k), at(pivot, k));
-        }
-      }
-      if (hermitian && threadIdx.x == 0) {
-        at(k, k) = T(real_of(at(k, k)));
-        if (width == 2) at(k + 1, k + 1) = T(real_of(at(k + 1, k + 1)));
-      }
+      a.exchange_pivot(k, pivot);
       __syncthreads();
-      const int64_t next = k + width;
-      if (!nothing && next < n) {
-        // The columns of L are stored after the trailing submatrix has been updated with the old
-        // ones.
-        if (width == 1) {
-          const T scale = T(1) / at(k, k);
-          for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) first[i] = at(i, k) * scale;
-        } else {
-          const T corner = at(k + 1, k), beyond = turned(corner);
-          const T d1 = at(k, k), d2 = at(k + 1, k + 1);
-          // The inverse of the block [d1, beyond; corner, d2], scaled by the corner against
-          // overflow.
-          const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
-          for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
-            const T x = at(i, k), y = at(i, k + 1);
-            first[i] = (e2 * x - y) / beyond * scale;
-            second[i] = (e1 * y - x) / corner * scale;
-          }
-        }
-        __syncthreads();
-        const int64_t left = n - next;
-        for (int64_t e = threadIdx.x; e < left * left; e += ldl_threads) {
-          const int64_t i = next + e % left, j = next + e / left;
-          if (i < j) continue;
-          T value = at(i, j) - at(i, k) * turned(first[j]);
-          if (width == 2) value -= at(i, k + 1) * turned(second[j]);
-          at(i, j) = hermitian && i == j ? T(real_of(value)) : value;
-        }
-        __syncthreads();
-        for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
-          at(i, k) = first[i];
-          if (width == 2) at(i, k + 1) = second[i];
-        }
-      }
+      if (!pivot.is_zero && k + pivot.width < n) a.eliminate(k, pivot.width);
       if (threadIdx.x == 0) {
-        const auto number = static_cast<int32_t>(pivot + 1);
-        pivots[k] = width == 1 ? number : -number;
-        if (width == 2) pivots[k + 1] = -number;
+        const auto number = static_cast<int32_t>(pivot.row + 1);
+        pivots[k] = pivot.width == 1 ? number : -number;
+        if (pivot.width == 2) pivots[k + 1] = -number;
       }
+      k += pivot.width;
     }
     if (threadIdx.x == 0) all_info[batch] = info;
     __syncthreads();
@@ -244,9 +267,8 @@ void factor_ldl(const Call& call, const Matrices& a, bool hermitian, int32_t* pi
 }
 
 void solve_ldl(const Call& call, const Matrices& ld, const int32_t* pivots, bool hermitian, const Matrices& x,
-               const char* message) {
+               FaultSink sink) {
   if (x.empty()) return;
-  const FaultSink sink = message_sink(call, title_of(call), message);
   dispatch<LapackTypes>(x.dtype, [&]<typename T>() {
     const int64_t all = x.batches * x.columns;
     launch(call, solve_ldl_kernel<T>, warps_for(call, all), threads, 0, static_cast<const T*>(ld.data), pivots,

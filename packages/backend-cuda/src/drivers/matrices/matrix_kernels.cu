@@ -253,10 +253,8 @@ void clear_not_finite(const Call& call, const Matrices& a, int32_t* flags) {
 void tell_not_finite(const Call& call, const int32_t* flags, int32_t* info, int64_t count) {
   if (count) launch(call, mark_flagged, grid_for(call, count, threads), threads, 0, flags, info, count);
 }
-void check_finite(const Call& call, const int32_t* flags, int64_t count, const char* message) {
-  if (count)
-    launch(call, report_flagged, grid_for(call, count, threads), threads, 0, flags, count,
-           message_sink(call, title_of(call), message));
+void check_finite(const Call& call, const int32_t* flags, int64_t count, FaultSink sink) {
+  if (count) launch(call, report_flagged, grid_for(call, count, threads), threads, 0, flags, count, sink);
 }
 
 void narrow_pivots(const Call& call, const int64_t* from, int32_t* to, int64_t count) {
@@ -266,10 +264,10 @@ void count_pivots(const Call& call, int32_t* pivots, int64_t length, int64_t cou
   if (count) launch(call, count_up, grid_for(call, count, threads), threads, 0, pivots, length, count);
 }
 void check_pivots(const Call& call, const int32_t* pivots, int64_t count, int64_t rows, int32_t* small, int64_t* wide,
-                  const char* message) {
+                  FaultSink sink) {
   if (count)
     launch(call, check_pivots_kernel, grid_for(call, count, threads), threads, 0, pivots, count, rows, small, wide,
-           message_sink(call, title_of(call), message));
+           sink);
 }
 void fill_ranks(const Call& call, int64_t* ranks, int64_t value, int64_t count) {
   if (count) launch(call, fill_ranks_kernel, grid_for(call, count, threads), threads, 0, ranks, value, count);
@@ -327,10 +325,9 @@ void store_norms(const Call& call, const Matrices& rest, const Matrices& x, int6
   });
 }
 
-void check_diagonal(const Call& call, const Matrices& r, const char* message) {
+void check_diagonal(const Call& call, const Matrices& r, FaultSink sink) {
   const int64_t length = std::min(r.rows, r.columns), count = length * r.batches;
   if (count == 0) return;
-  const FaultSink sink = message_sink(call, title_of(call), message);
   dispatch<LapackTypes>(r.dtype, [&]<typename T>() {
     launch(call, find_zero_on_diagonal<T>, grid_for(call, count, threads), threads, 0, static_cast<const T*>(r.data),
            r.rows, r.step(), length, count, sink);

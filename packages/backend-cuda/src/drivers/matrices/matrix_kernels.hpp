@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "drivers/matrices/matrices.hpp"
+#include "runtime/faults.hpp"
 
 namespace candelabra::cuda {
 
@@ -29,7 +30,7 @@ void narrow_pivots(const Call& call, const int64_t* from, int32_t* to, int64_t c
 void count_pivots(const Call& call, int32_t* pivots, int64_t length, int64_t count);
 // Copies pivots from 1 to `rows`; others become 1 and are reported. Either result may be null.
 void check_pivots(const Call& call, const int32_t* pivots, int64_t count, int64_t rows, int32_t* narrow, int64_t* wide,
-                  const char* message);
+                  FaultSink sink);
 
 // x = Q x for Q = H(0) H(1) …, `count` reflections I - tau v v^H. Their vectors are the columns of
 // v below the diagonal.
@@ -47,7 +48,7 @@ void reflect(const Call& call, const Reflections& reflections, const Matrices& x
 void factor_ldl(const Call& call, const Matrices& a, bool hermitian, int32_t* pivots, int32_t* info);
 // Reports invalid pivots.
 void solve_ldl(const Call& call, const Matrices& ld, const int32_t* pivots, bool hermitian, const Matrices& x,
-               const char* message);
+               FaultSink sink);
 
 // Complex eigenvectors of real matrices from real and imaginary parts in adjacent columns (see
 // eigenvalues_general).
@@ -59,10 +60,10 @@ void divide_by_singular(const Call& call, const Matrices& x, const void* values,
                         int64_t count);
 // Stores the norm of each column of `rest` into row `row` of x, and zeros below it.
 void store_norms(const Call& call, const Matrices& rest, const Matrices& x, int64_t row);
-// Reports the index of a zero on the diagonal.
-void check_diagonal(const Call& call, const Matrices& r, const char* message);
-// Reports matrices with elements that are not finite.
-void check_finite(const Call& call, const int32_t* flags, int64_t count, const char* message);
+// Reports the place of a zero on the diagonal.
+void check_diagonal(const Call& call, const Matrices& r, FaultSink sink);
+// Reports that there are elements that are not finite.
+void check_finite(const Call& call, const int32_t* flags, int64_t count, FaultSink sink);
 void fill_ranks(const Call& call, int64_t* ranks, int64_t value, int64_t count);
 
 }  // namespace candelabra::cuda

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "drivers/matrices/matrix_kernels.hpp"
-#include "runtime/fault_messages.hpp"
 
 namespace candelabra::cuda::on_matrices {
 
@@ -54,13 +53,6 @@ __device__ T warp_sum(T value) {
 // The number of blocks for one warp per column.
 inline unsigned warps_for(const Call& call, int64_t columns) {
   return grid_for(call, columns * warp, threads, 16);
-}
-
-// The title under which fault messages are raised.
-inline const char* title_of(const Call& call) {
-  return call.name() == "linalg_lu_solve"    ? "linalg.lu_solve"
-         : call.name() == "linalg_ldl_solve" ? "linalg.ldl_solve"
-                                             : "torch.linalg.lstsq";
 }
 
 }  // namespace candelabra::cuda::on_matrices

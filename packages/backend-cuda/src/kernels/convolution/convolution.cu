@@ -21,9 +21,6 @@ using Dims = std::array<int64_t, 5>;
 // ---- descriptors (N, C, D, H, W); missing spatial dimensions come first, with size 1
 
 ConvolutionTensor five_dims(const cb_tensor& t) {
-  if (t.ndim > 5)
-    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d",
-                  static_cast<int>(t.ndim) - 2);
   ConvolutionTensor result{t.data, {}, {}};
   result.sizes.fill(1);
   const int missing = 5 - t.ndim;
@@ -343,6 +340,48 @@ template <typename T>
 using Sum =
     std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, compute_t<T>>;
 
+__device__ __forceinline__ Position row_position(const Direct& p, int64_t row) {
+  return position_of(row, p.kind == ConvolutionKind::WeightGradient ? p.kernel_sizes
+                          : p.kind == ConvolutionKind::Forward      ? p.output_sizes
+                                                                    : p.input_sizes);
+}
+
+__device__ __forceinline__ Position step_position(const Direct& p, int64_t step) {
+  return position_of(step, p.kind == ConvolutionKind::WeightGradient ? p.output_sizes : p.kernel_sizes);
+}
+
+// The element of the left factor in a row, at a step of the sum; zero in the padding.
+template <typename T>
+__device__ __forceinline__ Sum<T> left_element(const Direct& p, const Position& row, const Position& step,
+                                               int64_t group) {
+  const bool to_input = p.kind == ConvolutionKind::InputGradient;
+  const int64_t from = to_input                                    ? output_offset(p, row, step, group)
+                       : p.kind == ConvolutionKind::WeightGradient ? input_offset(p, step, row, group)
+                                                                   : input_offset(p, row, step, group);
+  if (from < 0) return Sum<T>(0);
+  return static_cast<Sum<T>>(static_cast<const T*>(to_input ? p.output : p.input)[from]);
+}
+
+// The element of the right factor at a step of the sum, in a column.
+template <typename T>
+__device__ __forceinline__ Sum<T> right_element(const Direct& p, const Position& step, int64_t column, int64_t group) {
+  const int64_t filter = group * p.group_outputs;
+  const T *weight = static_cast<const T*>(p.weight), *output = static_cast<const T*>(p.output);
+  if (p.kind == ConvolutionKind::WeightGradient)
+    return static_cast<Sum<T>>(output[offset_of(p.output_strides, step.outer, filter + column, step.at)]);
+  if (p.kind == ConvolutionKind::InputGradient)
+    return static_cast<Sum<T>>(weight[offset_of(p.weight_strides, filter + step.outer, column, step.at)]);
+  return static_cast<Sum<T>>(weight[offset_of(p.weight_strides, filter + column, step.outer, step.at)]);
+}
+
+__device__ __forceinline__ int64_t result_offset(const Direct& p, const Position& row, int64_t column, int64_t group) {
+  if (p.kind == ConvolutionKind::WeightGradient)
+    return offset_of(p.weight_strides, group * p.group_outputs + column, row.outer, row.at);
+  if (p.kind == ConvolutionKind::InputGradient)
+    return offset_of(p.input_strides, row.outer, group * p.group_inputs + column, row.at);
+  return offset_of(p.output_strides, row.outer, group * p.group_outputs + column, row.at);
+}
+
 template <typename T>
 __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ Direct p) {
   using S = Sum<T>;
@@ -351,10 +390,6 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
   // [step][row], padded by one against bank conflicts
   auto* left = reinterpret_cast<S*>(memory);
   auto* right = left + steps_of_tile * (rows_of_tile + 1);  // [step][column]
-  const bool forward = p.kind == ConvolutionKind::Forward, to_input = p.kind == ConvolutionKind::InputGradient;
-  const bool to_weight = p.kind == ConvolutionKind::WeightGradient;
-  const T *input = static_cast<const T*>(p.input), *weight = static_cast<const T*>(p.weight),
-          *output = static_cast<const T*>(p.output);
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
   for (int64_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     int64_t rest = tile, column_tile, row_tile;
@@ -363,41 +398,23 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
     const int64_t group = rest, first_row = row_tile * rows_of_tile, first_column = column_tile * columns_of_tile;
     // Positions of the rows whose elements this thread loads.
     Position row_positions[rows_each];
-    for (int i = 0; i < rows_each; ++i) {
-      const int64_t row = min(first_row + y + i * side, p.rows - 1);
-      row_positions[i] = position_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
-    }
+    for (int i = 0; i < rows_each; ++i) row_positions[i] = row_position(p, min(first_row + y + i * side, p.rows - 1));
     S sums[rows_each][columns_each];
     for (int i = 0; i < rows_each; ++i)
       for (int j = 0; j < columns_each; ++j) sums[i][j] = S(0);
     for (int64_t begin = 0; begin < p.inner; begin += steps_of_tile) {
       const int64_t step = begin + x;
       const bool inside = step < p.inner;
-      const Position at = position_of(inside ? step : 0, to_weight ? p.output_sizes : p.kernel_sizes);
+      const Position at = step_position(p, inside ? step : 0);
       for (int i = 0; i < rows_each; ++i) {
         S value(0);
-        if (inside && first_row + y + i * side < p.rows) {
-          const int64_t from = to_input    ? output_offset(p, row_positions[i], at, group)
-                               : to_weight ? input_offset(p, at, row_positions[i], group)
-                                           : input_offset(p, row_positions[i], at, group);
-          if (from >= 0) value = static_cast<S>((to_input ? output : input)[from]);
-        }
+        if (inside && first_row + y + i * side < p.rows) value = left_element<T>(p, row_positions[i], at, group);
         left[x * (rows_of_tile + 1) + y + i * side] = value;
       }
       for (int j = 0; j < columns_each; ++j) {
         S value(0);
         const int64_t column = first_column + y + j * side;
-        if (inside && column < p.columns) {
-          if (to_weight)
-            value =
-                static_cast<S>(output[offset_of(p.output_strides, at.outer, group * p.group_outputs + column, at.at)]);
-          else if (to_input)
-            value =
-                static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + at.outer, column, at.at)]);
-          else
-            value =
-                static_cast<S>(weight[offset_of(p.weight_strides, group * p.group_outputs + column, at.outer, at.at)]);
-        }
+        if (inside && column < p.columns) value = right_element<T>(p, at, column, group);
         right[x * (columns_of_tile + 1) + y + j * side] = value;
       }
       __syncthreads();
@@ -419,7 +436,7 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
     for (int i = 0; i < rows_each; ++i) {
       const int64_t row = first_row + x + i * side;
       if (row >= p.rows) continue;
-      const Position at = position_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
+      const Position at = row_position(p, row);
 #pragma unroll
       for (int j = 0; j < columns_each; ++j) {
         const int64_t column = first_column + y + j * side;
@@ -427,14 +444,7 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
         S value = sums[i][j];
         if (p.bias)
           value += static_cast<S>(static_cast<const T*>(p.bias)[(group * p.group_outputs + column) * p.bias_stride]);
-        int64_t to;
-        if (to_weight)
-          to = offset_of(p.weight_strides, group * p.group_outputs + column, at.outer, at.at);
-        else if (to_input)
-          to = offset_of(p.input_strides, at.outer, group * p.group_inputs + column, at.at);
-        else
-          to = offset_of(p.output_strides, at.outer, group * p.group_outputs + column, at.at);
-        static_cast<T*>(p.result)[to] = static_cast<T>(value);
+        static_cast<T*>(p.result)[result_offset(p, at, column, group)] = static_cast<T>(value);
       }
     }
   }

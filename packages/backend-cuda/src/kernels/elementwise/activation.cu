@@ -1,7 +1,7 @@
 // Activation functions and their gradients, each in one pass over memory. The formulas are in
-// candelabra/activation.hpp.
-#include "candelabra/activation.hpp"
+// candelabra/formulas/activation.hpp.
 #include "candelabra/arguments/elementwise.hpp"
+#include "candelabra/formulas/activation.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -10,37 +10,12 @@ namespace {
 using namespace formulas;
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
-struct SigmoidBackward {
-  template <typename T>
-  __device__ T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>)
-      return grad * ::cuda::std::conj((T(1) - y) * y);
-    else
-      return grad * (T(1) - y) * y;
-  }
-};
-struct TanhBackward {
-  template <typename T>
-  __device__ T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>)
-      return grad * ::cuda::std::conj(T(1) - y * y);
-    else
-      return grad * (T(1) - y * y);
-  }
-};
-
-bool approximate_by_tanh(std::string_view approximate) {
-  if (approximate == "tanh") return true;
-  if (approximate == "none") return false;
-  throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
-}
 void gelu(Call& call) {
-  if (approximate_by_tanh(arguments::Gelu(call).approximate)) return unary<Heavy<GeluTanh>, FloatTypes>(call);
+  if (arguments::Gelu(call).approximate == "tanh") return unary<Heavy<GeluTanh>, FloatTypes>(call);
   unary<Heavy<Gelu>, FloatTypes>(call);
 }
 void gelu_backward(Call& call) {
-  if (approximate_by_tanh(arguments::GeluBackward(call).approximate))
-    return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
+  if (arguments::GeluBackward(call).approximate == "tanh") return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
   binary<Heavy<GeluBackward>, FloatTypes>(call);
 }
 
@@ -79,16 +54,10 @@ void elu(Call& call) {
   });
 }
 
-// Without eps, or with a negative one, the input is not clamped.
-template <typename C>
-Logit<C> logit_of(std::optional<double> eps) {
-  const C low = eps ? static_cast<C>(*eps) : C(-1);
-  if (low < C(0)) return {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()};
-  return {low, C(1) - low};
-}
 void logit(Call& call) {
   const arguments::Logit args(call);
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps)); });
+  dispatch<FloatTypes>(call.output().dtype,
+                       [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps.value_or(-1))); });
 }
 
 }  // namespace

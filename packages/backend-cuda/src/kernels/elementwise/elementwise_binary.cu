@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "candelabra/arguments/elementwise.hpp"
-#include "candelabra/arithmetic.hpp"
-#include "drivers/complex_math.cuh"
+#include "candelabra/formulas/arithmetic.hpp"
+#include "candelabra/formulas/unary.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -38,21 +38,13 @@ void add(Call& call) {
   add_scaled(call, *args.self, 1, *args.alpha, *args.other);
 }
 
-void refuse_bool(const Call& call) {
-  if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                  "`logical_xor()` operator instead.");
-}
 void sub(Call& call) {
   const arguments::Sub args(call);
-  refuse_bool(call);
   if (is_one(*args.alpha)) return binary<Sub, NumberTypes>(call);
   add_scaled(call, *args.self, -1, *args.alpha, *args.other);
 }
 void rsub(Call& call) {  // other - alpha * self
   const arguments::Rsub args(call);
-  refuse_bool(call);
   add_scaled(call, *args.other, -1, *args.alpha, *args.self);
 }
 
@@ -63,22 +55,11 @@ __device__ __forceinline__ T exact_fmod(T a, T b) {
   return quotient_in_range(a, b) ? quick_fmod(a, b) : ::cuda::std::fmod(a, b);
 }
 
-struct FloatFmod {
+template <typename Op>
+struct OfFmod {
   template <typename T>
   __device__ T operator()(T a, T b) const {
-    return exact_fmod(a, b);
-  }
-};
-struct FloatRemainder {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return toward_divisor(exact_fmod(a, b), b);
-  }
-};
-struct FloatFloorDivide {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return floor_quotient(a, b, exact_fmod(a, b));
+    return Op::of(a, b, exact_fmod(a, b));
   }
 };
 
@@ -103,44 +84,21 @@ void integer_division(Call& call) {
 void div(Call& call) {
   const std::string_view mode = arguments::Div(call).rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary<Heavy<Divide>, FloatsAndComplex>(call);
-  if (mode == "floor") return integer_division<DivisionKind::Floor, FloatFloorDivide>(call);
-  if (mode == "trunc") return integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
-  throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
-                static_cast<int>(mode.size()), mode.data());
+  if (mode == "floor") return integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>(call);
+  integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
 
-struct Power {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    if constexpr (is_complex_v<T>) {
-      return complex_math::pow(a, b);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      return a || !b;
-    } else if constexpr (is_integer_v<T>) {
-      return integer_power(a, b);
-    } else {
-      return math::pow(a, b);
-    }
-  }
-};
-struct InverseRootOf {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return T(1) / math::sqrt(a);
-  }
-};
-
 template <typename T>
 bool common_power(Call& call, double exponent) {
-  if (exponent == 2) return map1<T>(call, SquareOf{}), true;
+  if (exponent == 2) return map1<T>(call, Square{}), true;
   if (exponent == 3) return map1<T>(call, Cube{}), true;
-  if (exponent == 0.5) return map1<T>(call, RootOf{}), true;
-  if (exponent == -0.5) return map1<T>(call, InverseRootOf{}), true;
-  if (exponent == 1) return map1<T>(call, SameAs{}), true;
-  if (exponent == -1) return map1<T>(call, InverseOf{}), true;
-  if (exponent == -2) return map1<T>(call, InverseSquareOf{}), true;
+  if (exponent == 0.5) return map1<T>(call, Sqrt{}), true;
+  if (exponent == -0.5) return map1<T>(call, Rsqrt{}), true;
+  if (exponent == 1) return map1<T>(call, Identity{}), true;
+  if (exponent == -1) return map1<T>(call, Reciprocal{}), true;
+  if (exponent == -2) return map1<T>(call, InverseSquare{}), true;
   return false;
 }
 
@@ -149,9 +107,6 @@ void pow(Call& call) {
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_floating_v<T>) {
       if (is_number(exponent) && common_power<T>(call, static_cast<double>(number_of<compute_t<T>>(exponent)))) return;
-    } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
-      if (is_number(exponent) && number_of<T>(exponent) < 0)
-        throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
     map2<T>(call, Heavy<Power>{});
   });
@@ -177,9 +132,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary<Mul, AllTypes>>("mul");
   table.add<div>("div");
-  table.add<integer_division<DivisionKind::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<integer_division<DivisionKind::Remainder, FloatRemainder>>("remainder");
-  table.add<integer_division<DivisionKind::Fmod, FloatFmod>>("fmod");
+  table.add<integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<integer_division<DivisionKind::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<integer_division<DivisionKind::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<binary<Maximum, BoolAndReals>>("maximum");
   table.add<binary<Minimum, BoolAndReals>>("minimum");

@@ -1,76 +1,16 @@
-// Comparison, logic and selection.
+// Comparison, logic and selection. The formulas are in candelabra/formulas/compare.hpp.
 #include "candelabra/arguments/elementwise.hpp"
-#include "candelabra/math.hpp"
+#include "candelabra/formulas/compare.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
+using namespace formulas;
 using BoolAndReals = decltype(BoolType{} + RealTypes{});
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
-struct Equal {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct Greater {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a > b;
-  }
-};
-struct GreaterEqual {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return a >= b;
-  }
-};
-struct LogicalAnd {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return (a != T(0)) & (b != T(0));
-  }
-};
-struct LogicalOr {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return (a != T(0)) | (b != T(0));
-  }
-};
-struct LogicalXor {
-  template <typename T>
-  __device__ bool operator()(T a, T b) const {
-    return (a != T(0)) != (b != T(0));
-  }
-};
-
-// Compiled for each element size: elements are only moved.
-struct Select {
-  template <typename U>
-  __device__ U operator()(uint8_t condition, U a, U b) const {
-    return condition ? a : b;
-  }
-};
+// Only copies elements, so it is compiled per element size.
 void where(Call& call) {
   const arguments::Where args(call);
   dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
@@ -78,32 +18,10 @@ void where(Call& call) {
   });
 }
 
-// NaN in any of the three gives NaN. If min > max the result is max.
-struct Clamp {
-  template <typename T>
-  __device__ T operator()(T x, T low, T high) const {
-    T raised = x < low || low != low ? low : x;
-    T lowered = raised > high || high != high ? high : raised;
-    return x != x ? x : low != low ? low : lowered;
-  }
-};
-struct ClampMin {
-  template <typename T>
-  __device__ T operator()(T x, T low) const {
-    return x < low || low != low ? (x != x ? x : low) : x;
-  }
-};
-struct ClampMax {
-  template <typename T>
-  __device__ T operator()(T x, T high) const {
-    return x > high || high != high ? (x != x ? x : high) : x;
-  }
-};
 void clamp(Call& call) {
   const arguments::Clamp args(call);
   if (args.min && args.max)
     return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
-  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     if (args.min)
       map2<T>(call, ClampMin{}, *args.self, *args.min);
@@ -112,31 +30,10 @@ void clamp(Call& call) {
   });
 }
 
-// Computed from the nearer end: weight 1 gives `end` exactly.
-struct Lerp {
-  template <typename T>
-  __device__ T operator()(T start, T end, T weight) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start)
-                                                       : end - (end - start) * (T(1) - weight);
-    else
-      return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
-  }
-};
 void lerp(Call& call) {
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() { map3<T>(call, Lerp{}); });
 }
 
-template <typename T>
-struct AddProduct {
-  T value;
-  __device__ T operator()(T self, T a, T b) const { return static_cast<T>(self + value * a * b); }
-};
-template <typename T>
-struct AddQuotient {
-  T value;
-  __device__ T operator()(T self, T a, T b) const { return self + value * (a / b); }
-};
 void addcmul(Call& call) {
   const arguments::Addcmul args(call);
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
@@ -146,10 +43,6 @@ void addcmul(Call& call) {
 }
 void addcdiv(Call& call) {
   const arguments::Addcdiv args(call);
-  if (is_integer_dtype(call.output().dtype))
-    throw failure(CB_RUNTIME_ERROR,
-                  "Integer division with addcdiv is no longer supported. "
-                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     map3<T>(call, AddQuotient<C>{scalar_to<C>(*args.value)});

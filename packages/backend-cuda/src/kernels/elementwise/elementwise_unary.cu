@@ -1,178 +1,32 @@
-// Operators of one operand. This file binds the formulas of candelabra/math.hpp and
-// candelabra/arithmetic.hpp to dtypes.
+// Operators of one operand. The formulas are in candelabra/formulas/unary.hpp; here each is bound
+// to its dtypes.
 #include <cmath>
-#include <limits>
 
 #include "candelabra/arguments/elementwise.hpp"
-#include "candelabra/arithmetic.hpp"
-#include "candelabra/special_functions.hpp"
 #include "drivers/complex_inverse.cuh"
-#include "drivers/complex_math.cuh"
 #include "drivers/elementwise.cuh"
+
+// After complex_inverse.cuh, whose functions its formulas call.
+#include "candelabra/formulas/unary.hpp"
 
 namespace candelabra::cuda {
 namespace {
 
+using namespace formulas;
 using IntegersAndFloats = RealTypes;
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 using BoolAndReals = decltype(BoolType{} + RealTypes{});
-
-template <typename T>
-constexpr bool whole = is_integer_v<T>;
-
-// ---- results of the same dtype
-
-struct Neg {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return static_cast<T>(-x);
-  }
-};
-struct Sign {  // NaN has sign 0, as in PyTorch
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0)));
-  }
-};
-struct Sgn {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::sgn(x);
-    else
-      return Sign{}(x);
-  }
-};
-struct Identity {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x;
-  }
-};
-struct Floor {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (whole<T>)
-      return x;
-    else
-      return math::floor(x);
-  }
-};
-struct Ceil {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (whole<T>)
-      return x;
-    else
-      return math::ceil(x);
-  }
-};
-struct Trunc {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (whole<T>)
-      return x;
-    else
-      return math::trunc(x);
-  }
-};
-struct Frac {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x - math::trunc(x);
-  }
-};
-struct Square {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return x;
-    else
-      return static_cast<T>(x * x);
-  }
-};
-struct Conjugate {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::conj(x);
-    else
-      return x;
-  }
-};
-struct Relu {  // keeps NaN
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x < T(0) ? T(0) : x;
-  }
-};
-struct BitwiseNot {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return !x;
-    else
-      return static_cast<T>(~x);
-  }
-};
-struct Round {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (whole<T>)
-      return x;
-    else
-      return math::round_even(x);
-  }
-};
-template <typename T>
-struct RoundDecimals {
-  T scale;  // 10^|decimals|
-  bool fraction;
-  __device__ T operator()(T x) const {
-    return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale;
-  }
-};
-template <typename T>
-struct NanToNum {
-  T nan, above, below;
-  __device__ T operator()(T x) const {
-    T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
-    return x != x ? nan : value;
-  }
-  __device__::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const {
-    return {(*this)(z.real()), (*this)(z.imag())};
-  }
-};
-
-// neg of half precisions only flips the sign bit.
-struct FlipSignBit {
-  __device__ uint16_t operator()(uint16_t bits) const { return bits ^ 0x8000u; }
-};
 
 void neg(Call& call) {
   if (is_half_dtype(call.output().dtype)) {
     return map1<uint16_t>(call, FlipSignBit{});
   }
-  if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-                  "use the `~` or "
-                  "`logical_not()` operator instead.");
   unary<Neg, NumberTypes>(call);
-}
-
-void relu(Call& call) {
-  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "Boolean inputs not supported for relu");
-  unary<Relu, IntegersAndFloats>(call);
 }
 
 void round(Call& call) {
   const int64_t decimals = arguments::Round(call).decimals;
-  if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
-    if (decimals != 0)
-      throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
-    return unary<Round, IntegersAndFloats>(call);
-  }
+  if (decimals == 0) return unary<Round, IntegersAndFloats>(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto scale = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
@@ -180,255 +34,26 @@ void round(Call& call) {
   });
 }
 
-template <typename T>
-constexpr double largest = static_cast<double>(std::numeric_limits<T>::max());
-template <>
-constexpr double largest<Half> = 65504.0;
-template <>
-constexpr double largest<BFloat16> = 3.3895313892515355e38;
-
 void nan_to_num(Call& call) {
   const arguments::NanToNum args(call);
   if (is_integer_dtype(call.output().dtype)) return unary<Identity, decltype(BoolType{} + IntegerTypes{})>(call);
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using R = compute_t<real_t<T>>;
     R nan = args.nan ? static_cast<R>(*args.nan) : R(0);
-    R above = static_cast<R>(args.posinf.value_or(largest<real_t<T>>));
-    R below = static_cast<R>(args.neginf.value_or(-largest<real_t<T>>));
+    R above = static_cast<R>(args.posinf.value_or(largest_finite<real_t<T>>));
+    R below = static_cast<R>(args.neginf.value_or(-largest_finite<real_t<T>>));
     map1<T>(call, NanToNum<R>{nan, above, below});
   });
 }
 
-// ---- floating and complex results
-
-struct Exp {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::exp(x);
-    else
-      return math::exp(x);
-  }
-};
-struct Exp2 {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::exp2(x);
-    else
-      return math::exp2(x);
-  }
-};
-struct Expm1 {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::expm1(x);
-    else
-      return math::expm1(x);
-  }
-};
-struct Log {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::log(x);
-    else
-      return math::log(x);
-  }
-};
-template <int base>
-struct Logarithm {
-  static_assert(base == 2 || base == 10);
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (base == 2 && is_complex_v<T>)
-      return complex_math::log2(x);
-    else if constexpr (base == 2)
-      return math::log2(x);
-    else if constexpr (is_complex_v<T>)
-      return ::cuda::std::log10(x);
-    else
-      return math::log10(x);
-  }
-};
-struct Log1p {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::log1p(x);
-    else
-      return math::log1p(x);
-  }
-};
-struct Sqrt {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::sqrt(x);
-    else
-      return math::sqrt(x);
-  }
-};
-struct Rsqrt {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return T(1) / ::cuda::std::sqrt(x);
-    else
-      return T(1) / math::sqrt(x);
-  }
-};
-enum class Wave { sine, cosine, tangent };
-
-// The formulas of candelabra/math.hpp are for real numbers and lose digits far from zero.
-template <Wave wave>
+// The real formulas lose digits far from zero.
+template <typename Op>
 struct Periodic {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (!is_complex_v<T>)
-      if (!(math::abs(x) > math::trigonometric_limit<T>)) return near(x);
-    return far(x);
-  }
-
- private:
-  template <typename T>
-  static __device__ T near(T x) {
-    if constexpr (wave == Wave::sine)
-      return math::sin(x);
-    else if constexpr (wave == Wave::cosine)
-      return math::cos(x);
-    else
-      return math::tan(x);
-  }
-  template <typename T>
-  static __device__ T far(T x) {
-    if constexpr (wave == Wave::sine)
-      return ::cuda::std::sin(x);
-    else if constexpr (wave == Wave::cosine)
-      return ::cuda::std::cos(x);
-    else
-      return ::cuda::std::tan(x);
-  }
-};
-struct Asin {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::asin(x);
-    else
-      return math::asin(x);
-  }
-};
-struct Acos {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::acos(x);
-    else
-      return math::acos(x);
-  }
-};
-struct Atan {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::atan(x);
-    else
-      return math::atan(x);
-  }
-};
-struct Sinh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::sinh(x);
-    else
-      return math::sinh(x);
-  }
-};
-struct Cosh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::cosh(x);
-    else
-      return math::cosh(x);
-  }
-};
-struct Tanh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::tanh(x);
-    else
-      return math::tanh(x);
-  }
-};
-struct Asinh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::asinh(x);
-    else
-      return math::asinh(x);
-  }
-};
-struct Acosh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::acosh(x);
-    else
-      return math::acosh(x);
-  }
-};
-struct Atanh {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::atanh(x);
-    else
-      return math::atanh(x);
-  }
-};
-struct Sigmoid {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return T(1) / (T(1) + ::cuda::std::exp(-x));
-    else
-      return math::sigmoid(x);
-  }
-};
-struct Erf {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return math::erf(x);
-  }
-};
-struct Erfc {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return math::erfc(x);
-  }
-};
-struct Erfinv {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return math::erfinv(x);
-  }
-};
-struct Lgamma {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return math::lgamma(x);
-  }
-};
-struct Digamma {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return math::digamma(x);
+      if (math::abs(x) > math::trigonometric_limit<T>) return Op{}.slow_path(x);
+    return Op{}(x);
   }
 };
 
@@ -444,7 +69,7 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Frac, FloatTypes>>("frac");
   table.add<unary<Square, AllTypes>>("square");
   table.add<unary<Conjugate, AllTypes>>("conj_physical");
-  table.add<relu>("relu");
+  table.add<unary<Relu, IntegersAndFloats>>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{})>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");
@@ -453,15 +78,15 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Heavy<Exp2>, FloatsAndComplex>>("exp2");
   table.add<unary<Heavy<Expm1>, FloatsAndComplex>>("expm1");
   table.add<unary<Heavy<Log>, FloatsAndComplex>>("log");
-  table.add<unary<Heavy<Logarithm<2>>, FloatsAndComplex>>("log2");
-  table.add<unary<Heavy<Logarithm<10>>, FloatsAndComplex>>("log10");
+  table.add<unary<Heavy<Log2>, FloatsAndComplex>>("log2");
+  table.add<unary<Heavy<Log10>, FloatsAndComplex>>("log10");
   table.add<unary<Heavy<Log1p>, FloatsAndComplex>>("log1p");
   table.add<unary<Heavy<Sqrt>, FloatsAndComplex>>("sqrt");
   table.add<unary<Heavy<Rsqrt>, FloatsAndComplex>>("rsqrt");
-  table.add<unary<Heavy<formulas::InverseOf>, FloatsAndComplex>>("reciprocal");
-  table.add<unary<Heavy<Periodic<Wave::sine>>, FloatsAndComplex>>("sin");
-  table.add<unary<Heavy<Periodic<Wave::cosine>>, FloatsAndComplex>>("cos");
-  table.add<unary<Heavy<Periodic<Wave::tangent>>, FloatsAndComplex>>("tan");
+  table.add<unary<Heavy<Reciprocal>, FloatsAndComplex>>("reciprocal");
+  table.add<unary<Heavy<Periodic<Sin>>, FloatsAndComplex>>("sin");
+  table.add<unary<Heavy<Periodic<Cos>>, FloatsAndComplex>>("cos");
+  table.add<unary<Heavy<Periodic<Tan>>, FloatsAndComplex>>("tan");
   table.add<unary<Heavy<Asin>, FloatsAndComplex>>("asin");
   table.add<unary<Heavy<Acos>, FloatsAndComplex>>("acos");
   table.add<unary<Heavy<Atan>, FloatsAndComplex>>("atan");

@@ -177,7 +177,6 @@ __global__ void __launch_bounds__(threads) divisor_kernel(const __grid_constant_
 template <bool Multiple>
 void divisor(Call& call) {
   const int32_t dtype = call.output().dtype;
-  if (dtype == CB_BOOL || !is_integer_dtype(dtype)) throw not_implemented();
   run_each<3>(call, itemsize(dtype) == 8 ? launch_kernel<3, divisor_kernel<uint64_t, Multiple>>
                                          : launch_kernel<3, divisor_kernel<uint32_t, Multiple>>);
 }

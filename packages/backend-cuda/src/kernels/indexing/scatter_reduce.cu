@@ -21,8 +21,6 @@ void scatter_reduce(Call& call) {
   Combination combination;
   combination.kind = kind_named(args.reduce);
   combination.with_self = args.include_self;
-  const bool extremum = combination.kind == Combination::Largest || combination.kind == Combination::Smallest;
-  if (extremum && is_complex_dtype(out.dtype)) throw not_implemented();
   if (index.numel > int64_t{0x7fffffff})
     throw failure(CB_RUNTIME_ERROR,
                   "%lld indices are more than one call can take on CUDA (2147483647): reduce in parts",

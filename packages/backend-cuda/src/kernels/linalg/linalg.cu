@@ -181,7 +181,7 @@ void integer_product(const Call& call, const Matrices& a, const Matrices& b, con
 
 // ---- any dtype
 
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 bool is_zero(const cb_scalar& scalar) {
   return scalar.re == 0 && scalar.im == 0;

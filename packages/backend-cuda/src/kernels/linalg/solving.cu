@@ -4,6 +4,7 @@
 #include "candelabra/arguments/solving.hpp"
 #include "drivers/matrices/matrix_kernels.hpp"
 #include "drivers/move.hpp"
+#include "runtime/fault_messages.hpp"
 #include "vendor/cublas/cublas.hpp"
 #include "vendor/cublas/cublas_dense.hpp"
 #include "vendor/cusolver/cusolver.hpp"
@@ -146,7 +147,8 @@ void lu_solve(Call& call) {
     const int64_t count = lu.batches * lu.rows;
     const Workspace pivots(call, static_cast<size_t>(count) * (batched ? 4u : 8u));
     check_pivots(call, given.as<int32_t>(), count, lu.rows, batched ? pivots.as<int32_t>() : nullptr,
-                 batched ? nullptr : pivots.as<int64_t>(), "pivots must be between 1 and {size}, but got {index}");
+                 batched ? nullptr : pivots.as<int64_t>(),
+                 message_sink(call, "linalg.lu_solve", "pivots must be between 1 and {size}, but got {index}"));
     if (batched)
       solve_lu_batched(call, lu, pivots.as<int32_t>(), x, args.adjoint);
     else
@@ -164,15 +166,18 @@ void ldl_solve(Call& call) {
     const OwnMatrices ld = loaded_from(call, matrices), x = loaded_from(call, right);
     const Workspace pivots = packed_copy(call, *args.pivots);
     solve_ldl(call, ld, pivots.as<int32_t>(), hermitian, x,
-              "pivots must be numbers of rows from 1 to {size}, or their negatives, but got {index}");
+              message_sink(call, "linalg.ldl_solve",
+                           "pivots must be numbers of rows from 1 to {size}, or their negatives, but got {index}"));
     store(call, call.output(), x);
   });
 }
 
 // ---- least squares
 
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0},
-    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr const char* lstsq_title = "torch.linalg.lstsq";
+
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0, 0},
+    zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 // to = alpha * op(from) @ right + beta * to; op transposes if `transposed`.
 void product(const Call& call, const Matrices& from, bool transposed, const Matrices& right, const Matrices& to,
@@ -204,8 +209,9 @@ void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const M
   const Workspace scales(call, static_cast<size_t>(a.batches * k * itemsize(a.dtype)));
   factor_qr_any(call, a, scales.data());
   check_diagonal(call, a,
-                 "The least squares solution could not be computed because the input matrix does not have full rank "
-                 "(error code: {index}).");
+                 message_sink(call, lstsq_title,
+                              "The least squares solution could not be computed because the input matrix does not have "
+                              "full rank (error code: {index})."));
   fill_ranks(call, ranks, k, a.batches);
   TriangularSystem system{.dtype = a.dtype,
                           .upper = true,
@@ -232,8 +238,9 @@ void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const 
   const OwnMatrices u(call, a.dtype, a.batches, m, k), v_adjoint(call, a.dtype, a.batches, k, k);
   const Workspace info(call, static_cast<size_t>(a.batches) * sizeof(int32_t));
   singular_values_qr(call, a, values, &u, &v_adjoint, info.as<int32_t>());
-  check_finite(call, info.as<int32_t>(), a.batches,
-               "the algorithm for computing the SVD failed to converge (error code: {index}).");
+  check_finite(
+      call, info.as<int32_t>(), a.batches,
+      message_sink(call, lstsq_title, "the algorithm for computing the SVD failed to converge (error code: {index})."));
   const OwnMatrices y(call, a.dtype, a.batches, k, x.columns);
   if (tall) {
     // V S^+ U^H b, where X^H y is conj(X^T conj(y))
@@ -283,11 +290,12 @@ void lstsq(Call& call) {
     if (!tall) fill_bytes(call, x.data, 0, x.bytes());
     load(call, x, right);
     const Workspace flags(call, 2 * static_cast<size_t>(a.batches) * sizeof(int32_t));
-    const char* const not_finite =
-        "the least squares solution could not be computed because the input contains elements that are not finite.";
     clear_not_finite(call, a, flags.as<int32_t>());
     clear_not_finite(call, x, flags.as<int32_t>() + a.batches);
-    check_finite(call, flags.as<int32_t>(), 2 * a.batches, not_finite);
+    check_finite(call, flags.as<int32_t>(), 2 * a.batches,
+                 message_sink(call, lstsq_title,
+                              "the least squares solution could not be computed because the input contains elements "
+                              "that are not finite."));
     const Packed ranks(call, out_rank);
     if (args.driver == "gels") {
       least_squares_by_qr(call, a, tall, x, ranks.as<int64_t>());

@@ -3,18 +3,14 @@
 #include <array>
 
 #include "candelabra/arguments/loss.hpp"
-#include "drivers/normalize.cuh"
 #include "drivers/slices.hpp"
+#include "kernels/loss/weighted_mean.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
-using normalize::block_sum;
-using normalize::Pair;
+using namespace weighted_mean;
 
-enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
-
-constexpr int threads = 256;
 constexpr int64_t per_block = threads * 8;  // positions that justify one more block
 constexpr int64_t most_blocks = 1024;
 
@@ -76,21 +72,6 @@ __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant_
   if (threadIdx.x == 0) a.partial[blockIdx.x] = sums;
 }
 
-// One block sums the partial sums.
-template <typename T>
-__global__ void __launch_bounds__(threads)
-    forward_total(const Pair<double>* partial, int64_t count, bool mean, memory_t<T>* out, memory_t<T>* total) {
-  Pair<double> sums{0, 0};
-  for (int64_t i = threadIdx.x; i < count; i += threads) {
-    sums.first += partial[i].first;
-    sums.second += partial[i].second;
-  }
-  sums = block_sum(sums);
-  if (threadIdx.x != 0) return;
-  if (out) *out = stored<T>(static_cast<compute_t<T>>(mean ? sums.first / sums.second : sums.first));
-  *total = stored<T>(static_cast<compute_t<T>>(sums.second));
-}
-
 int64_t blocks_for(int64_t positions) {
   return std::clamp<int64_t>(divide_up(positions, per_block), 1, most_blocks);
 }
@@ -123,7 +104,7 @@ void forward(Call& call) {
     launch(call, forward_kernel<T>, static_cast<unsigned>(count), threads, 0, a);
     before += count;
   });
-  launch(call, forward_total<T>, 1, threads, 0, static_cast<const Pair<double>*>(partial.as<Pair<double>>()), blocks,
+  launch(call, total_kernel<T>, 1, threads, 0, static_cast<const Pair<double>*>(partial.as<Pair<double>>()), blocks,
          reduction == Mean, each ? nullptr : data<Element>(out), data<Element>(total));
 }
 

@@ -8,18 +8,13 @@
 
 #include "candelabra/math.hpp"
 #include "candelabra/positions.hpp"
-#include "drivers/normalize.cuh"
+#include "kernels/loss/weighted_mean.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
-using normalize::block_sum;
-using normalize::Pair;
+using namespace weighted_mean;
 
-// The shape rule replaces the name of the reduction by this number.
-enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
-
-constexpr int threads = 256;
 // Above this number of classes a block computes a row, else a warp.
 constexpr int64_t most_warp_classes = 1024;
 
@@ -149,21 +144,6 @@ __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant_
   }
   sums = block_sum(sums);
   if (threadIdx.x == 0) a.partial[blockIdx.x] = sums;
-}
-
-// One block sums the partial sums.
-template <typename T>
-__global__ void __launch_bounds__(threads)
-    total_kernel(const Pair<double>* partial, int64_t count, bool mean, memory_t<T>* out, memory_t<T>* total) {
-  Pair<double> sums{0, 0};
-  for (int64_t i = threadIdx.x; i < count; i += threads) {
-    sums.first += partial[i].first;
-    sums.second += partial[i].second;
-  }
-  sums = block_sum(sums);
-  if (threadIdx.x != 0) return;
-  if (out) *out = stored<T>(static_cast<compute_t<T>>(mean ? sums.first / sums.second : sums.first));
-  *total = stored<T>(static_cast<compute_t<T>>(sums.second));
 }
 
 template <typename T>

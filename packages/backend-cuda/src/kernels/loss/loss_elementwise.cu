@@ -1,6 +1,6 @@
-// Elementwise losses and their gradients. The formulas are in candelabra/loss.hpp.
+// Elementwise losses and their gradients. The formulas are in candelabra/formulas/loss.hpp.
 #include "candelabra/arguments/loss.hpp"
-#include "candelabra/loss.hpp"
+#include "candelabra/formulas/loss.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {

@@ -185,9 +185,6 @@ void copy_(Call& call) {
   const arguments::Copy args(call);
   const cb_tensor &out = call.output(), &source = *args.src;
   if (out.numel == 0) return;
-  if (source.device_index != out.device_index)
-    throw failure(CB_RUNTIME_ERROR, "copy_: the kernel copies on one device; got devices %d and %d",
-                  source.device_index, out.device_index);
   if (out.dtype == source.dtype) return copy_same(call, source);
   const int32_t to = out.dtype, from = source.dtype;
   if (to == CB_FLOAT32 && from == CB_FLOAT16) return convert<float, Half>(call, source);

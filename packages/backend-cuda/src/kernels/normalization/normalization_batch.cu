@@ -213,9 +213,6 @@ void forward(const Call& call) {
   const cb_tensor *running_mean = args.running_mean, *running_var = args.running_var;
   const bool training = args.training;
   const Shape shape(out);
-  if (!training && (!running_mean || !running_var))
-    throw failure(CB_RUNTIME_ERROR,
-                  "native_batch_norm: running_mean and running_var must be given when training is False");
   if (shape.channels == 0) return;
   const auto channels = static_cast<size_t>(shape.channels);
   const Workspace statistics(call, 2 * channels * sizeof(double)), affine(call, channels * sizeof(Affine<V>));

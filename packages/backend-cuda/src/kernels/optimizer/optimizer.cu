@@ -1,5 +1,5 @@
 // Optimizer steps over lists of parameters: the parameter, gradient and state of an element are
-// read and written once. The formulas are those of the CPU backend's optimizer.cpp.
+// read and written once. The formulas are in candelabra/formulas/optimizer.hpp.
 //
 // A launch passes the addresses of up to `most_parameters` parameters by value, so that it can be
 // captured in a graph.
@@ -8,11 +8,14 @@
 #include <cmath>
 
 #include "candelabra/arguments/optimizer.hpp"
+#include "candelabra/formulas/optimizer.hpp"
 #include "candelabra/positions.hpp"
 #include "drivers/elementwise.cuh"
 
 namespace candelabra::cuda {
 namespace {
+
+using namespace formulas;
 
 constexpr int threads = 256;
 constexpr uint32_t per_block = threads * 16;  // elements of one parameter for each block
@@ -96,32 +99,16 @@ __global__ void __launch_bounds__(threads) step_strided(const __grid_constant__ 
 template <int N>
 Operands<N> operands_of(const Call& call, const std::array<int, N>& lists, size_t i) {
   Operands<N> operands;
-  const auto parameters = call.tensors(lists.front());
-  for (size_t k = 0; k < N; ++k) {
-    const auto list = call.tensors(lists[k]);
-    if (list.size() != parameters.size())
-      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
-                    parameters.size(), lists[k], list.size());
-    if (!list[i])
-      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i,
-                    lists[k]);
-    if (list[i]->dtype != parameters[i]->dtype)
-      throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype",
-                    call.raw()->operator_name);
-    if (!same_sizes(*list[i], *parameters[i]))
-      throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
-                    call.raw()->operator_name, i);
-    operands[k] = list[i];
-  }
+  for (size_t k = 0; k < N; ++k) operands[k] = call.tensors(lists[k])[i];
   return operands;
 }
 
 // Steps the parameters of type T.
-template <template <typename> typename Rule, typename T, int N>
-void update_all(const Call& call, const std::array<int, N>& lists, const Rule<double>& rule) {
-  using Step = Rule<compute_t<T>>;
+template <typename Rule, typename T, int N, typename Numbers>
+void update_all(const Call& call, const std::array<int, N>& lists, const Numbers& numbers) {
+  using Step = typename Rule::template Step<compute_t<T>>;
   static_assert(sizeof(ListArguments<Step>) <= 4000 && Step::operands == N);
-  const Step step(rule);
+  const Step step(numbers);
   const auto parameters = call.tensors(lists.front());
   ListArguments<Step> list{step, 0, {}, {}, {}};
   uint32_t blocks = 0;
@@ -151,220 +138,53 @@ void update_all(const Call& call, const std::array<int, N>& lists, const Rule<do
   if (list.count > 0) send();
 }
 
-template <template <typename> typename Rule, int N>
-void update(const Call& call, const std::array<int, N>& lists, const Rule<double>& rule) {
+// `numbers` are what the step is made from.
+template <typename Rule, int N, typename Numbers>
+void update(const Call& call, const std::array<int, N>& lists, const Numbers& numbers) {
   const auto parameters = call.tensors(lists.front());
-  // Check everything before the first write.
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    operands_of<N>(call, lists, i);
-    if (!is_floating_dtype(parameters[i]->dtype)) throw not_implemented();
-  }
   const auto any = [&](int32_t dtype) {
     return std::any_of(parameters.begin(), parameters.end(),
                        [&](const cb_tensor* each) { return each->dtype == dtype; });
   };
   for (const int32_t dtype : {CB_FLOAT16, CB_BFLOAT16, CB_FLOAT32, CB_FLOAT64})
-    if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, lists, rule); });
+    if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, lists, numbers); });
 }
-
-// ---- the steps. a: parameter, gradient, states. Numbers are passed as double, used as compute_t.
-
-// The gradient to descend, with weight decay. Without weight decay an infinite parameter must not
-// make it NaN.
-template <typename C>
-__device__ C descent(C direction, C gradient, C decay, C parameter) {
-  return decay == C(0) ? direction * gradient : direction * gradient + decay * parameter;
-}
-
-template <typename C>
-struct Sgd {
-  static constexpr int operands = 2;
-  C rate, decay, direction;
-  Sgd(double lr, double weight_decay, double sign)
-      : rate(static_cast<C>(lr)), decay(static_cast<C>(weight_decay)), direction(static_cast<C>(sign)) {}
-  template <typename D>
-  explicit Sgd(const Sgd<D>& o) : Sgd(o.rate, o.decay, o.direction) {}
-  __device__ void operator()(C* a) const { a[0] -= rate * descent(direction, a[1], decay, a[0]); }
-};
-
-template <typename C>
-struct Momentum {
-  static constexpr int operands = 3;
-  C rate, decay, direction, keep, add, ahead;
-  bool nesterov, first;
-  Momentum(double lr, double weight_decay, double sign, double kept, double added, double momentum, bool looks_ahead,
-           bool begins)
-      : rate(static_cast<C>(lr)),
-        decay(static_cast<C>(weight_decay)),
-        direction(static_cast<C>(sign)),
-        keep(static_cast<C>(kept)),
-        add(static_cast<C>(added)),
-        ahead(static_cast<C>(momentum)),
-        nesterov(looks_ahead),
-        first(begins) {}
-  template <typename D>
-  explicit Momentum(const Momentum<D>& o)
-      : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
-  __device__ void operator()(C* a) const {
-    const C d = descent(direction, a[1], decay, a[0]);
-    // At first the buffer is uninitialized
-    const C buffer = add * d + (first ? C(0) : keep * a[2]);
-    a[2] = buffer;
-    a[0] -= rate * (nesterov ? d + ahead * buffer : buffer);
-  }
-};
 
 void fused_sgd(Call& call) {
   namespace at = positions::fused_sgd;
   const arguments::FusedSgd args(call);
-  const double lr = args.lr, decay = args.weight_decay, momentum = args.momentum;
-  const double sign = args.maximize ? -1 : 1;
-  if (args.momentum_buffers.empty() || momentum == 0)
-    return update<Sgd, 2>(call, {at::params, at::grads}, Sgd<double>(lr, decay, sign));
-  update<Momentum, 3>(call, {at::params, at::grads, at::momentum_buffers},
-                      Momentum<double>(lr, decay, sign, args.first ? 0 : momentum, args.first ? 1 : 1 - args.dampening,
-                                       momentum, args.nesterov, args.first));
+  if (args.momentum_buffers.empty() || args.momentum == 0) return update<Sgd, 2>(call, {at::params, at::grads}, args);
+  update<SgdWithMomentum, 3>(call, {at::params, at::grads, at::momentum_buffers}, args);
 }
-
-template <bool Amsgrad>
-struct AdamOf {
-  template <typename C>
-  struct Rule {
-    static constexpr int operands = Amsgrad ? 5 : 4;
-    C rate, root, epsilon, weight1, keep2, weight2, direction, shrink, pull;
-    Rule(double rate_, double root_, double epsilon_, double weight1_, double keep2_, double weight2_,
-         double direction_, double shrink_, double pull_)
-        : rate(static_cast<C>(rate_)),
-          root(static_cast<C>(root_)),
-          epsilon(static_cast<C>(epsilon_)),
-          weight1(static_cast<C>(weight1_)),
-          keep2(static_cast<C>(keep2_)),
-          weight2(static_cast<C>(weight2_)),
-          direction(static_cast<C>(direction_)),
-          shrink(static_cast<C>(shrink_)),
-          pull(static_cast<C>(pull_)) {}
-    template <typename D>
-    explicit Rule(const Rule<D>& o)
-        : Rule(o.rate, o.root, o.epsilon, o.weight1, o.keep2, o.weight2, o.direction, o.shrink, o.pull) {}
-    __device__ void operator()(C* a) const {
-      const C d = descent(direction, a[1], pull, a[0]);
-      const C mean = a[2] + weight1 * (d - a[2]);
-      const C square = keep2 * a[3] + weight2 * d * d;
-      C largest = square;
-      if constexpr (Amsgrad) {
-        if (a[4] > square || a[4] != a[4]) largest = a[4];  // keeps NaN
-        a[4] = largest;
-      }
-      a[2] = mean;
-      a[3] = square;
-      a[0] = a[0] * shrink - rate * mean / (::cuda::std::sqrt(largest) / root + epsilon);
-    }
-  };
-};
 
 void fused_adam(Call& call) {
   namespace at = positions::fused_adam;
   const arguments::FusedAdam args(call);
-  const double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, decay = args.weight_decay;
-  const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
-  if (step < 1) throw failure(CB_VALUE_ERROR, "_fused_adam_: step counts from 1, but got %g", step);
-  const auto rule = [&]<typename R>(R*) {
-    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), args.eps, 1 - beta1, beta2,
-             1 - beta2, sign, args.decoupled ? 1 - lr * decay : 1, args.decoupled ? 0 : decay);
-  };
+  const AdamNumbers numbers(args);
   if (args.amsgrad)
-    update<AdamOf<true>::Rule, 5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs},
-                                  rule(static_cast<AdamOf<true>::Rule<double>*>(nullptr)));
+    update<Adam<true>, 5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs}, numbers);
   else
-    update<AdamOf<false>::Rule, 4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs},
-                                   rule(static_cast<AdamOf<false>::Rule<double>*>(nullptr)));
+    update<Adam<false>, 4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, numbers);
 }
-
-// The states after the mean squares: the mean gradients if Centered, the momentum buffers if
-// WithMomentum.
-template <bool Centered, bool WithMomentum>
-struct RmspropOf {
-  template <typename C>
-  struct Rule {
-    static constexpr int operands = 3 + Centered + WithMomentum;
-    C rate, keep, weight, epsilon, pull, inertia, direction;
-    Rule(double rate_, double keep_, double weight_, double epsilon_, double pull_, double inertia_, double direction_)
-        : rate(static_cast<C>(rate_)),
-          keep(static_cast<C>(keep_)),
-          weight(static_cast<C>(weight_)),
-          epsilon(static_cast<C>(epsilon_)),
-          pull(static_cast<C>(pull_)),
-          inertia(static_cast<C>(inertia_)),
-          direction(static_cast<C>(direction_)) {}
-    template <typename D>
-    explicit Rule(const Rule<D>& o) : Rule(o.rate, o.keep, o.weight, o.epsilon, o.pull, o.inertia, o.direction) {}
-    __device__ void operator()(C* a) const {
-      const C d = descent(direction, a[1], pull, a[0]);
-      const C square = keep * a[2] + weight * d * d;
-      a[2] = square;
-      C spread = square;
-      if constexpr (Centered) {
-        const C mean = a[3] + weight * (d - a[3]);
-        a[3] = mean;
-        spread = square - mean * mean;
-      }
-      C change = d / (::cuda::std::sqrt(spread) + epsilon);
-      if constexpr (WithMomentum) {
-        change += inertia * a[operands - 1];
-        a[operands - 1] = change;
-      }
-      a[0] -= rate * change;
-    }
-  };
-};
 
 void fused_rmsprop(Call& call) {
   namespace at = positions::fused_rmsprop;
   const arguments::FusedRmsprop args(call);
-  const double sign = args.maximize ? -1 : 1;
-  const auto rule = [&]<typename R>(R*) {
-    return R(args.lr, args.alpha, 1 - args.alpha, args.eps, args.weight_decay, args.momentum, sign);
-  };
   const bool has_momentum = args.momentum > 0;
-  if (args.centered) {
-    if (has_momentum)
-      return update<RmspropOf<true, true>::Rule, 5>(
-          call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
-          rule(static_cast<RmspropOf<true, true>::Rule<double>*>(nullptr)));
-    return update<RmspropOf<true, false>::Rule, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs},
-                                                   rule(static_cast<RmspropOf<true, false>::Rule<double>*>(nullptr)));
-  }
-  if (has_momentum)
-    return update<RmspropOf<false, true>::Rule, 4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers},
-                                                   rule(static_cast<RmspropOf<false, true>::Rule<double>*>(nullptr)));
-  update<RmspropOf<false, false>::Rule, 3>(call, {at::params, at::grads, at::square_avgs},
-                                           rule(static_cast<RmspropOf<false, false>::Rule<double>*>(nullptr)));
+  if (args.centered && has_momentum)
+    update<Rmsprop<true, true>, 5>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
+                                   args);
+  else if (args.centered)
+    update<Rmsprop<true, false>, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, args);
+  else if (has_momentum)
+    update<Rmsprop<false, true>, 4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers}, args);
+  else
+    update<Rmsprop<false, false>, 3>(call, {at::params, at::grads, at::square_avgs}, args);
 }
-
-template <typename C>
-struct Adagrad {
-  static constexpr int operands = 3;
-  C rate, pull, epsilon, direction;
-  Adagrad(double lr, double decay, double eps, double sign)
-      : rate(static_cast<C>(lr)),
-        pull(static_cast<C>(decay)),
-        epsilon(static_cast<C>(eps)),
-        direction(static_cast<C>(sign)) {}
-  template <typename D>
-  explicit Adagrad(const Adagrad<D>& o) : Adagrad(o.rate, o.pull, o.epsilon, o.direction) {}
-  __device__ void operator()(C* a) const {
-    const C d = descent(direction, a[1], pull, a[0]);
-    a[2] += d * d;
-    a[0] -= rate * d / (::cuda::std::sqrt(a[2]) + epsilon);
-  }
-};
 
 void fused_adagrad(Call& call) {
   namespace at = positions::fused_adagrad;
-  const arguments::FusedAdagrad args(call);
-  const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
-  update<Adagrad, 3>(call, {at::params, at::grads, at::state_sums},
-                     Adagrad<double>(args.lr / (1 + (step - 1) * args.lr_decay), args.weight_decay, args.eps, sign));
+  update<Adagrad, 3>(call, {at::params, at::grads, at::state_sums}, arguments::FusedAdagrad(call));
 }
 
 }  // namespace

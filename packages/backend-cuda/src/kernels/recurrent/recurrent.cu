@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "candelabra/arguments/recurrent.hpp"
-#include "candelabra/math.hpp"
+#include "candelabra/formulas/recurrent.hpp"
 #include "drivers/elementwise.cuh"
 #include "vendor/cublas/cublas.hpp"
 #include "vendor/cudnn/cudnn_recurrent.hpp"
@@ -21,7 +21,7 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0, 0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0, 0};
 
 enum class Cell { lstm, gru, tanh, relu };
 
@@ -112,35 +112,33 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
     const int64_t row = at / width, unit = at - row * width;
     if (s.cell == Cell::lstm) {
       T* gates = s.active + row * 4 * width + unit;
-      const C i = math::sigmoid(loaded<T>(gates[0])), f = math::sigmoid(loaded<T>(gates[width]));
-      const C g = math::tanh(loaded<T>(gates[2 * width])), o = math::sigmoid(loaded<T>(gates[3 * width]));
-      const C before = at < s.known ? s.state[at] : loaded<T>(s.first[at]);
-      const C c = f * before + i * g;
-      gates[0] = stored<T>(i);
-      gates[width] = stored<T>(f);
-      gates[2 * width] = stored<T>(g);
-      gates[3 * width] = stored<T>(o);
+      formulas::LstmGates<C> x{loaded<T>(gates[0]), loaded<T>(gates[width]), loaded<T>(gates[2 * width]),
+                               loaded<T>(gates[3 * width])};
+      C c = at < s.known ? s.state[at] : loaded<T>(s.first[at]);
+      const C h = formulas::lstm_step(x, c);
+      gates[0] = stored<T>(x.i);
+      gates[width] = stored<T>(x.f);
+      gates[2 * width] = stored<T>(x.g);
+      gates[3 * width] = stored<T>(x.o);
       s.state[at] = c;
       s.cells[at] = stored<T>(c);
-      s.output[at] = stored<T>(o * math::tanh(c));
+      s.output[at] = stored<T>(h);
     } else if (s.cell == Cell::gru) {
       const T *input_gates = s.input_gates + row * 3 * width + unit, *sums = s.sums + row * 3 * width + unit;
       C own[3];
       for (int k = 0; k < 3; ++k)
         own[k] = loaded<T>(sums[k * width]) + (s.bias ? loaded<T>(s.bias[k * width + unit]) : C(0));
-      const C r = math::sigmoid(loaded<T>(input_gates[0]) + own[0]),
-              z = math::sigmoid(loaded<T>(input_gates[width]) + own[1]);
-      const C n = math::tanh(loaded<T>(input_gates[2 * width]) + r * own[2]);
-      const C h = loaded<T>(at < s.known ? s.before[at] : s.first[at]);
+      formulas::GruGates<C> x{loaded<T>(input_gates[0]) + own[0], loaded<T>(input_gates[width]) + own[1],
+                              loaded<T>(input_gates[2 * width]), own[2]};
+      const C h = formulas::gru_step(x, loaded<T>(at < s.known ? s.before[at] : s.first[at]));
       T* kept = s.active + row * 4 * width + unit;
-      kept[0] = stored<T>(r);
-      kept[width] = stored<T>(z);
-      kept[2 * width] = stored<T>(n);
-      kept[3 * width] = stored<T>(own[2]);
-      s.output[at] = stored<T>(n + z * (h - n));
+      kept[0] = stored<T>(x.r);
+      kept[width] = stored<T>(x.z);
+      kept[2 * width] = stored<T>(x.n);
+      kept[3 * width] = stored<T>(x.m);
+      s.output[at] = stored<T>(h);
     } else {
-      const C x = loaded<T>(s.output[at]);
-      s.output[at] = stored<T>(s.cell == Cell::tanh ? math::tanh(x) : x <= C(0) ? C(0) : x);
+      s.output[at] = stored<T>(formulas::elman_step(loaded<T>(s.output[at]), s.cell == Cell::relu));
     }
   }
 }
@@ -218,8 +216,7 @@ __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constan
     C dh = loaded<T>(s.grad_h[at]);
     if (s.grad_output) dh += loaded<T>(s.grad_output[at]);
     if (s.cell == Cell::tanh || s.cell == Cell::relu) {
-      const C y = loaded<T>(s.output[at]);
-      s.grad_gates[at] = stored<T>(s.cell == Cell::tanh ? dh * (C(1) - y * y) : y > C(0) ? dh : C(0));
+      s.grad_gates[at] = stored<T>(formulas::elman_step_backward(loaded<T>(s.output[at]), dh, s.cell == Cell::relu));
       continue;
     }
     C of[4], more[4] = {};
@@ -228,27 +225,27 @@ __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constan
       if (s.grad_active) more[k] = loaded<T>(s.grad_active[kept + k * width]);
     }
     if (s.cell == Cell::gru) {
-      const C r = of[0], z = of[1], n = of[2], m = of[3];
-      const C dn = (dh * (C(1) - z) + more[2]) * (C(1) - n * n);
-      const C dr = (dn * m + more[0]) * r * (C(1) - r), dz = (dh * (loaded<T>(h) - n) + more[1]) * z * (C(1) - z);
+      const formulas::GruGates<C> d = formulas::gru_step_backward<C>(
+          {of[0], of[1], of[2], of[3]}, {more[0], more[1], more[2], more[3]}, loaded<T>(h), dh);
       const int64_t gate = row * 3 * width + unit;
-      s.grad_gates[gate] = s.grad_sums[gate] = stored<T>(dr);
-      s.grad_gates[gate + width] = s.grad_sums[gate + width] = stored<T>(dz);
-      s.grad_gates[gate + 2 * width] = stored<T>(dn);
-      s.grad_sums[gate + 2 * width] = stored<T>(dn * r + more[3]);
-      s.grad_h[at] = stored<T>(dh * z);
+      s.grad_gates[gate] = s.grad_sums[gate] = stored<T>(d.r);
+      s.grad_gates[gate + width] = s.grad_sums[gate + width] = stored<T>(d.z);
+      s.grad_gates[gate + 2 * width] = stored<T>(d.n);
+      s.grad_sums[gate + 2 * width] = stored<T>(d.m);
+      s.grad_h[at] = stored<T>(dh);
       continue;
     }
-    const C i = of[0], f = of[1], g = of[2], o = of[3], t = math::tanh(loaded<T>(s.cells[at]));
     const C c_before = loaded<T>(at < s.known ? s.cells_before[at] : s.c0[at]);
-    C dc = s.grad_c[at] + dh * o * (C(1) - t * t);
+    C dc = s.grad_c[at];
     if (s.grad_cells) dc += loaded<T>(s.grad_cells[at]);
-    s.grad_gates[kept] = stored<T>((dc * g + more[0]) * i * (C(1) - i));
-    s.grad_gates[kept + width] = stored<T>((dc * c_before + more[1]) * f * (C(1) - f));
-    s.grad_gates[kept + 2 * width] = stored<T>((dc * i + more[2]) * (C(1) - g * g));
-    s.grad_gates[kept + 3 * width] = stored<T>((dh * t + more[3]) * o * (C(1) - o));
-    s.grad_c[at] = dc * f;
-    if (at >= s.known) s.grad_first_cell[at] = stored<T>(dc * f);
+    const formulas::LstmGates<C> d = formulas::lstm_step_backward<C>(
+        {of[0], of[1], of[2], of[3]}, {more[0], more[1], more[2], more[3]}, c_before, loaded<T>(s.cells[at]), dh, dc);
+    s.grad_gates[kept] = stored<T>(d.i);
+    s.grad_gates[kept + width] = stored<T>(d.f);
+    s.grad_gates[kept + 2 * width] = stored<T>(d.g);
+    s.grad_gates[kept + 3 * width] = stored<T>(d.o);
+    s.grad_c[at] = dc;
+    if (at >= s.known) s.grad_first_cell[at] = stored<T>(dc);
   }
 }
 

@@ -263,11 +263,6 @@ void vector_norm(Call& call) {
   const cb_tensor& in = *args.self;
   const cb_tensor& out = call.output();
   const double order = args.ord->re;
-  if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
-    throw failure(CB_RUNTIME_ERROR,
-                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not "
-                  "have an identity",
-                  order);
   dispatch<MomentTypes>(in.dtype, [&]<typename T>() {
     if (order == 2) {
       if constexpr (std::is_same_v<real_t<T>, double>)

@@ -357,7 +357,6 @@ __global__ void __launch_bounds__(threads)
 void grid_sampler_backward(Call& call) {
   const arguments::GridSamplerBackward args(call);
   const cb_tensor &grad = *args.grad, &grad_input = call.output(0), &grad_grid = call.output(1);
-  if (!is_floating_dtype(grad.dtype)) throw not_implemented();
   const Sampling s(call, args);
   if (args.needs[0] && grad_input.numel != 0) scatter_gradient(call, s, grad, *args.grid, grad_input);
   if (!args.needs[1] || grad_grid.numel == 0) return;

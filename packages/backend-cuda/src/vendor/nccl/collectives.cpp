@@ -146,10 +146,7 @@ void exchange_parts(Communicator& communicator, const void* send, void* receive,
   Communicator::group_end();
 }
 
-cb_collectives make_table() {
-  cb_collectives table{};
-  table.size = sizeof table;
-  table.name = "nccl";
+void add_communicator_functions(cb_collectives& table) {
   table.version = [](int32_t* result) {
     return guarded([&] {
       int version = 0;
@@ -206,6 +203,9 @@ cb_collectives make_table() {
   table.wait = [](void* communicator, int64_t timeout_ms) {
     return guarded([&] { find(communicator)->wait(timeout_ms); });
   };
+}
+
+void add_collectives(cb_collectives& table) {
   table.all_reduce = [](void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
                         int32_t reduction, void* stream) {
     return guarded([&] {
@@ -259,6 +259,9 @@ cb_collectives make_table() {
                         void* stream) {
     return guarded([&] { exchange_parts(*find(communicator), send, receive, count, dtype, as_stream(stream)); });
   };
+}
+
+void add_point_to_point_functions(cb_collectives& table) {
   table.send = [](void* communicator, const void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream) {
     return guarded([&] {
       const auto found = find(communicator);
@@ -281,6 +284,15 @@ cb_collectives make_table() {
   };
   table.group_begin = [] { return guarded([] { Communicator::group_begin(); }); };
   table.group_end = [] { return guarded([] { Communicator::group_end(); }); };
+}
+
+cb_collectives make_table() {
+  cb_collectives table{};
+  table.size = sizeof table;
+  table.name = "nccl";
+  add_communicator_functions(table);
+  add_collectives(table);
+  add_point_to_point_functions(table);
   return table;
 }
 

@@ -8,8 +8,9 @@ import candelabra
 from candelabra import Size, Tensor, nan, no_grad
 
 from . import constraints
+from .binary_parameter import BinaryParameter
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, lazy_property, log_sigmoid, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, log_sigmoid
 
 
 def either(probs: Any, logits: Any) -> bool:
@@ -24,7 +25,7 @@ def binary_log_prob(logits: Tensor, value: Tensor) -> Tensor:
     return log_sigmoid(logits) - (1 - value) * logits
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(BinaryParameter, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability p, and 0 otherwise.
 
     Parameters
@@ -64,20 +65,6 @@ class Bernoulli(ExponentialFamily):
         else:
             (self.logits,) = broadcast_all(logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Log odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Tensor:

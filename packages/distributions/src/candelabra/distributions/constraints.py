@@ -196,21 +196,6 @@ class _IntegerInterval(Constraint):
         return f"{type(self).__name__[1:]}(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
 
 
-class _IntegerLessThan(Constraint):
-    """Integers less than or equal to a bound."""
-
-    is_discrete = True
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}(upper_bound={self.upper_bound})"
-
-
 class _IntegerGreaterThan(Constraint):
     """Integers greater than or equal to a bound."""
 

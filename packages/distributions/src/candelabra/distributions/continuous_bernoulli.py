@@ -10,11 +10,12 @@ from candelabra import Size, Tensor
 
 from . import constraints
 from .bernoulli import binary_log_prob, either
+from .binary_parameter import BinaryParameter
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
     """The continuous Bernoulli distribution with density ``C p^x (1 - p)^(1 - x)`` on [0, 1].
 
     Source: Loaiza-Ganem and Cunningham, 2019.
@@ -66,10 +67,6 @@ class ContinuousBernoulli(ExponentialFamily):
     def _expand_rest(self, new: Any, batch_shape: Size) -> None:
         new._lims = self._lims
 
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
     def _outside(self) -> Tensor:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
@@ -101,11 +98,6 @@ class ContinuousBernoulli(ExponentialFamily):
         x = (self.probs - 0.5).pow(2)
         exact = p * (p - 1.0) / (1.0 - 2.0 * p).pow(2) + 1.0 / (candelabra.log1p(-p) - p.log()).pow(2)
         return candelabra.where(self._outside(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
     def probs(self) -> Tensor:

@@ -9,11 +9,12 @@ from candelabra import Size, Tensor, no_grad
 
 from . import constraints
 from .bernoulli import binary_log_prob, either
+from .binary_parameter import BinaryParameter
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, open_uniform, probs_to_logits
+from .utils import broadcast_all, open_uniform
 
 
-class Geometric(Distribution):
+class Geometric(BinaryParameter, Distribution):
     """The geometric distribution: failures before the first success, ``(1 - p)^k p`` for k >= 0.
 
     Parameters
@@ -69,16 +70,6 @@ class Geometric(Distribution):
     @property
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Log odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():

@@ -9,12 +9,13 @@ from candelabra import Size, Tensor, no_grad
 
 from . import constraints
 from .bernoulli import either
+from .binary_parameter import BinaryParameter
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property, log_sigmoid, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, log_sigmoid
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(BinaryParameter, Distribution):
     """The negative binomial distribution: the number of successes before `total_count` failures.
 
     Parameters
@@ -56,10 +57,6 @@ class NegativeBinomial(Distribution):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
-    @property
     def mean(self) -> Tensor:
         return self.total_count * candelabra.exp(self.logits)
 
@@ -70,16 +67,6 @@ class NegativeBinomial(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.mean / candelabra.sigmoid(-self.logits)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Log odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

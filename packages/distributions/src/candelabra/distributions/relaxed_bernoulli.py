@@ -9,13 +9,14 @@ from candelabra import Size, Tensor
 
 from . import constraints
 from .bernoulli import either
+from .binary_parameter import BinaryParameter
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, open_uniform, probs_to_logits
+from .utils import broadcast_all, clamp_probs, open_uniform
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(BinaryParameter, Distribution):
     """The logits of a relaxed Bernoulli variable.
 
     Draws are logistic variables located at the logits, divided by the temperature.
@@ -60,20 +61,6 @@ class LogitRelaxedBernoulli(Distribution):
 
     def _expand_rest(self, new: Any, batch_shape: Size) -> None:
         new.temperature = self.temperature
-
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Log odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import operator
 import os
-from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -15,29 +13,10 @@ from candelabra import _C
 
 from . import strategies
 from .named_files import NamedFile
-
-
-class AnonymousFile:
-    """An unnamed file, which exists while any process has a descriptor or a mapping of it.
-
-    The descriptor is closed with this object.
-    """
-
-    path: str | None = None
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor: int = descriptor
-        self._end: Callable[[], Any] = functools.partial(os.close, descriptor)
-
-    # The finalizer runs without a Python frame. A KeyboardInterrupt raised in one would be lost,
-    # because exceptions in finalizers are not propagated.
-    __del__ = property(operator.attrgetter("_end"))
-
+from .shared_files import AnonymousFile, SharedFile
 
 #: Larger allocations are checked against the available memory first.
 ASKED_FIRST = 1 << 26
-
-SharedFile = AnonymousFile | NamedFile
 
 
 @functools.cache

@@ -23,6 +23,8 @@ from multiprocessing import util
 
 from candelabra import _C
 
+from .shared_files import SharedFile
+
 #: In-memory file system; communicating processes must use the same one.
 ROOT = os.environ.get("CANDELABRA_SHARED_MEMORY", "/dev/shm")
 #: Number of files made or received between sweeps for directories of dead processes.
@@ -168,19 +170,13 @@ def sweep() -> list[str]:
     return removed
 
 
-class NamedFile:
+class NamedFile(SharedFile):
     """A shared-memory file with a name in this process; the name is removed with this object."""
 
-    descriptor: int | None = None
-
     def __init__(self, path: str) -> None:
-        self.path: str | None = path
+        self.path = path
         self.pid = os.getpid()
-        # As in memory.AnonymousFile, the finalizer has no Python frame, in which an interrupt would
-        # be lost.
-        self._end = functools.partial(operator.methodcaller("unlink", path), _own().ending)
-
-    __del__ = property(operator.attrgetter("_end"))
+        self._release = functools.partial(operator.methodcaller("unlink", path), _own().ending)
 
     @classmethod
     def make(cls) -> tuple[NamedFile, int]:

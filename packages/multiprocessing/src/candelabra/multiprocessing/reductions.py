@@ -15,6 +15,7 @@ from candelabra.composite.methods.tensor_protocol import tensor_on
 
 from . import device_memory, memory, messages
 from .named_files import NamedFile, SenderGoneError
+from .shared_files import AnonymousFile
 
 
 def reduce_storage(storage: Any) -> Any:
@@ -34,7 +35,7 @@ def reduce_storage(storage: Any) -> Any:
         if message is not None:
             message.names.append(name)
         return rebuild_named, (name, *described)
-    assert file is not None
+    assert isinstance(file, AnonymousFile)
     if message is not None:
         return rebuild_received, (message.add(file), *described)
     # A process being started inherits the descriptor. Over other pipes, the receiver requests it
@@ -55,14 +56,14 @@ def _mapped(file: Any, descriptor: int, nbytes: int, device: str) -> Any:
 
 def rebuild_received(number: int, nbytes: int, device: str) -> Any:
     """Map memory whose descriptor was sent with the message."""
-    file = memory.AnonymousFile(messages.incoming().take(number))
+    file = AnonymousFile(messages.incoming().take(number))
     return _mapped(file, file.descriptor, nbytes, device)
 
 
 def rebuild_asked_for(duplicate: Any, nbytes: int, device: str) -> Any:
     """Map memory whose descriptor is inherited, or requested from the sender."""
     try:
-        file = memory.AnonymousFile(duplicate.detach())
+        file = AnonymousFile(duplicate.detach())
     except (ConnectionError, EOFError, FileNotFoundError) as error:
         raise SenderGoneError(
             "the process that sent this tensor has ended, and the shared memory with it. Queues and pipes of candelabra.multiprocessing "

@@ -7,7 +7,6 @@ from typing import Any
 
 from candelabra import Tensor, ops
 
-from . import functional as F
 from .modules.convolution import to_tuple
 
 
@@ -27,8 +26,6 @@ def _input_gradient(dims: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         sizes = [int(size) for size in input_size]
         options = _options(dims, stride, padding, dilation)
-        if dims == 3:
-            return _input_gradient_3d(grad_output, weight, sizes, options, groups)
         return ops.convolution_backward_input(grad_output, weight, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_input"
@@ -69,8 +66,6 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         sizes = [int(size) for size in weight_size]
         options = _options(dims, stride, padding, dilation)
-        if dims == 3:
-            return _weight_gradient_3d(grad_output, input, sizes, options, groups)
         return ops.convolution_backward_weight(grad_output, input, sizes, *options, groups)
 
     gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_weight"
@@ -97,33 +92,6 @@ def _weight_gradient(dims: int) -> Callable[..., Tensor]:
     candelabra.Size([3, 2{", 3" * dims}])
     """
     return gradient
-
-
-def _input_gradient_3d(
-    grad: Tensor, weight: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
-) -> Tensor:
-    """Compute a transposed convolution with the output padding that gives `sizes`."""
-    stride, padding, dilation = options
-    extra = [
-        sizes[2 + i]
-        - ((grad.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1)
-        for i in range(3)
-    ]
-    return F.conv_transpose3d(grad, weight, None, stride, padding, extra, groups, dilation)
-
-
-def _weight_gradient_3d(
-    grad: Tensor, input: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int
-) -> Tensor:
-    """Convolve the input with the gradient.
-
-    The batch and channel dimensions are swapped, and so are stride and dilation.
-    """
-    stride, padding, dilation = options
-    channels = input.shape[1]
-    x = input.unflatten(1, (groups, channels // groups)).permute(2, 1, 0, 3, 4, 5).flatten(1, 2)
-    made = F.conv3d(x, grad.transpose(0, 1), None, dilation, padding, stride, groups).transpose(0, 1)
-    return made[:, :, : sizes[2], : sizes[3], : sizes[4]]
 
 
 conv1d_input, conv2d_input, conv3d_input = (_input_gradient(dims) for dims in (1, 2, 3))

@@ -39,6 +39,21 @@ def cubic_minimum(one: Point, two: Point, bounds: tuple[float, float] | None = N
     return min(max(right.t - (right.t - left.t) * share, low), high)
 
 
+def _off_the_margin(t: float, one: float, other: float, stuck: bool) -> tuple[float, bool]:
+    """Return a trial distance that makes the bracket shrink, and whether it is near an end.
+
+    A trial distance near an end of the bracket is accepted once. The next one is moved to the
+    margin.
+    """
+    left, right = min(one, other), max(one, other)
+    margin = 0.1 * (right - left)
+    if not min(right - t, t - left) < margin:
+        return t, False
+    if stuck or t >= right or t <= left:
+        return (right - margin if abs(t - right) < abs(t - left) else left + margin), False
+    return t, True
+
+
 def strong_wolfe(
     evaluate: Callable[[float], tuple[float, Tensor, float]],
     start: Point,
@@ -105,18 +120,7 @@ def strong_wolfe(
         if width * largest < tolerance_change:
             break
         t = cubic_minimum(low, high)
-        left, right = min(low.t, high.t), max(low.t, high.t)
-        margin = 0.1 * (right - left)
-        if min(right - t, t - left) < margin:
-            # Accept a trial point near an end of the bracket once. The next one is moved to the
-            # margin.
-            if stuck or t >= right or t <= left:
-                t = right - margin if abs(t - right) < abs(t - left) else left + margin
-                stuck = False
-            else:
-                stuck = True
-        else:
-            stuck = False
+        t, stuck = _off_the_margin(t, low.t, high.t, stuck)
         point = Point(t, *evaluate(t))
         evaluations += 1
         rounds += 1

@@ -29,11 +29,14 @@ def _look() -> str | None:
     if wanted:
         return wanted if backends.is_available(wanted) else None
     for device_type in sorted(backends.installed()):
-        if device_type == "cpu" or not backends.is_available(device_type):
-            continue
-        if not _C.backend_info(device_type)["capabilities"] & HOST_MEMORY:
+        if device_type != "cpu" and backends.is_available(device_type) and _is_accelerator(device_type):
             return device_type
     return None
+
+
+def _is_accelerator(device_type: str) -> bool:
+    """Tell whether a loaded device type has memory of its own."""
+    return not _C.backend_info(device_type)["capabilities"] & HOST_MEMORY
 
 
 def _find() -> str | None:
@@ -129,23 +132,27 @@ def resolve(device: Any, device_type: str | None = None) -> device:
     """Return the device that an argument stands for: None for the current device, an integer for
     its index, otherwise a device or its name.
 
+    Without a device type, None and numbers mean the accelerator; a device may be of any accelerator,
+    because several may be in use at once.
+
     Raises
     ------
     ValueError
-        If the device is of another type than the accelerator.
+        When the device is of another type, or is the host.
     RuntimeError
         If there is no such device.
     """
-    wanted = device_type or accelerator_type()
-    if device is None:
-        return _C.device(wanted, current_index(wanted))
-    if isinstance(device, bool) or not isinstance(device, int):
+    if device is not None and (isinstance(device, bool) or not isinstance(device, int)):
         given = device if isinstance(device, _C.device) else _C.device(device)
+        wanted = device_type or (given.type if _is_accelerator(given.type) else accelerator_type())
         if given.type != wanted:
             raise ValueError(f"{given.type} doesn't match the current accelerator {wanted}.")
         if isinstance(device, str) and ":" not in device:
             return _C.device(wanted, current_index(wanted))
         return given
+    wanted = device_type or accelerator_type()
+    if device is None:
+        return _C.device(wanted, current_index(wanted))
     return _C.device(wanted, current_index(wanted) if device < 0 else device)
 
 

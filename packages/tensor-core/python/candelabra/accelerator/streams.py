@@ -186,6 +186,10 @@ class Event:
     def wait(self, stream: Stream | None = None) -> None:
         """Make work queued from now on on a stream, by default the current one, wait for the event."""
         stream = current_stream(self.device) if stream is None else stream
+        if stream.device.type != self.device.type:
+            raise RuntimeError(
+                f"a stream of {stream.device} cannot wait for an event of {self.device}: wait on the host by synchronize()"
+            )
         if self._recorded:
             _C.event_wait(stream.device, self.event_id, stream.stream_id)
 

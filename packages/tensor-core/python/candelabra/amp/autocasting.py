@@ -31,20 +31,17 @@ SUPPORTED = (_C.bfloat16, _C.float16)
 
 #: Custom operators with the dtype that they are computed in, by device type.
 _CUSTOM: dict[int, dict[str, dtype]] = {}
-#: Where a row of the catalogue says that an operator is cast: the dtype (None: the fast one of the
-#: device), and whether on the CPU too.
-_GOALS: dict[str, tuple[dtype | None, bool]] = {
+#: What a row of the catalogue says of casts: the dtype (None: the fast one of the device), and
+#: whether on the CPU too. None for the widest dtype among the arguments.
+_POLICIES: dict[str, tuple[dtype | None, bool] | None] = {
     "lower": (None, True),
     "float32": (_C.float32, True),
     "lower on accelerators": (None, False),
     "float32 on accelerators": (_C.float32, False),
+    "widest on accelerators": None,
 }
-_WIDEST = "widest on accelerators"
-#: Operators that are cast, by identity.
-_POLICIES: dict[int, str] = {id(OPERATORS[name]): facts.autocast for name, facts in FACTS.items() if facts.autocast}
-_BY_OPERATOR: dict[int, tuple[dtype | None, bool]] = {
-    number: _GOALS[policy] for number, policy in _POLICIES.items() if policy != _WIDEST
-}
+#: The policies of the operators that are cast, by identity.
+_BY_OPERATOR = {id(OPERATORS[name]): _POLICIES[facts.autocast] for name, facts in FACTS.items() if facts.autocast}
 
 
 class _Thread(threading.local):
@@ -91,13 +88,14 @@ def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
 def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     number = id(operator)
     if number in _BY_OPERATOR:
-        goal, is_anywhere = _BY_OPERATOR[number]
+        policy = _BY_OPERATOR[number]
+        if policy is None:
+            return _widest(arguments)
+        goal, is_anywhere = policy
         changed = tuple([_cast(value, goal, is_anywhere) for value in arguments])
     elif number in _CUSTOM:
         goals = _CUSTOM[number]
         changed = tuple([_cast_by_device(value, goals) for value in arguments])
-    elif _POLICIES.get(number) == _WIDEST:
-        return _widest(arguments)
     else:
         return None
     return None if all(a is b for a, b in zip(changed, arguments)) else changed
@@ -120,15 +118,16 @@ def cast_as(policy: str, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the arguments of a function made of operators as `dispatch_hooks.computed` has them
     cast, or None where it does not.
     """
-    if policy == _WIDEST:
+    if policy == "widest on accelerators":
         return _widest(arguments)
+    everywhere = policy == "lower"
     kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
-    if not any(_thread.enabled.get(kind) and (kind != "cpu" or policy == "fast") for kind in kinds):
+    if not any(_thread.enabled.get(kind) and (kind != "cpu" or everywhere) for kind in kinds):
         return None
     return (
         arguments
         if policy == "as given on accelerators"
-        else tuple([_cast(value, None, policy == "fast") for value in arguments])
+        else tuple([_cast(value, None, everywhere) for value in arguments])
     )
 
 
@@ -146,7 +145,7 @@ def register_operator(operator: _C.Operator, device_type: str, goal: dtype) -> N
 
 
 def _refresh() -> None:
-    dispatch_hooks.set_casting(_casting if any(_thread.enabled.values()) else None)
+    dispatch_hooks.set_casting(_casting if any(_thread.enabled.values()) else None, cast_as)
 
 
 # ---- the state of this thread

@@ -11,6 +11,8 @@ from _thread import RLock
 
 from candelabra import _C
 
+from .discovery import distribution_text, entry_of, installed, select
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -18,18 +20,13 @@ if TYPE_CHECKING:
 
     from candelabra.types import Device
 
-#: The entry-point group of backend plugins.
-GROUP = "candelabra.backends"
-#: Our distributions by device type, for hints in error messages.
-KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-backend-cuda"}
-
-# Two threads may use a device for the first time simultaneously. A plugin may use its own device
-# while it is loaded.
+# Two threads may use a device for the first time at once; a plugin may use its own device while it
+# is loaded.
 _lock = RLock()
 
 __all__ = [
     "device_count", "device_properties", "empty_cache", "hookimpl", "installed", "is_available", "load", "memory_statistics",
-    "reset_peak_statistics", "set_memory_limit", "synchronize",
+    "reset_peak_statistics", "select", "set_memory_limit", "synchronize",
 ]  # fmt: skip
 
 
@@ -46,42 +43,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def installed() -> dict[str, list[EntryPoint]]:
-    """Return the installed plugins by device type, without loading any.
-
-    Returns
-    -------
-    dict
-        Entry points by device type; several if distributions claim the same device type.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> sorted(candelabra.backends.installed()) != []
-    True
-    """
-    from importlib.metadata import entry_points
-
-    found: dict[str, list[EntryPoint]] = {}
-    seen = set()
-    for entry in entry_points(group=GROUP):
-        # An editable install may be on the path twice, but is one claim.
-        claim = (entry.name, entry.value, _normalized_name(entry))
-        if claim not in seen:
-            seen.add(claim)
-            found.setdefault(entry.name, []).append(entry)
-    return found
-
-
-def _normalized_name(entry: EntryPoint) -> str:
-    return (entry.dist.name if entry.dist is not None else entry.module).lower().replace("_", "-")
-
-
-def distribution_text(entry: EntryPoint) -> str:
-    """Return name and version of a plugin's distribution."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
-
-
 def load(device_type: str) -> None:
     """Load the backend of a device type. The core calls this at the first use of the device type.
 
@@ -93,41 +54,14 @@ def load(device_type: str) -> None:
     Raises
     ------
     BackendError
-        If no backend or more than one is installed, or if the plugin fails. The next use tries
-        again.
+        Where none is installed, several are and none is chosen (`select`), or the plugin fails. The
+        next use tries again.
     BackendVersionError
         If the backend was built for another major version of the ABI.
     """
     with _lock:
         if device_type not in _C.loaded_device_types():
-            _load_entry(_only_entry(device_type))
-
-
-def _only_entry(device_type: str) -> EntryPoint:
-    found = installed()
-    entries = found.get(device_type, [])
-    if not entries:
-        raise _C.BackendError(_missing(device_type, sorted(found)))
-    if len(entries) > 1:
-        names = sorted(_normalized_name(entry) for entry in entries)
-        raise _C.BackendError(
-            f"the device '{device_type}' is claimed by {len(entries)} distributions: {', '.join(map(distribution_text, entries))}; "
-            f"keep one and uninstall the others, for instance: pip uninstall {names[-1]}"
-        )
-    return entries[0]
-
-
-def _missing(device_type: str, others: list[str]) -> str:
-    known = KNOWN_DISTRIBUTIONS.get(device_type)
-    if known is None and isinstance(getattr(_C, device_type, None), _C.dtype):
-        return f"'{device_type}' is no device but the name of a dtype: write candelabra.{device_type}, without quotes"
-    installed_text = f"installed device types: {', '.join(others)}" if others else "no backend is installed"
-    if known is not None:
-        return f"no backend for device '{device_type}' is installed: pip install {known} ({installed_text})"
-    return (
-        f"no backend for device '{device_type}' is installed ({installed_text}); "
-        "a backend is a distribution with an entry point of that name in the group candelabra.backends"
-    )
+            _load_entry(entry_of(device_type))
 
 
 def _load_entry(entry: EntryPoint) -> None:
@@ -141,7 +75,8 @@ def _load_entry(entry: EntryPoint) -> None:
         registrar.commit()
     except _C.BackendError:
         raise
-    except Exception as cause:
+    # A plugin that calls sys.exit() must not end the program.
+    except (Exception, SystemExit) as cause:
         raise _C.BackendError(
             f"the backend for device '{entry.name}' ({distribution}) could not be loaded: {type(cause).__name__}: {cause}"
         ) from cause

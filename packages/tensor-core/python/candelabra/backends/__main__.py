@@ -5,6 +5,9 @@ on one device.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import subprocess
 import sys
 
 import candelabra
@@ -33,8 +36,40 @@ def needs_kernel(name: str) -> bool:
     return not OPERATORS[name].tags & (VIEW | CORE)
 
 
+#: How long a plugin may take to load for the listing, in seconds.
+PATIENCE = 120
+
+
+def probe(device_type: str, verbose: bool) -> list[str]:
+    """Return the lines about a device type from a process of its own, which a broken plugin may
+    crash, block or exit.
+    """
+    title = f"{device_type}: {', '.join(map(distribution_text, installed()[device_type]))}"
+    command = [sys.executable, "-m", "candelabra.backends", "--describe", device_type]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    try:
+        done = subprocess.run(
+            [*command, *["--verbose"] * verbose],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return [title, f"  not usable: the plugin did not load within {PATIENCE} seconds"]
+    if done.returncode == 0:
+        return done.stdout.splitlines()
+    if done.returncode < 0:
+        end = f"the process ended by {signal.Signals(-done.returncode).name}"
+    else:
+        end = f"the process ended with status {done.returncode}"
+    said = done.stderr.strip().splitlines()
+    return [title, f"  not usable: {end} while the plugin was loaded{': ' + said[-1] if said else ''}"]
+
+
 def describe(device_type: str, verbose: bool) -> list[str]:
-    """Return the lines about the backends that claim a device type."""
+    """Return the lines about the backends that claim a device type. This loads the plugin."""
     entries = installed()[device_type]
     lines = [f"{device_type}: {', '.join(map(distribution_text, entries))}"]
     try:
@@ -88,6 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--part", metavar="K/N", help="of the conformance suite only every N-th operator, from the K-th on"
     )
     parser.add_argument("--verbose", action="store_true", help="list the registered kernels too")
+    parser.add_argument("--describe", metavar="DEVICE", help="list this device type alone, in this process")
     given, rest = parser.parse_known_args(arguments)
     if given.verify is not None:
         try:
@@ -103,6 +139,9 @@ def main(arguments: list[str] | None = None) -> int:
             part, parts = map(int, given.part.split("/"))
             names = names[part - 1 :: parts]
         return conformance.main(given.verify, names)
+    if given.describe is not None:
+        print("\n".join(describe(given.describe, given.verbose)))
+        return 0
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     print(f"candelabra-tensor-core {candelabra.__version__}, {len(OPERATORS)} operators")
@@ -111,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("no backend is installed: pip install candelabra-backend-cpu")
         return 1
     for device_type in found:
-        print("\n".join(describe(device_type, given.verbose)))
+        print("\n".join(probe(device_type, given.verbose)), flush=True)
     return 0
 
 

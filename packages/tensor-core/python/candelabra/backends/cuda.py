@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from candelabra import _C
-from candelabra.settings import settings as _process
+from candelabra.settings import follow_matmul_precision, get_float32_matmul_precision, set_float32_matmul_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +104,13 @@ def set_switch(name: str, value: Any) -> None:
         tell(name, value)
 
 
+def _follow_precision(precision: str) -> None:
+    set_switch("matmul_tf32", precision != "highest")
+
+
+follow_matmul_precision(_follow_precision)
+
+
 class _Products:
     """Settings of matrix products on NVIDIA GPUs: ``candelabra.backends.cuda.matmul``.
 
@@ -129,14 +136,13 @@ class _Products:
 
     @property
     def allow_tf32(self) -> bool:
-        return _process.matmul_precision != "highest"
+        return get_float32_matmul_precision() != "highest"
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
-        _process.matmul_precision = "high" if value else "highest"
-        set_switch("matmul_tf32", value)
+        set_float32_matmul_precision("high" if value else "highest")
 
     @property
     def fp32_precision(self) -> str:

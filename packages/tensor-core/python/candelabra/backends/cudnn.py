@@ -81,9 +81,9 @@ def is_available() -> bool:
     >>> candelabra.backends.cudnn.is_available() == candelabra.cuda.is_available()
     True
     """
-    from candelabra import cuda
+    from candelabra import backends
 
-    return cuda.is_available()
+    return backends.is_available("cuda")
 
 
 def version() -> int | None:

@@ -1,4 +1,4 @@
-"""Convolution over one or two spatial dimensions (the number of entries of `stride`), and its two
+"""Convolution over one to three spatial dimensions (the number of entries of `stride`), and its two
 gradients.
 
 The three are closed under differentiation: the other two express the gradient of each. A
@@ -9,8 +9,8 @@ from .declaration import HIDDEN, document, operator
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_CONVOLUTION = (
-    "All tensors are contiguous or all channels-last (of volumes, too), of one dtype. Lists have as many entries as"
-    " there are spatial dimensions; padding is a list of numbers, the same at both ends."
+    "All tensors are contiguous or all channels-last (of volumes, too), of one dtype, and have one to three spatial "
+    "dimensions. Lists have as many entries as these; padding is a list of numbers, the same at both ends."
 )
 
 _GEOMETRY = {

@@ -1,6 +1,6 @@
 """Creation of tensors: memory, constants and ranges."""
 
-from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
+from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, ONE_VALUE, document, operator
 
 _SIZE = "sequence of int: the sizes"
 _DTYPE = "dtype, optional: by default the default dtype"
@@ -56,7 +56,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="mutate_self", tags=NO_OUT,
+    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="fill", tags=NO_OUT | ONE_VALUE,
     batching="fill",
     sees="The output is self, of any strides; value fits its dtype.",
     doc=document(

@@ -25,7 +25,14 @@ NO_OUT = 2048  #: takes no ``out=``
 CORE = 4096  #: implemented in the core for every device; no kernel is called
 TENSOR_FIRST = 8192  #: with NUMBERS: the first argument is a tensor all the same
 CUSTOM = 16384  #: defined by candelabra.library, with a Python function or a compiled kernel
-DECLINES = 32768  #: with COMPOSITE: a kernel that says CB_NOT_IMPLEMENTED declines the call, which is decomposed then
+ONE_VALUE = 32768  #: writes one value to all elements, which may share memory
+ANY_DEVICE = 65536  #: takes tensors of several devices; the shape rule copies between them
+FLOAT32_NUMBERS = 131072  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
+WRAPPED_NUMBERS = 262144  #: a tensor of a transformation, given for a number, goes to the fallback
+
+#: What a row says in `refuses` of a category of dtypes: the exception and its message, in which
+#: ``{}`` is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
+Refusal = tuple[type[Exception], str] | None
 
 #: Every declared operator by name, in the order of declaration.
 OPERATORS: dict[str, _C.Operator] = {}
@@ -36,7 +43,7 @@ FAMILIES: dict[str, list[str]] = {}
 class Facts:
     """What a row says of its operator beside what the core is told."""
 
-    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "sees", "shape")
+    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "refuses", "sees", "shape")
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class Facts:
         linear: tuple[str, ...],
         bilinear: tuple[str, ...],
         batching: str,
+        refuses: tuple[str, ...],
     ) -> None:
         self.shape = shape
         self.sees = sees
@@ -55,6 +63,7 @@ class Facts:
         self.linear = linear
         self.bilinear = bilinear
         self.batching = batching
+        self.refuses = refuses
 
 
 #: By operator name.
@@ -74,6 +83,8 @@ def operator(
     linear: tuple[str, ...] = (),
     bilinear: tuple[str, ...] = (),
     batching: str = "",
+    refuses: dict[str, Refusal] | None = None,
+    title: str = "",
 ) -> _C.Operator:
     """Declare one operator.
 
@@ -117,25 +128,23 @@ def operator(
     batching
         The rule by which :func:`candelabra.func.vmap` runs the operator for a whole batch, a
         function of ``candelabra.autograd.transforms.batch_rules``. Elementwise operators need none.
+    refuses
+        For the elementwise shape rules: the categories of dtypes (``"bool"``, ``"integer"``,
+        ``"float"``, ``"complex"``) that the operator does not take, each with what is raised.
+    title
+        What error messages call the operator, where that is not its name: ``"linalg.cholesky"``.
     """
     name = schema[: schema.index("(")]
     if out:
         _C.declare_out_rule(name, out)
-    declared = _C.declare_operator(schema, shape, tags, doc)
+    refusals = {
+        category: refusal and (refusal[0], refusal[1].replace("{}", name))
+        for category, refusal in (refuses or {}).items()
+    }
+    declared = _C.declare_operator(schema, shape, tags, doc, refusals, title)
     OPERATORS[name] = declared
-    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching)
+    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching, tuple(refusals))
     return declared
-
-
-def names_where(fact: str, value: object) -> frozenset[str]:
-    """Return the operators whose row states this value of a fact.
-
-    Examples
-    --------
-    >>> "bmm" in names_where("autocast", "lower")
-    True
-    """
-    return frozenset(name for name, facts in FACTS.items() if getattr(facts, fact) == value)
 
 
 _OUT = "Tensor, optional: where the result is written"

@@ -2,15 +2,47 @@
 
 from .declaration import (
     COMPOSITE,
+    FLOAT32_NUMBERS,
     FUNCTION_ONLY,
     HIDDEN,
     INPLACE,
     NONDIFFERENTIABLE,
     NUMBERS,
     TENSOR_FIRST,
+    Refusal,
     document,
     operator,
 )
+
+# What operators refuse, with PyTorch's exceptions and messages.
+_Refusals = dict[str, Refusal]
+_NO_COMPLEX: _Refusals = {"complex": None}
+_NO_BOOL: _Refusals = {"bool": None}
+_NO_INTEGRAL: _Refusals = {"bool": None, "integer": None}
+_NO_INEXACT: _Refusals = {"float": None, "complex": None}
+_ROUNDING: _Refusals = {"bool": None, "complex": (NotImplementedError, "{} is not supported for complex inputs")}
+_ROUNDING_PART: _Refusals = {**_ROUNDING, "integer": None}
+_COMPLEX_EXTREMUM: _Refusals = {"complex": (RuntimeError, "{} not implemented for complex tensors.")}
+_COMPLEX_INFINITY: _Refusals = {"complex": (RuntimeError, "{} does not support complex inputs.")}
+_COMPLEX_SIGNBIT: _Refusals = {"complex": (NotImplementedError, "signbit is not implemented for complex tensors.")}
+_COMPLEX_HEAVISIDE: _Refusals = {"complex": (RuntimeError, "heaviside is not yet implemented for complex tensors.")}
+_COMPLEX_SIGN: _Refusals = {
+    "complex": (
+        NotImplementedError,
+        "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.",
+    )
+}
+_RELU: _Refusals = {
+    "bool": (RuntimeError, "Boolean inputs not supported for relu"),
+    "complex": (NotImplementedError, "relu is not supported for complex types"),
+}
+_NEGATED_BOOL: _Refusals = {
+    "bool": (
+        RuntimeError,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.",
+    )
+}
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_UNARY = "self has the dtype of the output; for square, bools became int64."
@@ -20,14 +52,16 @@ _SEES_UNARY_FLOAT = (
 _SEES_UNARY_BOOL = "self has any dtype; the output is bool."
 _SEES_COMPLEX = "Both arguments are float32 or both float64; the output is the complex dtype of that precision."
 _SEES_BINARY_ALPHA = (
-    "self and other have the dtype of the output; alpha is a number of a kind that this dtype can hold."
+    "self and other have the dtype of the output, which is not bool for sub and rsub; alpha is a number of a kind that "
+    "this dtype can hold."
 )
 _SEES_BINARY = "self and other have the dtype of the output."
 _SEES_BINARY_FLOAT = "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
 _SEES_BINARY_INTEGER = "self and other have the dtype of the output, an integer dtype or, but for shifts, bool."
-_SEES_COMPARE = "self and other have one dtype; the output is bool."
-_SEES_TERNARY = "The three tensors have the dtype of the output; value is a number."
+_SEES_COMPARE = "self and other have one dtype, for lt, le, gt and ge not a complex one; the output is bool."
+_SEES_TERNARY = "The three tensors have the dtype of the output, for addcdiv not an integer one; value is a number."
 _SEES_ACTIVATION = "self has the dtype of the output, floating point or complex."
+_SEES_APPROXIMATE = 'approximate is "none" or "tanh".'
 _SEES_ACTIVATION_PAIR = "Both tensors have the dtype of the output, to which they were promoted."
 
 
@@ -44,29 +78,28 @@ def _unary(
 
 # ---- one argument, result of the same dtype
 for name, sentence, given, shown, *facts in (
-    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",))),
-    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact")),
+    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL)),
+    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
     ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
-    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact")),
-    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact")),
-    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact")),
-    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",))),
-    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(autocast="float32 on accelerators")),
+    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING)),
+    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
+    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact", refuses=_ROUNDING)),
+    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",), refuses=_ROUNDING_PART)),
+    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(shape="square", autocast="float32 on accelerators")),
     ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])", dict(out="exact", linear=("self",))),
-    ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])"),
+    ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])", dict(refuses=_RELU)),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self) -> Tensor",
-        shape="unary",
-        **dict(*facts),
+        **{"shape": "unary"} | dict(*facts),
         tags=INPLACE,
         sees=_SEES_UNARY,
         doc=_unary(name, sentence, given, shown),
     )
 operator(
-    "round(Tensor self, *, int decimals=0) -> Tensor", shape="unary", tags=INPLACE,
-    out="exact",
-    sees="self has the dtype of the output; decimals is 0 unless that is floating point.",
+    "round(Tensor self, *, int decimals=0) -> Tensor", shape="round", tags=INPLACE,
+    out="exact", refuses=_ROUNDING,
+    sees="self has the dtype of the output, not complex or bool; decimals is 0 unless that is floating point.",
     doc=document(
         "Round to the nearest integer, halves to the even one, or to a number of decimals.",
         ">>> candelabra.round(candelabra.tensor([0.5, 1.5, -1.7]))\ntensor([ 0.,  2., -2.])",
@@ -77,7 +110,7 @@ operator(
 )  # fmt: skip
 operator(
     "bitwise_not(Tensor self) -> Tensor", shape="unary", tags=INPLACE | NONDIFFERENTIABLE,
-    out="exact",
+    out="exact", refuses=_NO_INEXACT,
     sees="self has the dtype of the output, an integer dtype or bool.",
     doc=_unary("bitwise_not", "Turn over every bit; of bools, the truth.", "[0, 5]", "tensor([-1, -6])", kind="Tensor of integers or bools"),
 )  # fmt: skip
@@ -166,10 +199,10 @@ operator(
 for name, sentence, given, shown, *facts in (
     ("isnan", "Tell which elements are NaN.", '[1.0, float("nan")]', "tensor([False,  True])"),
     ("isinf", "Tell which elements are infinite.", '[1.0, float("-inf")]', "tensor([False,  True])"),
-    ("isfinite", "Test elementwise for finite numbers.", '[1.0, float("inf")]', "tensor([ True, False])"),
-    ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])", dict(out="exact")),
-    ("isneginf", "Test elementwise for negative infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])", dict(out="exact")),
-    ("signbit", "Test elementwise for the sign bit, which negative numbers and negative zero have.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])", dict(out="exact")),
+    ("isfinite", "Tell which elements are neither infinite nor NaN.", '[1.0, float("inf")]', "tensor([ True, False])"),
+    ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])", dict(out="exact", refuses=_COMPLEX_INFINITY)),
+    ("isneginf", "Tell which elements are minus infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])", dict(out="exact", refuses=_COMPLEX_INFINITY)),
+    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])", dict(out="exact", refuses=_COMPLEX_SIGNBIT)),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self) -> Tensor", shape="unary_bool", **dict(*facts), tags=NONDIFFERENTIABLE,
@@ -222,23 +255,23 @@ def _binary(
     )  # fmt: skip
 
 
-for name, sentence, given, shown in (
-    ("add", "Add: ``input + alpha * other``.", "candelabra.tensor([1, 2]), 10", "tensor([11, 12])"),
-    ("sub", "Subtract: ``input - alpha * other``.", "candelabra.tensor([1, 2]), candelabra.tensor([1, 1]), alpha=2", "tensor([-1,  0])"),
+for name, shape, sentence, given, shown in (
+    ("add", "add", "Add: ``input + alpha * other``.", "candelabra.tensor([1, 2]), 10", "tensor([11, 12])"),
+    ("sub", "subtract", "Subtract: ``input - alpha * other``.", "candelabra.tensor([1, 2]), candelabra.tensor([1, 1]), alpha=2", "tensor([-1,  0])"),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=INPLACE | NUMBERS,
+        f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape=shape, tags=INPLACE | NUMBERS,
         sees=_SEES_BINARY_ALPHA,
         doc=_binary(name, sentence, given, shown, alpha="number: multiplies `other`"),
     )  # fmt: skip
 operator(
-    "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
     bilinear=("self", "other"),
     sees="self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32.",
     doc=_binary("mul", "Multiply.", "candelabra.tensor([1, 2]), 1.5", "tensor([1.5000, 3.0000])"),
 )  # fmt: skip
 operator(
-    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS,
+    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
     sees=(
         'self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32. '
         'rounding_mode is none, "floor" or "trunc": without one the dtype is floating point or complex, with one it'
@@ -251,26 +284,26 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | TENSOR_FIRST | COMPOSITE,
+    "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="subtract", tags=NUMBERS | TENSOR_FIRST | COMPOSITE,
     sees=_SEES_BINARY_ALPHA,
     doc=_binary("rsub", "Subtract the other way round: ``other - alpha * input``.", "candelabra.tensor([1, 2]), 10", "tensor([9, 8])",
                 tags=NUMBERS | TENSOR_FIRST, alpha="number: multiplies `input`"),
 )  # fmt: skip
-for name, sentence, given, shown in (
-    ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])"),
-    ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])"),
-    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])"),
+for name, sentence, given, shown, *facts in (
+    ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])", dict(refuses=_NO_COMPLEX)),
+    ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])", dict(refuses=_NO_COMPLEX)),
+    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])", dict(refuses=_NO_COMPLEX)),
 ):  # fmt: skip
     numbers = NUMBERS | TENSOR_FIRST if name == "fmod" else NUMBERS
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | numbers,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", **dict(*facts), tags=INPLACE | numbers,
         sees=_SEES_BINARY,
         doc=_binary(name, sentence, given, shown, tags=numbers),
     )  # fmt: skip
 operator(
-    "pow(Tensor self, Tensor exponent) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    "pow(Tensor self, Tensor exponent) -> Tensor", shape="pow", tags=INPLACE | NUMBERS,
     autocast="float32 on accelerators",
-    sees="self and exponent have the dtype of the output; a number that is an integer exponent is not negative.",
+    sees="self and exponent have the dtype of the output; a number that is an integer exponent is not negative and fits.",
     doc=document(
         "Raise `input` to the power of `exponent`.", ">>> candelabra.pow(candelabra.tensor([2.0, 3.0]), 2)\ntensor([4., 9.])",
         input="Tensor or number: the base", exponent="Tensor or number: the exponent", returns=_PROMOTED,
@@ -286,27 +319,28 @@ for name, sentence, shown in (
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         shape="binary",
+        refuses=_COMPLEX_EXTREMUM,
         sees=_SEES_BINARY,
         doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
     )
-for name, sentence, given, shown in (
+for name, sentence, given, shown, *facts in (
     ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
-    ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])"),
+    ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])", dict(refuses=_NO_INTEGRAL)),
     ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])"),
     ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])"),
-    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6932])"),
-    ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])"),
-    ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])"),
+    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6932])", dict(refuses=_NO_INTEGRAL)),
+    ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])", dict(refuses=_NO_INTEGRAL)),
+    ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])", dict(refuses=_NO_INTEGRAL)),
 ):  # fmt: skip
     numbers = {"copysign": NUMBERS | TENSOR_FIRST, "xlogy": NUMBERS}.get(name, 0)
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | numbers,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", **dict(*facts), tags=INPLACE | numbers,
         sees=_SEES_BINARY_FLOAT,
         doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype", tags=numbers),
     )  # fmt: skip
 operator(
-    "heaviside(Tensor self, Tensor values) -> Tensor", shape="binary", tags=INPLACE | NONDIFFERENTIABLE,
-    out="exact",
+    "heaviside(Tensor self, Tensor values) -> Tensor", shape="heaviside", tags=INPLACE | NONDIFFERENTIABLE,
+    out="exact", refuses=_COMPLEX_HEAVISIDE,
     sees="self and values have the dtype of the output, which is not complex.",
     doc=document(
         "Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, and `values` at zero.",
@@ -314,33 +348,33 @@ operator(
         input="Tensor: of any shape", values="Tensor: the value at zero, of the same dtype", returns=_PROMOTED,
     ),
 )  # fmt: skip
-for name, sentence, given, shown in (
+for name, sentence, given, shown, *facts in (
     ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])"),
     ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])"),
     ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])"),
-    ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])"),
-    ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])"),
+    ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])", dict(refuses=_NO_BOOL)),
+    ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])", dict(refuses=_NO_BOOL)),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", **dict(*facts), tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
         sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
-for name, sentence, given, shown in (
-    ("eq", "Compute ``input == other`` elementwise.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
-    ("ne", "Compute ``input != other`` elementwise.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
-    ("lt", "Compute ``input < other`` elementwise.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
-    ("le", "Compute ``input <= other`` elementwise.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])"),
-    ("gt", "Compute ``input > other`` elementwise.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])"),
-    ("ge", "Compute ``input >= other`` elementwise.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
-    ("logical_and", "Compute the logical and elementwise; nonzero elements are true.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
-    ("logical_or", "Compute the logical or elementwise; nonzero elements are true.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
-    ("logical_xor", "Compute the logical exclusive or elementwise; nonzero elements are true.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+for name, sentence, given, shown, *facts in (
+    ("eq", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
+    ("ne", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
+    ("lt", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", dict(shape="compare_order")),
+    ("le", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])", dict(shape="compare_order")),
+    ("gt", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])", dict(shape="compare_order")),
+    ("ge", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", dict(shape="compare_order")),
+    ("logical_and", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+    ("logical_or", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
+    ("logical_xor", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
 ):  # fmt: skip
     numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NONDIFFERENTIABLE | numbers,
-        sees=_SEES_COMPARE,
+        f"{name}(Tensor self, Tensor other) -> Tensor", **{"shape": "compare"} | dict(*facts),
+        tags=INPLACE | NONDIFFERENTIABLE | numbers, sees=_SEES_COMPARE,
         doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip
 
@@ -377,7 +411,8 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS | TENSOR_FIRST,
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float",
+    tags=INPLACE | NUMBERS | TENSOR_FIRST | FLOAT32_NUMBERS,
     sees=(
         "The three tensors have the dtype of the output, floating point or complex, but a number beside float16 or "
         "bfloat16 is float32."
@@ -396,7 +431,7 @@ for name, sentence, shown in (
     ("addcdiv", "Add a quotient: ``input + value * tensor1 / tensor2``.", "tensor([2.5000])"),
 ):
     operator(
-        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape="ternary", tags=INPLACE,
+        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape=name, tags=INPLACE,
         sees=_SEES_TERNARY,
         doc=document(
             sentence,
@@ -428,16 +463,17 @@ def _gradient(call: str, of: str, shown: str, saved: str = "self", **parameters:
 
 _APPROXIMATE = 'str: ``"none"``, or ``"tanh"`` for the formula with a hyperbolic tangent'
 operator(
-    "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
-    sees=_SEES_ACTIVATION,
+    "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="gelu", tags=HIDDEN | COMPOSITE,
+    sees=f"{_SEES_ACTIVATION} {_SEES_APPROXIMATE}",
     doc=_activation(
         "gelu(X)", "Multiply each element by the normal distribution function of it (Hendrycks and Gimpel 2016).", "[-1.0, 1.0]",
         "tensor([-0.1587,  0.8413])", approximate=_APPROXIMATE,
     ),
 )  # fmt: skip
 operator(
-    "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="activation_backward",
-    tags=HIDDEN | COMPOSITE, sees=_SEES_ACTIVATION_PAIR, doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
+    "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="gelu_backward",
+    tags=HIDDEN | COMPOSITE, sees=f"{_SEES_ACTIVATION_PAIR} {_SEES_APPROXIMATE}",
+    doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
 )  # fmt: skip
 operator(
     "silu(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,

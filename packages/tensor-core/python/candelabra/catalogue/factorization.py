@@ -15,6 +15,7 @@ _X = ">>> x = candelabra.tensor([[4.0, 2.0], [2.0, 5.0]])\n"
 operator(
     "linalg_cholesky_ex(Tensor self, bool upper=False) -> (Tensor L, Tensor info)", shape="cholesky", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.cholesky",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the Cholesky factorization of Hermitian positive-definite matrices: ``A = L @ L.mH``, L lower triangular. Only the triangle that `upper` selects is read.",
@@ -26,6 +27,7 @@ operator(
 operator(
     "linalg_lu_factor_ex(Tensor A, bool pivot=True) -> (Tensor LU, Tensor pivots, Tensor info)", shape="lu_factor", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.lu_factor",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the LU factorization with row pivoting: ``A = P @ L @ U``, L lower triangular with a unit diagonal, U upper triangular, both in one matrix.",
@@ -53,6 +55,7 @@ operator(
     "linalg_ldl_factor_ex(Tensor self, bool hermitian=False) -> (Tensor LD, Tensor pivots, Tensor info)", shape="ldl_factor",
     tags=HIDDEN | NONDIFFERENTIABLE,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.ldl_factor",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the LDL factorization of symmetric or Hermitian matrices, which may be indefinite: ``A = L @ D @ L.mT``, D with diagonal blocks of one or two rows (Bunch and Kaufman).",
@@ -74,6 +77,7 @@ operator(
 operator(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape="qr", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.qr",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the QR factorization: ``A = Q @ R``, the columns of Q orthonormal, R upper triangular.",
@@ -84,6 +88,7 @@ operator(
 operator(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape="householder_product", tags=HIDDEN,
     autocast="float32", batching="leading",
+    title="linalg.householder_product",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the first n columns of the product of Householder reflections, as geqrf returns them.",

@@ -10,6 +10,7 @@ from .declaration import (
     NO_OUT,
     NONDIFFERENTIABLE,
     NUMBERS,
+    WRAPPED_NUMBERS,
     document,
     operator,
 )
@@ -112,7 +113,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE,
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_copy", tags=INPLACE,
     out="exact whole", linear=("self", "source"), batching="index_write",
     sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
@@ -123,7 +124,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE,
+    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE | WRAPPED_NUMBERS,
     out="exact whole", linear=("self",), batching="index_write",
     sees=_SEES_ALONG,
     doc=document(

@@ -32,8 +32,8 @@ operator(
     shape="native_batch_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         f"{_SEES_NORM}A channels-last input is seen as it is, and the output is channels-last then. running_mean and"
-        " running_var have the dtype of input or float32, and any strides; they are changed in training. mean and "
-        "rstd have size C."
+        " running_var have the dtype of input or float32, and any strides; they are changed in training, and given "
+        "otherwise. They, mean and rstd have size C."
     ),
     doc=document(
         "Normalize each channel over the batch and the spatial dimensions (Ioffe and Szegedy 2015).",

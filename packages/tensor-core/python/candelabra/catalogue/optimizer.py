@@ -9,9 +9,9 @@ from .declaration import HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_OPTIMIZER = (
-    "Parameters are floating point and do not overlap themselves. The other lists are empty (except for grads) or have"
-    " one entry for each parameter, of its sizes, dtype and device. A gradient has the strides of its parameter "
-    "if those are dense; state has any strides."
+    "Parameters are floating point and do not overlap themselves. The other lists have one entry for each parameter, "
+    "of its sizes, dtype and device; only a list of an option that is off may be empty. A gradient has the strides of "
+    "its parameter where those are dense; state has any strides. step, where there is one, is at least 1."
 )
 
 _TAGS = HIDDEN | NO_OUT | NONDIFFERENTIABLE
@@ -39,7 +39,7 @@ def _step(sentence: str, call: str, shown: str, **parameters: str) -> str:
 operator(
     "_fused_sgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] momentum_buffers, float lr, float weight_decay, float momentum,"
     " float dampening, bool nesterov, bool maximize, bool first) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="fused_sgd", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of stochastic gradient descent with momentum (Sutskever et al. 2013).",
@@ -52,7 +52,7 @@ operator(
 operator(
     "_fused_adam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs,"
     " float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, bool amsgrad, bool maximize, int step) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="fused_adam", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adam (Kingma and Ba 2014) or AdamW (Loshchilov and Hutter 2017).",
@@ -64,7 +64,7 @@ operator(
 operator(
     "_fused_rmsprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] grad_avgs, Tensor(d!)[] momentum_buffers,"
     " float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="fused_rmsprop", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RMSprop (Hinton 2012).",
@@ -77,7 +77,7 @@ operator(
 operator(
     "_fused_adagrad_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] state_sums, float lr, float lr_decay, float weight_decay, float eps,"
     " bool maximize, int step) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="optimizer_with_step", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adagrad (Duchi, Hazan and Singer 2011).",
@@ -89,7 +89,7 @@ operator(
 operator(
     "_fused_adamax_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_infs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool maximize, int step) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="optimizer_with_step", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adamax (Kingma and Ba 2014, section 7.1).",
@@ -101,7 +101,7 @@ operator(
 operator(
     "_fused_nadam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, float momentum, float next_momentum, float mu_product, bool decoupled, bool maximize, int step) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="optimizer_with_step", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of NAdam (Dozat 2016).",
@@ -115,7 +115,7 @@ operator(
 operator(
     "_fused_radam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool decoupled, bool maximize, int step) -> ()",
-    shape="optimizer", tags=_TAGS,
+    shape="optimizer_with_step", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RAdam (Liu et al. 2019).",

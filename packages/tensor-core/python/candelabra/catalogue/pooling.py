@@ -9,8 +9,9 @@ from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document,
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_POOLING = (
-    "self and gradients are (N, C, spatial...), of any strides; self is neither complex nor bool. Lists have one entry for each "
-    "spatial dimension, and stride is filled in with kernel_size. Outputs are contiguous or, where the argument is "
+    "self and gradients are (N, C, spatial...) of one to three spatial dimensions and of any strides; self is neither "
+    "complex nor bool. Lists have one entry for each spatial dimension, and stride is filled in with kernel_size. "
+    "divisor_override, where it is given, is not 0. Outputs are contiguous or, where the argument is "
     "channels-last, channels-last."
 )
 
@@ -89,7 +90,7 @@ operator(
 operator(
     "avg_pool_backward(Tensor grad, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
     " bool count_include_pad, int? divisor_override) -> Tensor",
-    shape="pool_backward", tags=HIDDEN,
+    shape="avg_pool_backward", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -111,7 +112,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="pool_backward", tags=HIDDEN,
+    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="adaptive_avg_pool_backward", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(

@@ -16,8 +16,8 @@ def _filled(sentence: str, example: str, **parameters: str) -> str:
 
 
 operator(
-    "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
-    sees=_SEES_FILLED,
+    "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="uniform", tags=_FILL,
+    sees=f"{_SEES_FILLED} The dtype is floating point, and from is not above to.",
     doc=_filled(
         "Fill with numbers drawn uniformly from `from` (included) to `to` (excluded).",
         ">>> x = candelabra.empty(100).uniform_(1, 2)\n>>> bool(((x >= 1) & (x < 2)).all())\nTrue",
@@ -25,8 +25,8 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
-    sees=_SEES_FILLED,
+    "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="normal", tags=_FILL,
+    sees=f"{_SEES_FILLED} The dtype is floating point, and std is not negative.",
     doc=_filled(
         "Fill with numbers drawn from a normal distribution.",
         ">>> candelabra.empty(2).normal_(3, 0)\ntensor([3., 3.])",
@@ -34,16 +34,16 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
-    sees=_SEES_FILLED,
+    "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="bernoulli_in_place", tags=_FILL,
+    sees=f"{_SEES_FILLED} The dtype is not complex, and p is in [0, 1].",
     doc=_filled(
         "Fill with ones with a probability, else with zeros.",
         ">>> candelabra.empty(2).bernoulli_(1.0)\ntensor([1., 1.])", p="float: the probability of one",
     ),
 )  # fmt: skip
 operator(
-    "exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
-    sees=_SEES_FILLED,
+    "exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="exponential", tags=_FILL,
+    sees=f"{_SEES_FILLED} The dtype is floating point, and lambd is positive.",
     doc=_filled(
         "Fill with numbers drawn from an exponential distribution.",
         ">>> bool((candelabra.empty(100).exponential_() >= 0).all())\nTrue", lambd="float: the rate, one over the mean",
@@ -51,15 +51,15 @@ operator(
 )  # fmt: skip
 # integers from low (included) to high (excluded)
 operator(
-    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN,
-    sees=_SEES_FILLED,
+    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", tags=_FILL | HIDDEN,
+    sees=f"{_SEES_FILLED} The dtype is not complex, and low is below high.",
     doc=_filled(
         "Fill with integers drawn uniformly from `low` (included) to `high` (excluded).",
         ">>> candelabra.ops.random_range_(candelabra.empty(2), 7, 8)\ntensor([7., 7.])", low="int: the lowest", high="int: one above the highest",
     ),
 )  # fmt: skip
 operator(
-    "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM,
+    "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM, refuses={"bool": None, "integer": None, "complex": None},
     sees=(
         "self has the dtype of the output, floating point; element i in row-major order gets the i-th number of the"
         " call."

@@ -1,6 +1,6 @@
 """Recurrent layers, fused: all steps of a sequence in one call."""
 
-from .declaration import COMPOSITE, DECLINES, HIDDEN, NO_OUT, document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_LSTM = (
@@ -200,7 +200,7 @@ _STACK_EXAMPLE = (
 _STACK_ARGUMENTS = "Tensor input, Tensor weights, Tensor h0, Tensor? c0, int[] batch_sizes, int layers, bool bidirectional, bool has_biases, str cell"
 operator(
     f"recurrent_stack({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c)",
-    shape="recurrent_stack", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    shape="recurrent_stack", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_STACK,
     doc=document(
         "Run a stack of recurrent layers over sequences.",
@@ -209,7 +209,7 @@ operator(
 )  # fmt: skip
 operator(
     f"recurrent_stack_kept({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c, Tensor reserve)",
-    shape="recurrent_stack_kept", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    shape="recurrent_stack_kept", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_STACK,
     doc=document(
         "Run a stack of recurrent layers, and return what the gradient needs.",
@@ -222,7 +222,7 @@ operator(
     "recurrent_stack_backward(Tensor? grad_output, Tensor? grad_h, Tensor? grad_c, Tensor input, Tensor weights, Tensor h0, Tensor? c0,"
     " Tensor output, Tensor reserve, int[] batch_sizes, int layers, bool bidirectional, bool has_biases, str cell)"
     " -> (Tensor grad_input, Tensor grad_weights, Tensor grad_h0, Tensor grad_c0)",
-    shape="recurrent_stack_backward", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    shape="recurrent_stack_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         f"{_SEES_STACK}A gradient that there is none of is null; reserve has size 0 if the call was decomposed."
     ),

@@ -98,7 +98,7 @@ for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "sma
         doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN propagates. Equal elements share the gradient.", shown),
     )  # fmt: skip
 operator(
-    "_aminmax(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="_aminmax", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_aminmax(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="_aminmax", title="aminmax", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "As amin and amax: dim lists the reduced dimensions, none of them empty, and self is not complex. Both "
         "outputs have the same strides."
@@ -114,7 +114,7 @@ for name, word, shown in (
     ("min_with_indices", "smallest", "tensor([0, 0])"),
 ):
     operator(
-        f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", tags=HIDDEN,
+        f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", title=name.removesuffix("_with_indices"), tags=HIDDEN,
         out="exact whole", batching="along",
         sees=_SEES_INDICES,
         doc=document(

@@ -16,6 +16,7 @@ _SOLUTION = "tensor([[1.],\n        [1.]])"
 operator(
     "linalg_solve_ex(Tensor A, Tensor B) -> (Tensor result, Tensor info)", shape="solve", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.solve",
     sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` by LU factorization with row pivoting.",
@@ -26,6 +27,7 @@ operator(
 operator(
     "linalg_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)", shape="invert", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.inv",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the inverses of square matrices.",
@@ -37,6 +39,7 @@ operator(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     shape="solve_triangular", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.solve_triangular",
     sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with triangular A by substitution; the other triangle is not read.",
@@ -48,6 +51,7 @@ operator(
 operator(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint=False) -> Tensor", shape="factored_solve", tags=HIDDEN,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.lu_solve",
     sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with the factors of A that linalg_lu_factor_ex returns.",
@@ -72,6 +76,7 @@ operator(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian=False) -> Tensor", shape="factored_solve",
     tags=HIDDEN | NONDIFFERENTIABLE,
     out="exact", autocast="float32",
+    title="linalg.ldl_solve",
     sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with the factors of A that linalg_ldl_factor_ex returns.",
@@ -85,7 +90,8 @@ operator(
     "linalg_lstsq_driver(Tensor A, Tensor B, float rcond, str driver) -> (Tensor X, Tensor rank, Tensor singular_values)",
     shape="lstsq", tags=HIDDEN,
     autocast="float32",
-    sees=_SEES_MATRICES,
+    title="linalg.lstsq",
+    sees=f"{_SEES_MATRICES} driver is gels, gelsy, gelsd or gelss.",
     doc=document(
         "Minimize the norm of ``A @ X - B`` by one of LAPACK's drivers.",
         ">>> x, b = candelabra.tensor([[1.0], [1.0]]), candelabra.tensor([[1.0], [3.0]])\n"
@@ -98,6 +104,7 @@ operator(
 operator(
     "linalg_det(Tensor A) -> Tensor", shape="batch_scalar", tags=HIDDEN | COMPOSITE,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.det",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute determinants.", ">>> candelabra.ops.linalg_det(candelabra.tensor([[2.0, 0.0], [1.0, 4.0]]))\ntensor(8.)",
@@ -107,6 +114,7 @@ operator(
 operator(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", shape="slogdet", tags=HIDDEN | COMPOSITE,
     out="exact", autocast="float32", batching="leading",
+    title="linalg.slogdet",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute the sign and the logarithm of the magnitude of determinants.",
@@ -117,6 +125,7 @@ operator(
 operator(
     "linalg_pinv_atol_rtol(Tensor A, Tensor atol, Tensor rtol, bool hermitian=False) -> Tensor", shape="pseudoinverse",
     tags=HIDDEN | COMPOSITE,
+    title="linalg.pinv",
     sees=(
         "A is (..., rows, columns), of any strides, of a dtype that LAPACK has; atol and rtol are as they were "
         "given."

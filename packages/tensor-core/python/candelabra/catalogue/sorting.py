@@ -87,8 +87,8 @@ operator(
     "_histc(Tensor self, int bins, float low, float high) -> Tensor", shape="_histc",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
-        "self is floating point, of any strides; low < high, and bins is positive. Elements outside of them, and "
-        "NaN, are not counted."
+        "self is floating point, of any strides; low < high, and bins is from 1 to 2**30. Elements outside of "
+        "them, and NaN, are not counted."
     ),
     doc=document(
         "Count elements in equal intervals between two numbers. The last interval includes its end.",

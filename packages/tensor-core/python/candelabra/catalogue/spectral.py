@@ -16,6 +16,7 @@ operator(
     "linalg_eigh_ex(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors, Tensor info)",
     shape="eigh", tags=HIDDEN,
     autocast="float32", batching="leading",
+    title="linalg.eigh",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute eigenvalues, in ascending order, and eigenvectors of Hermitian matrices.",
@@ -27,6 +28,7 @@ operator(
 operator(
     "linalg_eig_ex(Tensor A, bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors, Tensor info)", shape="eig", tags=HIDDEN,
     autocast="float32", batching="leading",
+    title="linalg.eig",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute eigenvalues and eigenvectors of square matrices.",
@@ -39,6 +41,7 @@ operator(
     "linalg_svd_ex(Tensor A, bool full_matrices=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor Vh, Tensor info)",
     shape="svd", tags=HIDDEN,
     autocast="float32", batching="leading",
+    title="linalg.svd",
     sees=_SEES_MATRICES,
     doc=document(
         "Compute singular values, in descending order, and singular vectors: ``A = U @ diag(S) @ Vh``.",

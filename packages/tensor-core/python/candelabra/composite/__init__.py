@@ -8,7 +8,6 @@ ranges, splitting, …).
 
 import importlib
 
-from . import out_rules
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _module in (
@@ -36,6 +35,5 @@ __all__ = [
     "decomposes",
     "fallback",
     "function",
-    "out_rules",
     "tensor_property",
 ]

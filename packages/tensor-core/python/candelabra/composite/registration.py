@@ -64,6 +64,7 @@ def function(
     package: bool = True,
     aliases: tuple[str, ...] = (),
     operator: bool = False,
+    out: str = "",
 ) -> Callable[[Function], Function]:
     """Publish the decorated function as ``candelabra.name``, as a method of Tensor, or as both.
 
@@ -78,12 +79,17 @@ def function(
     aliases
         Further names.
     operator
-        Whether to publish the operator of this name, which the core runs without Python code. The
-        function then handles calls that do not fit the schema and calls that autograd records, and
-        so must accept all.
+        Whether what is published is the operator of this name, which the core runs without a step
+        of Python. The function gets the calls that do not fit its schema, and those to be recorded;
+        it has to deal with any.
+    out
+        What PyTorch asks of a tensor given as ``out=``, in the words of
+        :func:`candelabra.catalogue.operator`.
     """
 
     def register(implementation: Function) -> Function:
+        if out:
+            _C.declare_out_rule(name or implementation.__name__, out)
         for public in (name or implementation.__name__, *aliases):
             if package:
                 FUNCTIONS[public] = implementation
@@ -91,6 +97,19 @@ def function(
                 METHODS[public] = implementation
         if operator:
             _stands_behind(OPERATORS[implementation.__name__], implementation)
+        return implementation
+
+    return register
+
+
+def out_rule(name: str, rule: str) -> Callable[[Function], Function]:
+    """State the rule for ``out=`` of the decorated function, which hands its results over as `name`.
+
+    For functions of the modules below the package; :func:`function` states it of its own.
+    """
+
+    def register(implementation: Function) -> Function:
+        _C.declare_out_rule(name, rule)
         return implementation
 
     return register

@@ -8,9 +8,11 @@ import threading
 from typing import Any
 
 from candelabra import _C, assembly
+from candelabra.assembly import OperatorNamespace
 from candelabra.catalogue.declaration import CUSTOM, NO_OUT
+from candelabra.catalogue.schemas import Parsed, parse
 
-from .schemas import Parsed, infer_schema, parse
+from .schemas import infer_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class CustomOpDef:
         self._seen_through = False
         text = f"{qualname}{schema[schema.index('(') :]}"
         self._opoverload = _C.declare_operator(
-            text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function)
+            text, rule, tags | (CUSTOM | NO_OUT if rule == "custom" else 0), _doc(function), {}, ""
         )
         self._parsed: Parsed = parse(self._opoverload.schema)
         if rule == "custom":
@@ -323,24 +325,6 @@ def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None)
 
 
 # ---- namespaces
-
-
-class OperatorNamespace:
-    """The custom operators of one namespace: ``candelabra.ops.mylib``."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(
-            f"'OperatorNamespace' '{self.__name__}' object has no attribute '{name}': candelabra.library.custom_op(\"{self.__name__}::{name}\", ...) "
-            "would define it"
-        )
-
-    def __repr__(self) -> str:
-        return f"<operators of {self.__name__}: {', '.join(sorted(set(vars(self)) - {'__name__'})) or 'none'}>"
 
 
 class OverloadPacket:

@@ -1,4 +1,4 @@
-"""Schemas of custom operators: inferred from the annotations of a function, and taken apart."""
+"""Schemas of custom operators, inferred from the annotations of a function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import operator
 import types
 import typing
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from candelabra import _C
 
@@ -181,68 +181,3 @@ def _results_text(annotation: Any, fail: Callable[[str], NoReturn]) -> str:
         )
     made = ", ".join(kind for kind in kinds if kind is not None)
     return f"({made})" if typing.get_origin(annotation) is tuple else made
-
-
-# ---- taking a schema apart
-
-
-class Parameter(NamedTuple):
-    """One parameter of a schema."""
-
-    name: str
-    #: With what makes it a list or optional, without the mark of an argument that is changed:
-    #: ``"Tensor[]"``.
-    type: str
-    mutated: bool
-    keyword_only: bool
-
-
-class Parsed(NamedTuple):
-    """What a schema says."""
-
-    parameters: tuple[Parameter, ...]
-    #: The types of the results: none for ``()``.
-    results: tuple[str, ...]
-
-    @property
-    def is_functional(self) -> bool:
-        """Whether no argument is changed."""
-        return not any(parameter.mutated for parameter in self.parameters)
-
-
-def _split(text: str) -> list[str]:
-    """Part at the commas that lie in no brackets."""
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
-
-
-def _unmarked(kind: str) -> tuple[str, bool]:
-    """A type without its alias set, and whether that says that it is changed."""
-    if not kind.startswith("Tensor("):
-        return kind, False
-    inside, _, rest = kind.removeprefix("Tensor(").partition(")")
-    return f"Tensor{rest}", inside.endswith("!")
-
-
-def parse(schema: str) -> Parsed:
-    """Take a schema apart that the core has accepted."""
-    arrow = schema.rindex("->")
-    head = schema[:arrow].rstrip()
-    parameters: list[Parameter] = []
-    keyword_only = False
-    for part in _split(head[head.index("(") + 1 : -1]):
-        if part == "*":
-            keyword_only = True
-            continue
-        kind, _, name = part.partition("=")[0].rstrip().rpartition(" ")
-        plain, mutated = _unmarked(kind.strip())
-        parameters.append(Parameter(name, plain, mutated, keyword_only))
-    tail = schema[arrow + 2 :].strip()
-    inside = tail[1:-1] if tail.startswith("(") else tail
-    results = tuple(_unmarked(part.split(" ")[0])[0] for part in _split(inside))
-    return Parsed(tuple(parameters), results)

@@ -6,6 +6,7 @@ from candelabra import return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
 from candelabra.composite.keyword_names import also_named
+from candelabra.composite.registration import out_rule
 
 from .errors import check_info, give
 
@@ -20,6 +21,7 @@ _lu_factor_ex = OPERATORS["linalg_lu_factor_ex"]
 _ldl_factor_ex = OPERATORS["linalg_ldl_factor_ex"]
 
 
+@out_rule("linalg_cholesky", "exact")
 @also_named(input="A")
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Compute the Cholesky factorization of Hermitian positive-definite matrices: ``A = L @ L.mH``
@@ -84,6 +86,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
     return give("linalg_cholesky_ex", out, result)
 
 
+@out_rule("linalg_lu_factor", "exact")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Compute the LU factorization with row pivoting, ``A = P @ L @ U``, for
     :func:`candelabra.linalg.lu_solve`. L and U share one matrix.
@@ -135,6 +138,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     return give("linalg_lu_factor_ex", out, result)
 
 
+@out_rule("linalg_lu", "exact")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Compute the LU factorization with row pivoting: ``A = P @ L @ U``. P is a permutation, L
     lower triangular with a unit diagonal, U upper triangular.
@@ -190,6 +194,7 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return P, L, U
 
 
+@out_rule("linalg_ldl_factor", "exact")
 @also_named(input="A")
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     """Compute the LDL factorization of symmetric or Hermitian matrices, which may be indefinite,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from candelabra import _C
 from candelabra._C import Tensor as Tensor_
 from candelabra._C import int64
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
 from candelabra.composite.movement.views import wrap_dim
+from candelabra.composite.registration import function, out_rule
 
 from .errors import give
 from .solving import epsilon, inv_ex
@@ -66,6 +68,7 @@ def vector_norm(
     )
 
 
+@out_rule("linalg_matrix_norm", "exact")
 @also_named(input="A")
 def matrix_norm(
     A: Tensor,
@@ -156,6 +159,41 @@ def _norm_dtype(A: Tensor, dtype: dtype) -> dtype:
     return dtype
 
 
+@function(method=False)
+def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the sum of the singular values; ``candelabra.linalg.matrix_norm(input, "nuc")`` takes
+    its place.
+
+    Parameters
+    ----------
+    input : Tensor
+        A matrix, or of more dimensions with `dim`.
+    dim : pair of int
+        The dimensions of the matrices.
+    keepdim : bool
+        Whether they stay, of size 1.
+    out : Tensor, optional
+        Where the result is written.
+
+    Raises
+    ------
+    RuntimeError
+        Where `dim` names no two dimensions; where `input` is no matrix and `dim` is left out.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nuclear_norm(candelabra.tensor([[3.0, 0.0], [0.0, -4.0]]))
+    tensor(7.)
+    """
+    _C.warn("nuclear_norm is deprecated. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead")
+    if isinstance(dim, bool):
+        dim, keepdim = (0, 1), dim
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return matrix_norm(input, "nuc", dims, keepdim, out=out)
+
+
+@out_rule("linalg_norm", "exact")
 @also_named(input="A")
 def norm(
     A: Tensor,

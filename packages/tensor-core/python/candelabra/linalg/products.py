@@ -5,12 +5,14 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
+from candelabra.composite.linalg.linalg import chain_matmul, matmul
 from candelabra.composite.linalg.linalg import cross as _cross
-from candelabra.composite.linalg.linalg import matmul, matrix_power
 from candelabra.composite.linalg.matrix_exp import matrix_exp
+from candelabra.composite.registration import function, out_rule
 from candelabra.dispatch_hooks import computed
 
 from .errors import give
+from .solving import inv
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor
 
 
+@out_rule("linalg_cross", "exact apart")
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the cross product of three-dimensional vectors along a dimension.
 
@@ -31,7 +34,8 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     return _cross(input, other, dim, out=out)
 
 
-@computed("fast")
+@out_rule("linalg_vecdot", "exact")
+@computed("lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the dot products of two batches of vectors along a dimension. The first factor is
     conjugated.
@@ -51,6 +55,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     return give("linalg_vecdot", out, result)
 
 
+@out_rule("linalg_multi_dot", "exact")
 def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices in the order that needs the fewest multiplications. The first and the last
     may be vectors.
@@ -61,8 +66,6 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.linalg.multi_dot([candelabra.ones(2), candelabra.eye(2), candelabra.ones(2)])
     tensor(2.)
     """
-    from candelabra.composite.linalg.linalg import chain_matmul
-
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     matrices = list(tensors)
@@ -77,6 +80,54 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     if row:
         result = OPERATORS["squeeze"](result, 0)
     return give("linalg_multi_dot", out, result)
+
+
+@function()
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Multiply a square matrix with itself `n` times; of negative `n`, its inverse.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, m).
+    n : int
+        The exponent.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.matrix_power(candelabra.tensor([[1, 1], [0, 1]]), 3)
+    tensor([[1, 3],
+            [0, 1]])
+    """
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}"
+        )
+    result = _power(input, n)
+    return result if out is None else _C.give_to_out("matrix_power", out, result)
+
+
+def _power(input: Tensor, n: int) -> Tensor:
+    if n < 0:
+        return _power(inv(input), -n)
+    if n == 0:
+        # On the tape, with a gradient of zeros.
+        everywhere = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=_C.bool, device=input.device), True)
+        identity = OPERATORS["masked_fill"](input, everywhere, 0)
+        OPERATORS["fill_"](OPERATORS["diagonal"](identity.detach(), 0, -2, -1), 1)
+        return identity
+    result: Any = None
+    square = input
+    while n:
+        if n & 1:
+            result = square if result is None else matmul(result, square)
+        n >>= 1
+        if n:
+            square = matmul(square, square)
+    return OPERATORS["clone"](result) if result is input else result
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

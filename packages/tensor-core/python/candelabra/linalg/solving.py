@@ -6,6 +6,7 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
 from candelabra.composite.movement.views import wrap_dim
+from candelabra.composite.registration import out_rule
 from candelabra.composite.transformed import all_values, is_differentiated
 
 from .errors import check_info, give
@@ -62,6 +63,7 @@ def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor
     return result.squeeze(-1) if vector else result, info
 
 
+@out_rule("linalg_solve", "exact")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """Solve ``A @ X = B`` for X.
 
@@ -107,6 +109,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     return give("linalg_inv_ex", out, result)
 
 
+@out_rule("linalg_inv", "exact")
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverses of square matrices. To solve equations, :func:`candelabra.linalg.solve`
     is faster and more accurate.

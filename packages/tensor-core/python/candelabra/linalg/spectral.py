@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
+from candelabra.composite.registration import out_rule
 from candelabra.composite.transformed import is_differentiated
 
 from .errors import check_info, give
@@ -20,6 +21,7 @@ _eig_ex = OPERATORS["linalg_eig_ex"]
 _svd_ex = OPERATORS["linalg_svd_ex"]
 
 
+@out_rule("linalg_eigh", "exact")
 @also_named(input="A")
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """Compute the eigenvalues, in ascending order, and eigenvectors of Hermitian matrices: ``A = V
@@ -50,6 +52,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     return give("linalg_eigh", out, return_types.linalg_eigh(values, vectors))
 
 
+@out_rule("linalg_eigvalsh", "exact")
 @also_named(input="A")
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Compute the eigenvalues of Hermitian matrices, in ascending order; see
@@ -115,6 +118,7 @@ def _check_driver(name: str, driver: str | None) -> None:
         )
 
 
+@out_rule("linalg_svd", "exact")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Compute the singular value decomposition: ``A = U @ diag(S) @ Vh``.
 
@@ -147,6 +151,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     return give("linalg_svd", out, return_types.linalg_svd(U, S, Vh))
 
 
+@out_rule("linalg_svdvals", "exact")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Compute the singular values, in descending order; see :func:`candelabra.linalg.svd`.
 

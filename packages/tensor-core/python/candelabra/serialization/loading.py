@@ -7,7 +7,7 @@ import os
 import pickle
 import tarfile
 
-from . import native, numpy_files, pytorch_archive, pytorch_legacy
+from . import native, numpy_files, pytorch_archive, pytorch_legacy, safetensors_files
 from .errors import FileError, UnsafeFileError, explained
 from .options import get_default_mmap_options
 from .places import Places
@@ -100,14 +100,12 @@ def load(
 
 
 def _read(source: Source, places: Places, mapped: bool, encoding: str) -> Any:
-    from candelabra import safetensors
-
     if is_archive(source):
         return _read_archive(Archive(source), places, encoding)
     if source.size == source.start:
         raise FileError("there is nothing in it")
-    if safetensors.is_safetensors(source):
-        return safetensors.read_all(source, places)[0]
+    if safetensors_files.is_safetensors(source):
+        return safetensors_files.read_all(source, places)[0]
     if numpy_files.is_npy(source):
         return numpy_files.read_npy(source, places, source.start)
     if pytorch_legacy.is_legacy(source):

@@ -6,7 +6,7 @@ from array import array
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
-from candelabra.composite.methods.tensor_protocol import as_class, bytes_tensor, tensor_on
+from candelabra.composite.methods.tensor_protocol import as_class, tensor_on
 
 from .errors import FileError, call_given
 from .options import MAP_SHARED, get_default_mmap_options
@@ -208,8 +208,3 @@ def storage_memory(storage: Any) -> Any:
         return memoryview(_C.tensor_on_storage(storage, _C.uint8)).cast("B")  # type: ignore[arg-type]
     except BufferError:
         return storage.tobytes()
-
-
-def host_bytes(data: bytes) -> Tensor:
-    """Return a copy of some bytes as a flat uint8 tensor on the CPU."""
-    return bytes_tensor(data, "cpu")

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import candelabra
+from candelabra.catalogue.schemas import parse
 
 #: Exceptions that a rejected call may raise. The last one says which distribution is missing.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, ModuleNotFoundError)
@@ -170,15 +171,7 @@ def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]
     """
     schema = getattr(function, "schema", None)
     if isinstance(schema, str):
-        inside = schema[schema.index("(") + 1 : schema.rindex(") ->")]
-        found, keyword = [], False
-        for part in re.split(r",\s*(?![^()]*\))", inside):
-            if part.strip() == "*":
-                keyword = True
-            elif part.strip():
-                kind, name = part.split("=")[0].strip().rsplit(" ", 1)
-                found.append((name, kind, "=" not in part, keyword))
-        return found
+        return [(one.name, one.type, one.default is None, one.keyword_only) for one in parse(schema).parameters]
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD,):

@@ -21,6 +21,8 @@ std::string joined_sizes(std::span<const int64_t> sizes) {
 }
 
 void check_parameters(const Convolution& conv, const char* name) {
+  check(conv.spatial <= 3, PyExc_RuntimeError, name, "(): convolutions have three spatial dimensions at most, but got ",
+        conv.spatial, "; sum convolutions over three of them");
   for (int d = 0; d < conv.spatial; ++d) {
     check(conv.padding[d] >= 0, PyExc_RuntimeError, name,
           "(): negative padding is not supported, but got padding=", shown(conv.padding));

@@ -105,7 +105,7 @@ int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups
 
 // Whether the input is channels-last and the kernel of this device accepts that order.
 bool keeps_channels_last(const Call& call, const TensorObject& input) {
-  return is_channels_last_batch(input) && call.op.kernel_table()[call.device.type].channels_last;
+  return is_channels_last_batch(input) && (call.op.kernel_table()[call.device.type].flags & CB_KERNEL_CHANNELS_LAST);
 }
 
 void prepare_group_vector(Call& call, int i, const char* vector_name, const TensorObject& input) {

@@ -15,8 +15,8 @@ struct Pooling {
 
 // Returns the number of spatial dimensions of a batch (N, C, spatial...).
 int spatial_dims(const Call& call, std::span<const int64_t> sizes) {
-  check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call),
-        "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ", shown(sizes));
+  check(sizes.size() >= 3 && sizes.size() <= 5, PyExc_RuntimeError, base_name(call),
+        "(): expected a batch (N, C, spatial...) of 3 to 5 dimensions, but got shape ", shown(sizes));
   return static_cast<int>(sizes.size()) - 2;
 }
 
@@ -117,12 +117,18 @@ void check_real(const Call& call, Dtype dtype) {
   if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
 }
 
+void check_divisor(const Call& call, int i) {
+  check(!call.arguments[i].given() || call.integer(i) != 0, PyExc_RuntimeError, base_name(call),
+        "(): divisor must be not zero");
+}
+
 // Checks input_size, the sizes of the gradient of the input, against the gradient of the output.
 Dims check_input_size(const Call& call, const TensorObject& grad, std::span<const int64_t> sizes) {
-  check(static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] &&
+  check(static_cast<int>(sizes.size()) == grad.ndim() && grad.ndim() >= 2 && sizes[0] == grad.sizes[0] &&
             sizes[1] == grad.sizes[1],
         PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
         " does not belong to an input of shape ", shown(sizes));
+  spatial_dims(call, sizes);
   check_magnitude(call, sizes, "input_size");
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", shown(sizes));
@@ -169,6 +175,7 @@ void max_pool_backward(Call& call) {
         " and indices of shape ", shown(indices.sizes), " do not match");
   check(indices.dtype == Dtype::Int64, PyExc_RuntimeError,
         "max_pool_backward(): expected indices of type Long, but got ", info(indices.dtype).type_name);
+  if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   add_gradient(call, grad, check_input_size(call, grad, call.ints(at::input_size)));
 }
 
@@ -179,8 +186,7 @@ void avg_pool(Call& call) {
   const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
   const Pooling pool = read_parameters(call, spatial, {at::kernel_size, at::stride, at::padding, -1, at::ceil_mode});
-  check(!call[at::divisor_override].given() || call.integer(at::divisor_override) != 0, PyExc_RuntimeError,
-        "avg_pool(): divisor must be not zero");
+  check_divisor(call, at::divisor_override);
   add_results(call, self, output_sizes(call, self.sizes, pool), false);
 }
 
@@ -190,21 +196,23 @@ void adaptive_avg_pool(Call& call) {
   add_results(call, self, adaptive_sizes(call), false);
 }
 
-// avg_pool_backward and adaptive_avg_pool_backward, which has grad and input_size only.
-void pool_backward(Call& call) {
+void avg_pool_backward(Call& call) {
   namespace at = positions::avg_pool_backward;
   const TensorObject& grad = call.tensor(at::grad);
   Dims sizes = check_input_size(call, grad, call.ints(at::input_size));
-  if (base_name(call) == "avg_pool_backward") {
-    const Pooling pool =
-        read_parameters(call, spatial_dims(call, sizes), {at::kernel_size, at::stride, at::padding, -1, at::ceil_mode});
-    check(!call[at::divisor_override].given() || call.integer(at::divisor_override) != 0, PyExc_RuntimeError,
-          "avg_pool_backward(): divisor must be not zero");
-    const Dims expected = output_sizes(call, sizes, pool);
-    check(grad.sizes == expected, PyExc_RuntimeError, "avg_pool_backward(): grad of shape ", shown(grad.sizes),
-          " does not match the output, which has shape ", shown(expected));
-  }
+  const Pooling pool =
+      read_parameters(call, spatial_dims(call, sizes), {at::kernel_size, at::stride, at::padding, -1, at::ceil_mode});
+  check_divisor(call, at::divisor_override);
+  const Dims expected = output_sizes(call, sizes, pool);
+  check(grad.sizes == expected, PyExc_RuntimeError, "avg_pool_backward(): grad of shape ", shown(grad.sizes),
+        " does not match the output, which has shape ", shown(expected));
   add_gradient(call, grad, std::move(sizes));
+}
+
+void adaptive_avg_pool_backward(Call& call) {
+  namespace at = positions::adaptive_avg_pool_backward;
+  const TensorObject& grad = call.tensor(at::grad);
+  add_gradient(call, grad, check_input_size(call, grad, call.ints(at::input_size)));
 }
 
 }  // namespace candelabra::shapes

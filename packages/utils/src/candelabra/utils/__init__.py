@@ -1,7 +1,7 @@
 """Data loading, training and tools for Candelabra.
 
-Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`, `cpp_extension`
-and `dlpack`. Access to any other attribute raises an error which says that this version does not
+Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
+`cpp_extension`, `dlpack` and `hub`. Access to any other attribute raises an error which says that this version does not
 have it.
 """
 
@@ -12,11 +12,24 @@ from typing import Any
 __version__ = "0.1.0"
 __all__: list[str] = []
 
+#: Imported when they are asked for.
+_MODULES = (
+    "benchmark",
+    "checkpoint",
+    "collect_env",
+    "cpp_extension",
+    "data",
+    "dlpack",
+    "hub",
+    "tensorboard",
+    "trainer",
+)
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "tensorboard", "trainer"):
+    if name in _MODULES:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

@@ -4,7 +4,7 @@ Transforms nest in any order. The transformed function should be pure: a functio
 alone.
 """
 
-from .batching import vmap
+from ..transforms.vmap import vmap
 from .forward import hessian, jacfwd, jvp, linearize
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .refused import functionalize

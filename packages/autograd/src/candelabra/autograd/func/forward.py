@@ -8,15 +8,34 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from ..functorch_layers import differentiable, entered, outside
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.functorch_layers import differentiable, entered, outside
 from ..transforms.jvp_layer import JvpLayer, forward_enabled
-from .reverse import basis_of, jacrev, picked, replaced
+from ..transforms.vmap import vmap
+from .reverse import basis_of, jacrev, picked, replaced, vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .reverse import Argnums
+
+
+def _check_pairs(primals: list[Any], tangents: list[Any]) -> None:
+    """Check that primals and tangents are tensors of the same sizes."""
+    for what, values in (("primals", primals), ("tangents", tangents)):
+        if not values:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}"
+                )
+    for value, direction in zip(primals, tangents, strict=True):
+        if value.shape != direction.shape:
+            raise RuntimeError(
+                "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
+                f"{list(direction.shape)} for {list(value.shape)}"
+            )
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -64,20 +83,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a "
             f"tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {given}"
         )
-    for what, values in (("primals", flat), ("tangents", directions)):
-        if not values:
-            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
-        for value in values:
-            if not isinstance(value, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}"
-                )
-    for value, direction in zip(flat, directions, strict=True):
-        if value.shape != direction.shape:
-            raise RuntimeError(
-                "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
-                f"{list(direction.shape)} for {list(value.shape)}"
-            )
+    _check_pairs(flat, directions)
     layer = JvpLayer()
     with entered(layer), forward_enabled(True):
         inputs = [
@@ -149,8 +155,6 @@ def jacfwd(
 
     @functools.wraps(func)
     def computed(*args: Any, **kwargs: Any) -> Any:
-        from .batching import vmap
-
         chosen = picked(args, argnums)
         flat, structure = flatten(chosen if isinstance(argnums, tuple) else (chosen,))
         for value in flat:
@@ -232,8 +236,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> push(candelabra.ones(2))
     tensor([1., 1.])
     """
-    from .reverse import vjp
-
     value, pull = vjp(func, *primals)
     outputs, output_structure = flatten(value)
     flat, structure = flatten(primals)

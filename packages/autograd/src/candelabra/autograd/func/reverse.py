@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from ..functorch_layers import entered, outside
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.functorch_layers import entered, outside
 from ..transforms.grad_layer import GradLayer
+from ..transforms.vmap import vmap
 from ..walks import grad as walk_back
 
 if TYPE_CHECKING:
@@ -343,8 +344,6 @@ def jacrev(
 
     @functools.wraps(func)
     def computed(*args: Any, **kwargs: Any) -> Any:
-        from .batching import vmap
-
         def chosen_only(*chosen: Any) -> Any:
             return func(*replaced(args, argnums, chosen if isinstance(argnums, tuple) else chosen[0]), **kwargs)
 

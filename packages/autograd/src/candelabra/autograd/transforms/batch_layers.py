@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .batch_shapes import cached_signature, joined_dims
+from .batch_shapes import joined_dims
 
 if TYPE_CHECKING:
     from .vmap_layer import VmapLayer
@@ -82,9 +82,8 @@ def convolution_backward_weight(layer: VmapLayer, operator: Any, arguments: tupl
 
 def folded(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     """Apply an operator that treats the entries of its first dimension independently."""
-    names = [parameter.name for parameter in cached_signature(operator).parameters]
     made: list[Any] = []
-    for name, argument in zip(names, arguments, strict=True):
+    for name, argument in zip(operator.parameters, arguments, strict=True):
         if isinstance(argument, Tensor):
             made.append(_fold(layer.front(argument), 0))
         elif name == "input_size" and len(argument) == arguments[0].ndim:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .batch_shapes import joined_dims, wrapped_dim
-from .vmap_layer import Batched
+from .batch_shapes import Batched, joined_dims, wrapped_dim
 
 if TYPE_CHECKING:
     from .vmap_layer import VmapLayer

@@ -34,8 +34,8 @@ from .batch_positions import (
     scatter,
     take_rule,
 )
-from .batch_shapes import cached_signature, int_dims, joined_dims, wrapped_dim
-from .vmap_layer import Batched
+from .batch_shapes import Batched, int_dims, joined_dims, wrapped_dim
+from .custom import batch_rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,10 +111,9 @@ def _along(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
 
     All tensor arguments must have the same number of dimensions.
     """
-    names = [parameter.name for parameter in cached_signature(operator).parameters]
     ndim = arguments[0].ndim
     made: list[Any] = []
-    for name, argument in zip(names, arguments, strict=True):
+    for name, argument in zip(operator.parameters, arguments, strict=True):
         if isinstance(argument, Tensor):
             value = layer.front(argument)
             made.append(value.unsqueeze(-1) if argument.ndim == 0 else value)
@@ -144,7 +143,7 @@ _ONE_DIM = frozenset({"prod", "argmax", "argmin"})
 
 
 def _over_all(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    names = [parameter.name for parameter in cached_signature(operator).parameters]
+    names = operator.parameters
     value = layer.front(arguments[0]).reshape((layer.size, arguments[0].numel()))
     made = [value if at == 0 else (1 if names[at] == "dim" else argument) for at, argument in enumerate(arguments)]
     keep = dict(zip(names, arguments, strict=True)).get("keepdim")
@@ -250,7 +249,7 @@ def _sizes(sizes: Any, count: int) -> tuple[int, ...]:
 
 def _copied(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     value, bdim = layer.value_of(arguments[0])
-    names = [parameter.name for parameter in cached_signature(operator).parameters]
+    names = operator.parameters
     made = list(arguments)
     made[0] = value
     at = names.index("memory_format")
@@ -395,8 +394,6 @@ def rule_of(operator: Any) -> Rule | None:
     base = operator.functional or operator
     rule = RULES.get(base.name)
     if rule is None and "::" in base.name:
-        from ..custom_operators import batch_rule_of
-
         rule = batch_rule_of(base)
     if rule is None and base.elementwise:
         return _elementwise

@@ -1,26 +1,18 @@
-"""Helpers of batch rules: operator signatures and nonnegative dimensions."""
+"""Helpers of batch rules: results and nonnegative dimensions."""
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
-
-from ..recording import signature
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra import Tensor
 
-    from ..recording import Signature
 
+class Batched(NamedTuple):
+    """A result of a batch rule whose batch is not the first dimension."""
 
-@functools.cache
-def _signature_of(schema: str) -> Signature:
-    return signature(schema)
-
-
-def cached_signature(operator: Any) -> Signature:
-    """Return the signature of an operator."""
-    return _signature_of(operator.schema)
+    value: Tensor
+    bdim: int | None
 
 
 def wrapped_dim(dim: int, ndim: int) -> int:

@@ -1,26 +1,23 @@
-"""Custom functions within function transforms.
+"""The batch rules that custom functions and custom operators define.
 
-Each layer sees the function as a whole and uses the gradient, tangent or batch rule it defines.
+vmap sees a custom function or operator as a whole.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import candelabra
-from candelabra import _C, Tensor
+from candelabra import Tensor
 
+from ..function import Function, listed, require_setup_context
+from ..functorch_layers import entered, outside, split_arguments
 from ..structure import broadcast_prefix, flatten, unflatten
-from .functorch_layers import Wrapper, _state, entered, outside
-from .grad_layer import GradLayer
-from .jvp_layer import JvpLayer
-from .vmap_layer import VmapLayer
+from .batch_shapes import Batched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ..function import Function
-    from .functorch_layers import FunctorchLayer
+    from .vmap_layer import VmapLayer
 
 
 class VmapInfo(NamedTuple):
@@ -30,109 +27,8 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def layer_of(arguments: tuple[Any, ...]) -> FunctorchLayer | None:
-    """Return the innermost layer that any argument belongs to."""
-    found: FunctorchLayer | None = None
-    for argument in arguments:
-        while isinstance(argument, Wrapper):
-            layer = argument._layer
-            if layer.alive:
-                if found is None or layer.number > found.number:
-                    found = layer
-                break
-            argument = argument._value
-    return found
-
-
-def apply_within(
-    function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: FunctorchLayer
-) -> Any:
-    """Apply a custom function to tensors of `layer`."""
-    depth = _state.depth
-    _state.depth = layer.number
-    try:
-        if isinstance(layer, GradLayer):
-            return _taped(function, arguments, keywords, layer)
-        if isinstance(layer, JvpLayer):
-            return _dual(function, arguments, keywords, layer)
-        assert isinstance(layer, VmapLayer)
-        return _batched(function, arguments, layer)
-    finally:
-        _state.depth = depth
-
-
-def _require_setup_context(function: type[Function]) -> None:
-    from ..function import Function
-
-    if function.setup_context is Function.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
-            "staticmethod."
-        )
-
-
-def _several(output: Any) -> tuple[list[Any], bool]:
-    return (list(output), True) if isinstance(output, (tuple, list)) else ([output], False)
-
-
-def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: GradLayer) -> Any:
-    from ..function import record_application
-
-    _require_setup_context(function)
-    inner = tuple(map(layer.unwrap, arguments))
-    before = _C.set_grad_enabled(layer.outer_mode)
-    try:
-        with outside():
-            output = function.apply(*inner, **keywords)
-    finally:
-        _C.set_grad_enabled(before)
-    results, several = _several(output)
-    given = {
-        id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)
-    }
-    results = [
-        given[id(part)] if id(part) in given else layer.wrap(part) if isinstance(part, Tensor) else part
-        for part in results
-    ]
-    made = record_application(function, tuple(map(layer.lift, arguments)), results, several)
-    return tuple(made) if several else made[0]
-
-
-def _dual(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: JvpLayer) -> Any:
-    from ..function import Function, run_forward
-
-    primals = tuple(map(layer.unwrap, arguments))
-    tangents = [layer.tangent_of(argument) if isinstance(argument, Tensor) else None for argument in arguments]
-    with outside():
-        output, node = run_forward(function, primals, keywords)
-        results, several = _several(output)
-        moved: list[Any] = [None] * len(results)
-        if any(tangent is not None for tangent in tangents):
-            if function.jvp is Function.jvp:
-                function.jvp(node, *tangents)
-            if node.materialize_grads:
-                tangents = [
-                    candelabra.zeros_like(primal) if tangent is None and isinstance(primal, Tensor) else tangent
-                    for primal, tangent in zip(primals, tangents, strict=True)
-                ]
-            moved, _ = _several(function.jvp(node, *tangents))
-            if len(moved) != len(results):
-                raise RuntimeError(
-                    f"{function.__name__}.jvp returned an incorrect number of tangents (expected {len(results)}, got {len(moved)})"
-                )
-    made = []
-    for part, tangent in zip(results, moved, strict=True):
-        if not isinstance(part, Tensor):
-            made.append(part)
-            continue
-        wrapped = layer.dual(part, tangent) if tangent is not None else layer.lift(part)
-        made.append(wrapped)
-    return tuple(made) if several else made[0]
-
-
-def _batched(function: type[Function], arguments: tuple[Any, ...], layer: VmapLayer) -> Any:
-    from ..function import Function
-
+def apply_batched(function: type[Function], arguments: tuple[Any, ...], layer: VmapLayer) -> Any:
+    """Apply a custom function to tensors of `layer`, by its ``vmap`` or by a generated rule."""
     own_rule = function.vmap is not Function.vmap
     if own_rule and function.generate_vmap_rule:
         raise RuntimeError(
@@ -164,51 +60,54 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], layer: VmapLa
             ],
             result_structure,
         )
-    _require_setup_context(function)
-    generated, shape = _generated(function, layer.size, layer.randomness, dims)
+    require_setup_context(function)
+    generated, shape = _generated(function, layer.again, dims)
     with outside():
         output = generated.apply(*values)
-    results, _ = _several(output)
+    results, _ = listed(output)
     made = [layer.wrap(part, 0) if isinstance(part, Tensor) else part for part in results]
     return tuple(made) if shape["several"] else made[0]
 
 
+def _wrapped(layer: VmapLayer, value: Any, dim: int | None) -> Any:
+    return layer.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
+
+
+def _in_front(layer: VmapLayer, part: Any) -> Any:
+    if not isinstance(part, Tensor):
+        return part
+    with outside():
+        return layer.front(part)
+
+
 def _generated(
-    function: type[Function], size: int, randomness: str, dims: Sequence[int | None]
+    function: type[Function], new_level: Callable[[], VmapLayer], dims: Sequence[int | None]
 ) -> tuple[type[Function], dict[str, Any]]:
-    """Return a function on batches whose methods run those of `function` within vmap."""
-    from ..function import Function
+    """Return a function on batches whose methods run those of `function` within vmap.
 
+    Each method enters a layer of its own.
+    """
     shape: dict[str, Any] = {"several": False}
-
-    def wrapped(layer: VmapLayer, value: Any, dim: int | None) -> Any:
-        return layer.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
-
-    def in_front(layer: VmapLayer, part: Any) -> Any:
-        if not isinstance(part, Tensor):
-            return part
-        with outside():
-            return layer.front(part)
 
     class Generated(Function):
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            layer = VmapLayer(size, randomness)
+            layer = new_level()
             with entered(layer):
                 output = function.forward(
-                    *(wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                    *(_wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
                 )
-                results, shape["several"] = _several(output)
-                return tuple(in_front(layer, part) for part in results)
+                results, shape["several"] = listed(output)
+                return tuple(_in_front(layer, part) for part in results)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            layer = VmapLayer(size, randomness)
+            layer = new_level()
             inner = ctx.inner = function._backward_cls()
             inner.needs_input_grad = ctx.needs_input_grad
             with entered(layer):
-                own = tuple(wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
-                results = [wrapped(layer, part, 0) for part in output]
+                own = tuple(_wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                results = [_wrapped(layer, part, 0) for part in output]
                 function.setup_context(inner, own, tuple(results) if shape["several"] else results[0])
                 kept = [(None, None) if part is None else layer.value_of(part) for part in inner.to_save]
                 ctx.mark_non_differentiable(
@@ -225,12 +124,12 @@ def _generated(
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            layer = VmapLayer(size, randomness)
+            layer = new_level()
             with entered(layer):
                 ctx.inner.restore(
-                    [wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
-                made = function.backward(ctx.inner, *(wrapped(layer, part, 0) for part in gradients))
+                made = function.backward(ctx.inner, *(_wrapped(layer, part, 0) for part in gradients))
                 parts = list(made) if isinstance(made, (tuple, list)) else [made]
                 results = []
                 for part, dim in zip(parts, dims, strict=True):
@@ -244,17 +143,63 @@ def _generated(
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            layer = VmapLayer(size, randomness)
+            layer = new_level()
             with entered(layer):
                 ctx.inner.restore(
-                    [wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
-                moved, _ = _several(
+                moved, _ = listed(
                     function.jvp(
-                        ctx.inner, *(wrapped(layer, part, dim) for part, dim in zip(tangents, dims, strict=True))
+                        ctx.inner, *(_wrapped(layer, part, dim) for part, dim in zip(tangents, dims, strict=True))
                     )
                 )
-                return tuple(in_front(layer, part) for part in moved)
+                return tuple(_in_front(layer, part) for part in moved)
 
     Generated.__name__ = Generated.__qualname__ = f"Vmapped{function.__name__}"
     return Generated, shape
+
+
+# ---- custom operators
+
+
+def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
+    """Return the vmap rule set by `candelabra.library.register_vmap`, or None if there is none."""
+    rule = getattr(operator, "vmap_rule", None)
+    return None if rule is None else _batch_rule(rule)
+
+
+def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(layer: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        def taken_apart(value: Any) -> tuple[Any, Any]:
+            if isinstance(value, Tensor):
+                return layer.value_of(value)
+            if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
+                pairs = [taken_apart(entry) for entry in value]
+                return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            return value, None
+
+        pairs = [taken_apart(argument) for argument in arguments]
+        positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
+        in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
+        made = function(VmapInfo(layer.size, layer.randomness), in_dims, *positional, **named)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise RuntimeError(
+                f"{operator.name}: the function of register_vmap must return a pair, the results and where the batch is in each, but "
+                f"returned {type(made).__name__}"
+            )
+        output, out_dims = made
+        results, structure = flatten(output)
+        places = broadcast_prefix(out_dims, structure)
+        if places is None:
+            raise RuntimeError(f"{operator.name}: the out_dims {out_dims} of register_vmap do not fit what it returned")
+        wrapped = [
+            Batched(part, place) if isinstance(part, Tensor) else part
+            for part, place in zip(results, places, strict=True)
+        ]
+        if not isinstance(output, (tuple, list)):
+            return wrapped[0]
+        if isinstance(output, list):
+            return [layer.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
+        return tuple(wrapped)
+
+    return rule

@@ -17,10 +17,10 @@ import candelabra
 from candelabra import Tensor, ops
 from candelabra.catalogue import FACTS, OPERATORS
 
-from ..recording import signature
+from ..engine import walk_back
+from ..fitting import fit, like
+from ..functorch_layers import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
 from ..table import ROWS, WRITTEN
-from ..walks import grad as walk_back
-from .functorch_layers import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
 from .grad_layer import GradLayer
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _by_formulas(
     complex_ones = any(isinstance(primal, Tensor) and primal.is_complex() for primal in primals)
     if complex_ones and operator.name in NOT_HOLOMORPHIC:
         return None
-    parameters = [parameter.name for parameter in signature(operator.schema).parameters]
+    parameters = operator.parameters
     moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
     if any(parameters[position] not in row.formulas for position in moving):
         return None
@@ -242,7 +242,8 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
     shadow = candelabra.zeros_like(output._detached())
     shadow = shadow._detached()
     shadow.requires_grad = True
-    first = walk_back(output, inputs, shadow, retain_graph=True, create_graph=True, allow_unused=True)
+    first = walk_back([(output._edge, shadow)], True, True, inputs)
+    assert first is not None
     pairs = [
         (part, direction)
         for part, direction in zip(first, directions, strict=True)
@@ -250,7 +251,13 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
     ]
     if not pairs:
         return candelabra.zeros_like(output._detached())
-    (made,) = walk_back([part for part, _ in pairs], shadow, [direction for _, direction in pairs], allow_unused=True)
+    roots = [
+        (part._edge, direction if direction.dtype is part.dtype else fit(direction, like(part)))
+        for part, direction in pairs
+    ]
+    transposed = walk_back(roots, False, False, (shadow,))
+    assert transposed is not None
+    (made,) = transposed
     return candelabra.zeros_like(output._detached()) if made is None else made
 
 

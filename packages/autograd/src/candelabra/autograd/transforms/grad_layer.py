@@ -8,12 +8,13 @@ backward pass, and ``no_grad`` inside the function, do not affect them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import _C, Tensor
 
-from .functorch_layers import (
+from ..function import listed, record_application, require_setup_context
+from ..functorch_layers import (
     NONDIFFERENTIABLE,
     VIEW,
     FunctorchLayer,
@@ -22,8 +23,12 @@ from .functorch_layers import (
     call_composite,
     changes_first,
     map_results,
+    outside,
     tensors_in,
 )
+
+if TYPE_CHECKING:
+    from ..function import Function
 
 
 class TapedTensor(Wrapper):
@@ -107,6 +112,28 @@ class GradLayer(FunctorchLayer):
             if generator is None
             else operator.autograd_function(result, *own, generator=generator)
         )
+
+    def apply(self, function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        require_setup_context(function)
+        inner = tuple(map(self.unwrap, arguments))
+        before = _C.set_grad_enabled(self.outer_mode)
+        try:
+            with outside():
+                output = function.apply(*inner, **keywords)
+        finally:
+            _C.set_grad_enabled(before)
+        results, several = listed(output)
+        given = {
+            id(value): argument
+            for value, argument in zip(inner, arguments, strict=True)
+            if isinstance(argument, Tensor)
+        }
+        results = [
+            given[id(part)] if id(part) in given else self.wrap(part) if isinstance(part, Tensor) else part
+            for part in results
+        ]
+        made = record_application(function, tuple(map(self.lift, arguments)), results, several)
+        return tuple(made) if several else made[0]
 
     def _done_below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
         return self.below(operator, tuple(map(self.unwrap, arguments)), self.unwrap(out), generator)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import _C, Tensor
 
-from ..node import SingleNode, next_sequence
-from . import dual_rules
-from .functorch_layers import (
+from ..function import Function, listed, run_forward
+from ..functorch_layers import (
     NONDIFFERENTIABLE,
     VIEW,
     FunctorchLayer,
@@ -25,13 +24,18 @@ from .functorch_layers import (
     call_composite,
     changes_first,
     differentiable,
+    entered,
     map_results,
     outside,
     tensors_in,
 )
+from ..node import SingleNode, next_sequence
+from . import dual_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ..function import FunctionNode
 
 
 class _Mode(threading.local):
@@ -187,6 +191,23 @@ class JvpLayer(FunctorchLayer):
             )
         return self._done(operator, arguments, out, generator)
 
+    def apply(self, function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        primals = tuple(map(self.unwrap, arguments))
+        tangents = [self.tangent_of(argument) if isinstance(argument, Tensor) else None for argument in arguments]
+        with outside():
+            output, node = run_forward(function, primals, keywords)
+            results, several = listed(output)
+            moved: list[Any] = [None] * len(results)
+            if any(tangent is not None for tangent in tangents):
+                moved = _tangents_of(function, node, primals, tangents, len(results))
+        made = []
+        for part, tangent in zip(results, moved, strict=True):
+            if not isinstance(part, Tensor):
+                made.append(part)
+            else:
+                made.append(self.dual(part, tangent) if tangent is not None else self.lift(part))
+        return tuple(made) if several else made[0]
+
     def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
         tangents: list[Any] = (
             [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
@@ -313,11 +334,28 @@ class JvpLayer(FunctorchLayer):
         return made.zero_() if tangent is None else made.copy_(tangent)
 
 
+def _tangents_of(
+    function: type[Function], node: FunctionNode, primals: tuple[Any, ...], tangents: list[Any], count: int
+) -> list[Any]:
+    """Return the tangents of the `count` results of a custom function, by its ``jvp``."""
+    if function.jvp is Function.jvp:
+        function.jvp(node, *tangents)
+    if node.materialize_grads:
+        tangents = [
+            candelabra.zeros_like(primal) if tangent is None and isinstance(primal, Tensor) else tangent
+            for primal, tangent in zip(primals, tangents, strict=True)
+        ]
+    moved, _ = listed(function.jvp(node, *tangents))
+    if len(moved) != count:
+        raise RuntimeError(
+            f"{function.__name__}.jvp returned an incorrect number of tangents (expected {count}, got {len(moved)})"
+        )
+    return moved
+
+
 def _tangent_by_decomposition(
     layer: JvpLayer, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any
 ) -> Any:
-    from .functorch_layers import entered
-
     with entered(layer):
         own = tuple(
             layer.wrap(primal, tangent) if isinstance(primal, Tensor) and tangent is not None else primal

@@ -13,12 +13,12 @@ batched values are written to such a tensor, it and all its views become batched
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
 from candelabra import _C, Tensor, ops
 
-from .functorch_layers import (
+from ..functorch_layers import (
     DATA_DEPENDENT,
     RANDOM,
     VIEW,
@@ -30,6 +30,12 @@ from .functorch_layers import (
     outside,
     tensors_in,
 )
+from .batch_rules import rule_of
+from .batch_shapes import Batched
+from .custom import apply_batched
+
+if TYPE_CHECKING:
+    from ..function import Function
 
 
 class BatchedValueError(RuntimeError):
@@ -75,13 +81,6 @@ def _refuse_value(what: str) -> NoReturn:
     )
 
 
-class Batched(NamedTuple):
-    """A result of a batch rule whose batch is not the first dimension."""
-
-    value: Tensor
-    bdim: int | None
-
-
 class VmapLayer(FunctorchLayer):
     """The functorch layer of vmap."""
 
@@ -100,6 +99,10 @@ class VmapLayer(FunctorchLayer):
     def detached(self, wrapper: Any) -> Tensor:
         self.refresh(wrapper)
         return self.wrap(wrapper._value, wrapper._bdim)
+
+    def again(self) -> VmapLayer:
+        """Return another layer for a batch of the same size."""
+        return VmapLayer(self.size, self.randomness)
 
     # ---- helpers for batch rules
 
@@ -189,10 +192,11 @@ class VmapLayer(FunctorchLayer):
             self._prepare_target(operator, arguments)
         return self._batched(operator, arguments, generator)
 
-    def _batched(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
-        from . import batch_rules
+    def apply(self, function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return apply_batched(function, arguments, self)
 
-        rule = batch_rules.rule_of(operator)
+    def _batched(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
+        rule = rule_of(operator)
         if rule is not None and not self._has_batched_number(operator, arguments):
             with outside():
                 result = rule(self, operator, arguments)
@@ -212,11 +216,9 @@ class VmapLayer(FunctorchLayer):
 
     def _has_batched_number(self, operator: Any, arguments: tuple[Any, ...]) -> bool:
         """Return whether a number argument is a batched tensor, with one number per entry."""
-        from .batch_shapes import cached_signature
-
         return any(
-            isinstance(argument, Tensor) and not parameter.type.startswith("Tensor") and self.is_batched(argument)
-            for parameter, argument in zip(cached_signature(operator).parameters, arguments, strict=True)
+            isinstance(argument, Tensor) and not kind.startswith("Tensor") and self.is_batched(argument)
+            for kind, argument in zip(operator.parameter_types, arguments, strict=True)
         )
 
     def _prepare_target(self, operator: Any, arguments: tuple[Any, ...]) -> None:

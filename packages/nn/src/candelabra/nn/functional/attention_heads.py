@@ -97,6 +97,81 @@ def _one_more_key(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else candelabra.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
 
 
+def _head_size(width: int, expected_width: int, num_heads: int) -> int:
+    """Check the embedding dimension and return the size of one head."""
+    if width != expected_width:
+        raise AssertionError(f"was expecting embedding dimension of {expected_width}, but got {width}")
+    size = width // num_heads
+    if size * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    return size
+
+
+def _check_source(key: Tensor, value: Tensor, separate_weights: bool) -> None:
+    """Check that key and value belong together."""
+    if separate_weights:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+
+
+def _check_mask(mask: Tensor | None, length: int, source: int, heads: int) -> None:
+    if mask is not None:
+        expected = (length, source) if mask.ndim == 2 else (heads, length, source)
+        if tuple(mask.shape) != expected:
+            raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}.")
+
+
+def _with_biases(
+    k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static: bool
+) -> tuple[Tensor, Tensor]:
+    """Append a key and a value that are the same for all sequences."""
+    if bias_k is None or bias_v is None:
+        raise AssertionError("bias_k and bias_v must be given together")
+    if static:
+        raise AssertionError("bias cannot be added to static key or value.")
+    batch = k.shape[1]
+    return candelabra.cat([k, bias_k.expand(1, batch, -1)]), candelabra.cat([v, bias_v.expand(1, batch, -1)])
+
+
+def _by_head(projected: Tensor, static: Tensor | None, name: str, heads: int, size: int) -> Tensor:
+    """Return keys or values as (heads, S, size): the static ones if given."""
+    if static is None:
+        return projected.reshape(projected.shape[0], heads, size).transpose(0, 1)
+    if static.shape[0] != heads:
+        raise AssertionError(f"expecting {name}.size(0) of {heads}, but got {static.shape[0]}")
+    if static.shape[2] != size:
+        raise AssertionError(f"expecting {name}.size(2) of {size}, but got {static.shape[2]}")
+    return static
+
+
+def _combined_mask(
+    mask: Tensor | None, padding: Tensor | None, batch: int, num_heads: int, length: int, source: int
+) -> Tensor | None:
+    """Return the sum of both masks, broadcastable to (batch, num_heads, length, source)."""
+    if mask is not None:
+        mask = mask.reshape(-1, 1, length, source) if mask.ndim == 2 else mask.reshape(batch, num_heads, length, source)
+    if padding is None:
+        return mask
+    if tuple(padding.shape) != (batch, source):
+        raise AssertionError(
+            f"Expected key_padded_mask.shape equal to ({batch}, {source}), but got {tuple(padding.shape)}"
+        )
+    hidden = padding.reshape(batch, 1, 1, source)
+    return hidden if mask is None else mask + hidden
+
+
+def _attention_with_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, probability: float
+) -> tuple[Tensor, Tensor]:
+    scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
+    weights = dropout((scores if mask is None else scores + mask).softmax(-1), probability)
+    return weights @ v, weights
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -200,70 +275,28 @@ def multi_head_attention_forward(
         mask = _as_numbers(attn_mask, "attn_mask", None, query.dtype)
         is_causal = is_causal and padding is None
 
-    if width != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    size = width // num_heads
-    if size * num_heads != width:
-        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
-    elif key.shape != value.shape:
-        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-    if mask is not None:
-        expected = (length, key.shape[0]) if mask.ndim == 2 else (batch * num_heads, length, key.shape[0])
-        if tuple(mask.shape) != expected:
-            raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}.")
-
+    size = _head_size(width, embed_dim_to_check, num_heads)
+    heads = batch * num_heads
+    _check_source(key, value, use_separate_proj_weight)
+    _check_mask(mask, length, key.shape[0], heads)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
-    if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k and bias_v must be given together")
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value.")
-        k = candelabra.cat([k, bias_k.expand(1, batch, -1)])
-        v = candelabra.cat([v, bias_v.expand(1, batch, -1)])
+    if bias_k is not None or bias_v is not None:
+        k, v = _with_biases(k, v, bias_k, bias_v, static_k is not None or static_v is not None)
         mask, padding = _one_more_key(mask), _one_more_key(padding)
-
-    heads = batch * num_heads
     q = q.reshape(length, heads, size).transpose(0, 1)
-    parts = []
-    for name, projected, static in (("static_k", k, static_k), ("static_v", v, static_v)):
-        if static is None:
-            parts.append(projected.reshape(projected.shape[0], heads, size).transpose(0, 1))
-            continue
-        if static.shape[0] != heads:
-            raise AssertionError(f"expecting {name}.size(0) of {heads}, but got {static.shape[0]}")
-        if static.shape[2] != size:
-            raise AssertionError(f"expecting {name}.size(2) of {size}, but got {static.shape[2]}")
-        parts.append(static)
-    k, v = parts
+    k = _by_head(k, static_k, "static_k", heads, size)
+    v = _by_head(v, static_v, "static_v", heads, size)
     if add_zero_attn:
         k, v = (candelabra.cat([x, x.new_zeros((heads, 1, size))], 1) for x in (k, v))
         mask, padding = _one_more_key(mask), _one_more_key(padding)
-    source = k.shape[1]
-
-    if mask is not None:
-        mask = mask.reshape(-1, 1, length, source) if mask.ndim == 2 else mask.reshape(batch, num_heads, length, source)
-    if padding is not None:
-        if tuple(padding.shape) != (batch, source):
-            raise AssertionError(
-                f"Expected key_padded_mask.shape equal to ({batch}, {source}), but got {tuple(padding.shape)}"
-            )
-        hidden = padding.reshape(batch, 1, 1, source)
-        mask = hidden if mask is None else mask + hidden
+    mask = _combined_mask(mask, padding, batch, num_heads, length, k.shape[1])
 
     probability = dropout_p if training else 0.0
     q, k, v = (x.reshape(batch, num_heads, x.shape[1], size) for x in (q, k, v))
     weights = None
     if need_weights:
-        scores = (q * math.sqrt(1.0 / size)) @ k.transpose(-2, -1)
-        weights = (scores if mask is None else scores + mask).softmax(-1)
-        weights = dropout(weights, probability)
-        output = weights @ v
+        output, weights = _attention_with_weights(q, k, v, mask, probability)
         if average_attn_weights:
             weights = weights.mean(1)
         if not batched:

@@ -151,6 +151,30 @@ def bags(
     )
 
 
+def _flat_bags(input: Tensor, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the indices in one dimension, and where each bag begins."""
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                f"offsets of type {type(offsets)}"
+            )
+        length = input.shape[1]
+        offsets = (
+            candelabra.arange(0, input.numel(), length, dtype=input.dtype, device=input.device)
+            if length
+            else input.new_zeros(input.shape[0])
+        )
+        return input.reshape(-1), offsets
+    if input.ndim != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    return input, offsets
+
+
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -221,28 +245,9 @@ def embedding_bag(
         )
     if weight.ndim != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
-    if input.ndim == 2:
-        if offsets is not None:
-            raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
-                f"offsets of type {type(offsets)}"
-            )
-        length = input.shape[1]
-        offsets = (
-            candelabra.arange(0, input.numel(), length, dtype=input.dtype, device=input.device)
-            if length
-            else input.new_zeros(input.shape[0])
-        )
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
-    elif input.ndim == 1:
-        if offsets is None:
-            raise ValueError("offsets has to be a 1D Tensor but got None")
-        if offsets.ndim != 1:
-            raise ValueError("offsets has to be a 1D Tensor")
-    else:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    input, offsets = _flat_bags(input, offsets)
+    if per_sample_weights is not None and per_sample_weights.ndim == 2:
+        per_sample_weights = per_sample_weights.reshape(-1)
     if mode not in MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:

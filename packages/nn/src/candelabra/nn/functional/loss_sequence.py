@@ -227,6 +227,28 @@ def _chunk_size(options: Any, samples: int, classes: int, features: int) -> int:
     return max((1 << (wanted - 1).bit_length()) // factor, 1)
 
 
+def _check_linear(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None) -> None:
+    """Check the shapes of the linear layer that gives the logits."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
+    features = input.shape[-1]
+    if features != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {features} and {linear_weight.shape[-1]}, respectively"
+        )
+    outputs = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != outputs:
+        raise RuntimeError(f"expected linear_bias shape {outputs}, got {tuple(linear_bias.shape)}")
+    if len(outputs) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), got "
+            f"unbatched input with shape {tuple(input.shape)}"
+        )
+
+
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -275,24 +297,8 @@ def linear_cross_entropy(
     >>> F.linear_cross_entropy(candelabra.zeros(1, 3), candelabra.ones(2, 3), candelabra.tensor([1]))
     tensor(0.6931)
     """
-    if input.ndim not in (1, 2):
-        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
-    if linear_weight.ndim < 2:
-        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
-    features = input.shape[-1]
-    if features != linear_weight.shape[-1]:
-        raise RuntimeError(
-            "expected equal input and linear_weight last dimensions (in_features), "
-            f"got {features} and {linear_weight.shape[-1]}, respectively"
-        )
-    outputs = tuple(linear_weight.shape[:-1])
-    if linear_bias is not None and tuple(linear_bias.shape) != outputs:
-        raise RuntimeError(f"expected linear_bias shape {outputs}, got {tuple(linear_bias.shape)}")
-    if len(outputs) > 1 and input.ndim == 1:
-        raise RuntimeError(
-            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), got "
-            f"unbatched input with shape {tuple(input.shape)}"
-        )
+    _check_linear(input, linear_weight, linear_bias)
+    features, outputs = input.shape[-1], tuple(linear_weight.shape[:-1])
     shape = (*input.shape[:-1], *outputs)
     if tuple(target.shape) == shape and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")

@@ -8,6 +8,45 @@ import candelabra
 from candelabra import Tensor
 
 
+def _check_positions(positions: Tensor, kind: str, data: Tensor, axis: int) -> None:
+    """Check the dtype and the shape of `lengths` or `offsets`, whichever `kind` says."""
+    if positions.dtype not in (candelabra.int64, candelabra.int32):
+        raise RuntimeError(f"segment_reduce(): expected {kind} of dtype int64 or int32, but got {positions.dtype}")
+    if axis != positions.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}.")
+    if tuple(positions.shape[:axis]) != tuple(data.shape[:axis]):
+        raise RuntimeError(
+            f"segment_reduce(): expected {kind} to have the sizes of data in front of axis, but got {list(positions.shape)} for data of "
+            f"shape {list(data.shape)}"
+        )
+
+
+def _check_lengths(lengths: Tensor, size: int) -> None:
+    if lengths.numel():
+        if bool((lengths < 0).any()):
+            raise RuntimeError("lengths contains negative value!")
+        if bool((lengths.sum(-1) != size).any()):
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            )
+
+
+def _segments_of_elements(start: Tensor, ends: Tensor, size: int) -> Tensor:
+    """Return the number of the segment of each element along the axis.
+
+    Elements before the first segment, between two or after the last one get the number after the
+    last segment's.
+    """
+    count = ends.shape[-1]
+    at = candelabra.arange(size, device=ends.device).expand(*ends.shape[:-1], size).contiguous()
+    if not count:
+        return candelabra.zeros_like(at)
+    # The number of segment ends at or before an element.
+    segment = candelabra.searchsorted(ends, at, right=True)
+    outside = (segment >= count) | (at < start.gather(-1, segment.clamp(max=count - 1)))
+    return segment.masked_fill(outside, count)
+
+
 def segment_reduce(
     data: Tensor,
     reduce: str,
@@ -69,41 +108,21 @@ def segment_reduce(
     positions = lengths if lengths is not None else offsets
     assert positions is not None
     kind = "lengths" if lengths is not None else "offsets"
-    if positions.dtype not in (candelabra.int64, candelabra.int32):
-        raise RuntimeError(f"segment_reduce(): expected {kind} of dtype int64 or int32, but got {positions.dtype}")
-    if axis != positions.ndim - 1:
-        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}.")
-    if tuple(positions.shape[:axis]) != tuple(data.shape[:axis]):
-        raise RuntimeError(
-            f"segment_reduce(): expected {kind} to have the sizes of data in front of axis, but got {list(positions.shape)} for data of "
-            f"shape {list(data.shape)}"
-        )
+    _check_positions(positions, kind, data, axis)
     size = data.shape[axis]
     positions = positions.detach().to(candelabra.int64)
     if lengths is not None:
-        if not unsafe and positions.numel():
-            if bool((positions < 0).any()):
-                raise RuntimeError("lengths contains negative value!")
-            if bool((positions.sum(-1) != size).any()):
-                raise RuntimeError(
-                    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
-                )
+        if not unsafe:
+            _check_lengths(positions, size)
         ends = positions.cumsum(-1)
-        count = positions.shape[-1]
     else:
         if positions.shape[-1] == 0:
             raise RuntimeError("segment_reduce(): expected offsets of at least one entry: where the last segment ends")
         ends = positions.narrow(-1, 1, positions.shape[-1] - 1).contiguous()
         positions = positions.diff(dim=-1)
-        count = positions.shape[-1]
+    count = positions.shape[-1]
     start = ends - positions
-    # The segment of an element is the number of segment ends at or before it. Elements before the
-    # first segment or after the last one belong to none.
-    at = candelabra.arange(size, device=data.device).expand(*data.shape[: axis + 1]).contiguous()
-    segment = candelabra.searchsorted(ends, at, right=True) if count else candelabra.zeros_like(at)
-    outside = segment >= count
-    if count:
-        outside = outside | (at < start.gather(-1, segment.clamp(max=count - 1)))
+    segment = _segments_of_elements(start, ends, size)
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     inner = (1,) * (data.ndim - axis - 1)
     lengths_of = positions.reshape(*positions.shape, *inner)
@@ -114,7 +133,7 @@ def segment_reduce(
     base = candelabra.full(
         (*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device
     )
-    where = segment.masked_fill(outside, count).reshape(*segment.shape, *inner).expand(data.shape)
+    where = segment.reshape(*segment.shape, *inner).expand(data.shape)
     method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
     result = base.scatter_reduce(axis, where, wide, method) if data.numel() else base
     result = result.narrow(axis, 0, count)

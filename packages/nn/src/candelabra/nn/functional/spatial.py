@@ -12,14 +12,6 @@ from .convolution import _batched, _numbers
 from .pooling import _maximum, _mean
 
 
-def _slices(input: Tensor) -> Tensor:
-    """Merge the depth into the batch: (N, C, D, H, W) to (N * D, C, H, W)."""
-    return input.transpose(1, 2).flatten(0, 1)
-
-
-# ---- pooling
-
-
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,

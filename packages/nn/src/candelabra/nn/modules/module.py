@@ -12,7 +12,7 @@ from candelabra import _C, Tensor
 from ..parameter import Buffer, Parameter
 from .base import hooks
 from .base.conversion import Conversion
-from .base.hooks import RemovableHandle
+from .base.hooks import Hooked, RemovableHandle
 from .base.hooks import register_module_backward_hook as register_module_backward_hook
 from .base.hooks import register_module_buffer_registration_hook as register_module_buffer_registration_hook
 from .base.hooks import register_module_forward_hook as register_module_forward_hook
@@ -42,7 +42,7 @@ def _missing_attribute(module: Module, name: str) -> Any:
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
 
-class Module(Tree, StateDict, Conversion):
+class Module(Tree, StateDict, Conversion, Hooked):
     """Serve as the base class of all layers and models.
 
     A subclass calls ``super().__init__()`` in its `__init__`, then assigns its parts, and computes
@@ -80,9 +80,6 @@ class Module(Tree, StateDict, Conversion):
     #: Accepted for compatibility; modules store their own version.
     dump_patches: bool = False
 
-    #: Set on an instance, or here for all modules, if calls must check for hooks.
-    _hooked: bool = False
-
     #: Set on the copies that `candelabra.nn.parallel.replicate` makes.
     _is_replica: bool = False
 
@@ -119,7 +116,7 @@ class Module(Tree, StateDict, Conversion):
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not hooks.any_global():
-            Module._hooked = False
+            Hooked._hooked = False
             if not hooks.has_hooks(self):
                 # All hooks were removed: later calls skip the check again.
                 self.__dict__.pop("_hooked", None)

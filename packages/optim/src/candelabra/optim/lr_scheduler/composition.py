@@ -10,7 +10,46 @@ from ..optimizer import Optimizer
 from .base import LRScheduler, copied, set_option
 
 
-class SequentialLR(LRScheduler):
+class _Composition(LRScheduler):
+    """A schedule made of other schedules of the same optimizer."""
+
+    _schedulers: list[LRScheduler]
+
+    def _check(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
+        for number, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
+            if type(scheduler).__name__ == "ReduceLROnPlateau":
+                raise ValueError(
+                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"when calling `step`, but got one at index {number} in the given schedulers sequence."
+                )
+            if optimizer is not scheduler.optimizer:
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+                )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all attributes except the optimizer, with the state dicts of the schedules."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the state that `state_dict` returned."""
+        state = dict(state_dict)
+        saved = state.pop("_schedulers")
+        self.__dict__.update(state)
+        for scheduler, below in zip(self._schedulers, saved, strict=True):
+            scheduler.load_state_dict(below)
+
+
+class SequentialLR(_Composition):
     """Schedules that run one after another; each but the first starts at one of `milestones`.
 
     Examples
@@ -34,23 +73,7 @@ class SequentialLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ) -> None:
-        if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        for number, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(
-                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
-                    f"when calling `step`, but got one at index {number} in the given schedulers sequence."
-                )
-            if optimizer is not scheduler.optimizer:
-                raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
-                )
+        self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
@@ -94,20 +117,6 @@ class SequentialLR(LRScheduler):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except the optimizer, with the state dicts of the schedules."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
-        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
-        return state
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that `state_dict` returned."""
-        state = dict(state_dict)
-        saved = state.pop("_schedulers")
-        self.__dict__.update(state)
-        for scheduler, below in zip(self._schedulers, saved, strict=True):
-            scheduler.load_state_dict(below)
-
 
 def _step_back(scheduler: LRScheduler) -> None:
     if isinstance(scheduler, SequentialLR):
@@ -128,7 +137,7 @@ def _restart(scheduler: LRScheduler) -> None:
     scheduler._initial_step()
 
 
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_Composition):
     """Several schedules stepped together; each changes the rates that the previous one set.
 
     Examples
@@ -145,26 +154,9 @@ class ChainedScheduler(LRScheduler):
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        optimizer = optimizer or schedulers[0].optimizer
-        for number, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(
-                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
-                    f"when calling `step`, but got one at index {number} in the given schedulers sequence."
-                )
-            if optimizer is not scheduler.optimizer:
-                raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
-                )
+        self._check(schedulers, optimizer or (schedulers[0].optimizer if schedulers else None))
         self._schedulers = list(schedulers)
-        self.optimizer = optimizer
+        self.optimizer = schedulers[0].optimizer
         self._last_lr = self._lrs()
 
     def step(self) -> None:  # type: ignore[override]
@@ -172,20 +164,6 @@ class ChainedScheduler(LRScheduler):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._lrs()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except the optimizer, with the state dicts of the schedules."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
-        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
-        return state
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that `state_dict` returned."""
-        state = dict(state_dict)
-        saved = state.pop("_schedulers")
-        self.__dict__.update(state)
-        for scheduler, below in zip(self._schedulers, saved, strict=True):
-            scheduler.load_state_dict(below)
 
 
 __all__ = ["ChainedScheduler", "SequentialLR"]

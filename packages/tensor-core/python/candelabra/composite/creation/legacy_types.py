@@ -105,6 +105,46 @@ def dtype_and_device(kind: Any) -> tuple[dtype | None, str]:
     return None, "cpu"
 
 
+@function(method=False)
+def set_default_tensor_type(t: Any) -> None:
+    """Set default dtype and default device by a tensor type; deprecated.
+
+    Use :func:`candelabra.set_default_dtype` and :func:`candelabra.set_default_device`.
+
+    Parameters
+    ----------
+    t : type or str
+        ``candelabra.DoubleTensor`` or ``"candelabra.DoubleTensor"``,
+        ``"candelabra.cuda.FloatTensor"``.
+
+    Raises
+    ------
+    TypeError
+        Where it is none, or not of a floating-point dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.set_default_tensor_type(candelabra.DoubleTensor)
+    >>> candelabra.get_default_dtype()
+    candelabra.float64
+    >>> candelabra.set_default_tensor_type("candelabra.FloatTensor")
+    """
+    dtype, device = dtype_and_device(t)
+    if dtype is None:
+        raise TypeError(
+            f"invalid type object: only floating-point tensor types are supported as the default type, but got {t!r}; "
+            "use set_default_dtype() for a dtype"
+        )
+    if not dtype.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, but got {t!r}")
+    _C.warn(
+        "set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives."
+    )
+    _C.set_default_dtype(dtype)
+    _C.set_default_device(device)
+
+
 def legacy_tensor(of: dtype, where: device | str, data: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
     """Return the tensor that the legacy constructors create from their arguments."""
     place = _place(where, keywords.pop("device", None))

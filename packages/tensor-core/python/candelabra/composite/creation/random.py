@@ -482,7 +482,7 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
     return self.copy_(OPERATORS["bernoulli"](OPERATORS["expand"](p, self.shape), generator=generator))
 
 
-@function()
+@function(out="exact")
 def multinomial(
     input: Tensor,
     num_samples: int,

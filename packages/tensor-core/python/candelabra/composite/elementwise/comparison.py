@@ -141,7 +141,7 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input.item())
 
 
-@function()
+@function(out="exact")
 def isin(
     elements: Tensor,
     test_elements: Tensor,

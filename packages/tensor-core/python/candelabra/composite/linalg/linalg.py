@@ -78,7 +78,7 @@ def _rows(input: Tensor) -> int:
     return count
 
 
-@function()
+@function(out="exact")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices, vectors, or batches of matrices.
 
@@ -192,7 +192,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return product(_unsqueeze(input, 1), vec2) if out is None else product(_unsqueeze(input, 1), vec2, out=out)
 
 
-@function()
+@function(out="exact")
 @computed("widest on accelerators")
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inner product over the last dimensions of two tensors; a scalar multiplies.
@@ -214,7 +214,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("inner", out, result)
 
 
-@function()
+@function(out="exact")
 @computed("widest on accelerators")
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the dot product of two vectors; the first is conjugated.
@@ -229,7 +229,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("vdot", out, result)
 
 
-@function(method=False)
+@function(method=False, out="exact")
 @computed("widest on accelerators")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Contract several dimensions of two tensors.
@@ -326,8 +326,8 @@ def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Te
     return result
 
 
-@function()
-@computed("fast on accelerators")
+@function(out="exact whole")
+@computed("lower on accelerators")
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -343,8 +343,8 @@ def addmv(
     return result if out is None else _C.give_to_out("addmv", out, result, input)
 
 
-@function()
-@computed("fast on accelerators")
+@function(out="whole")
+@computed("lower on accelerators")
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -367,8 +367,8 @@ def addr(
     return result if out is None else _C.give_to_out("addr", out, result, input)
 
 
-@function()
-@computed("fast")
+@function(out="exact whole")
+@computed("lower")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -446,57 +446,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return product(0, count - 1)
 
 
-@function()
-def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
-    """Raise a square matrix to an integer power; negative powers use the inverse.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of shape (..., m, m).
-    n : int
-        The exponent.
-    out : Tensor, optional
-        The output tensor.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.matrix_power(candelabra.tensor([[1, 1], [0, 1]]), 3)
-    tensor([[1, 3],
-            [0, 1]])
-    """
-    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        raise RuntimeError(
-            f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}"
-        )
-    result = _power(input, n)
-    return result if out is None else _C.give_to_out("matrix_power", out, result)
-
-
-def _power(input: Tensor, n: int) -> Tensor:
-    if n < 0:
-        from candelabra.linalg import inv
-
-        return _power(inv(input), -n)
-    if n == 0:
-        # Recorded by autograd with a gradient of zeros.
-        everywhere = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=_C.bool, device=input.device), True)
-        identity = OPERATORS["masked_fill"](input, everywhere, 0)
-        OPERATORS["fill_"](OPERATORS["diagonal"](identity.detach(), 0, -2, -1), 1)
-        return identity
-    result: Any = None
-    square = input
-    while n:
-        if n & 1:
-            result = square if result is None else matmul(result, square)
-        n >>= 1
-        if n:
-            square = matmul(square, square)
-    return OPERATORS["clone"](result) if result is input else result
-
-
-@function()
+@function(out="whole")
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Kronecker product: every element of `input` times all of `other`.
 
@@ -521,7 +471,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("kron", out, result, input, other)
 
 
-@function()
+@function(out="exact apart")
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the cross product of three-dimensional vectors along a dimension of size 3.
 
@@ -547,42 +497,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     roll = _C.Tensor.roll
     result = roll(input, -1, dim) * roll(other, -2, dim) - roll(input, -2, dim) * roll(other, -1, dim)
     return result if out is None else _C.give_to_out("cross", out, result, input, other)
-
-
-@function(method=False)
-def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the nuclear norm: the sum of the singular values. Prefer
-    ``candelabra.linalg.matrix_norm(input, "nuc")``.
-
-    Parameters
-    ----------
-    input : Tensor
-        A matrix, or of more dimensions with `dim`.
-    dim : pair of int
-        The dimensions of the matrices.
-    keepdim : bool
-        Whether to keep them, with size 1.
-    out : Tensor, optional
-        The output tensor.
-
-    Raises
-    ------
-    RuntimeError
-        If `dim` is not a pair of dimensions, or is missing and `input` is not a matrix.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.nuclear_norm(candelabra.tensor([[3.0, 0.0], [0.0, -4.0]]))
-    tensor(7.)
-    """
-    from candelabra import linalg
-
-    _C.warn("nuclear_norm is deprecated. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead")
-    if isinstance(dim, bool):
-        dim, keepdim = (0, 1), dim
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return linalg.matrix_norm(input, "nuc", dims, keepdim, out=out)
 
 
 @function(method=False)
@@ -612,10 +526,11 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     >>> candelabra.frobenius_norm(candelabra.tensor([[3.0, 4.0]]), (0, 1))
     tensor(5.)
     """
-    from candelabra import linalg
-
     _C.warn("frobenius_norm is deprecated. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead")
     dims = [dim] if isinstance(dim, int) else list(dim)
     if len(dims) > 2:
         raise RuntimeError(f"frobenius_norm(): Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
-    return linalg.vector_norm(input, 2, dims or None, keepdim, out=out)
+    compute = OPERATORS["linalg_vector_norm"]
+    if out is None:
+        return compute(input, 2, dims or None, keepdim)
+    return compute(input, 2, dims or None, keepdim, out=out)

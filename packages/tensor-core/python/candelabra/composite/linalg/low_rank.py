@@ -110,6 +110,22 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - OPERATORS["mean"](A, -2, True) if center else A, q, niter)
 
 
+def _orthonormal(basis: Tensor, B: Tensor | None) -> Tensor:
+    """Return a basis of the same space, orthonormal in B, without directions that are lost in
+    rounding.
+    """
+    from candelabra import finfo, linalg
+
+    gram = basis.mH @ (basis if B is None else B @ basis)
+    values, vectors = linalg.eigh(gram)
+    kept = OPERATORS["amax"](values.reshape(-1, values.shape[-1]), (0,)) > float(finfo(basis.dtype).eps) * 10 * float(
+        values.max()
+    )
+    places = kept.nonzero().reshape(-1)
+    vectors, values = vectors.index_select(-1, places), values.index_select(-1, places)
+    return basis @ (vectors / values.clamp(min=float(finfo(basis.dtype).tiny)).sqrt().unsqueeze(-2))
+
+
 @function(method=False)
 def lobpcg(
     A: Tensor,
@@ -190,19 +206,6 @@ def lobpcg(
         X = FUNCTIONS["randn"](*A.shape[:-2], m, count, dtype=A.dtype, device=A.device)
     descending = largest is None or largest
 
-    def orthonormal(basis: Tensor) -> Tensor:
-        """Return a B-orthonormal basis of the same space, without directions that are lost in
-        rounding.
-        """
-        gram = basis.mH @ (basis if B is None else B @ basis)
-        values, vectors = linalg.eigh(gram)
-        kept = OPERATORS["amax"](values.reshape(-1, values.shape[-1]), (0,)) > float(finfo(A.dtype).eps) * 10 * float(
-            values.max()
-        )
-        places = kept.nonzero().reshape(-1)
-        vectors, values = vectors.index_select(-1, places), values.index_select(-1, places)
-        return basis @ (vectors / values.clamp(min=float(finfo(A.dtype).tiny)).sqrt().unsqueeze(-2))
-
     def chosen(basis: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         values, vectors = linalg.eigh(basis.mH @ (A @ basis))
         if descending:
@@ -210,7 +213,7 @@ def lobpcg(
         first = vectors[..., :count]
         return values[..., :count], basis @ first, first
 
-    values, X, _ = chosen(orthonormal(X))
+    values, X, _ = chosen(_orthonormal(X, B))
     scale = linalg.matrix_norm(A).max()
     direction: Any = None
     for _ in range(1000 if niter is None or niter < 0 else niter):
@@ -219,7 +222,7 @@ def lobpcg(
             break
         search = residual if iK is None else iK @ residual
         parts = [X, search] if direction is None else [X, search, direction]
-        basis = orthonormal(OPERATORS["cat"](parts, -1))
+        basis = _orthonormal(OPERATORS["cat"](parts, -1), B)
         before = X
         values, X, _ = chosen(basis)
         # The change of the vectors in this step.

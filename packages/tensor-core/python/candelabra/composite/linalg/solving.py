@@ -214,7 +214,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return _linalg().pinv(input, rcond)
 
 
-@function()
+@function(out="exact")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Solve ``A @ X = B`` with the factors of A; see :func:`candelabra.linalg.lu_solve`.
 
@@ -261,7 +261,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
     return _linalg().errors.give("lu", out, result if get_infos else (LU, pivots))
 
 
-@function(method=False)
+@function(method=False, out="exact")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
@@ -297,7 +297,7 @@ def lu_unpack(
     return _linalg().errors.give("lu_unpack", out, return_types.lu_unpack(P, L, U))
 
 
-@function()
+@function(out="exact")
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Compute the QR factorization; see :func:`candelabra.linalg.qr`.
 
@@ -311,7 +311,7 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     return _linalg().errors.give("qr", out, made)
 
 
-@function()
+@function(out="exact")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """Compute the singular value decomposition ``input = U @ diag(S) @ V.mH``; see
     :func:`candelabra.linalg.svd`, which returns ``V.mH``.
@@ -345,7 +345,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     return linalg.errors.give("svd", out, made)
 
 
-@function()
+@function(out="exact")
 @also_named(input="b")
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
@@ -389,7 +389,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
     return _linalg().householder_product(input, input2, out=out)
 
 
-@function()
+@function(out="exact")
 @also_named(input2="tau", input3="other")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None

@@ -179,6 +179,20 @@ def _whole_window(window: Tensor | None, win_length: int, n_fft: int, like: Tens
     return window
 
 
+def _check_lengths(shown: str, length: int, n_fft: int, hop: int, win: int, window: Tensor | None) -> None:
+    """Check the lengths of pieces and of the window for :func:`stft`."""
+    if not 0 < n_fft <= length:
+        raise RuntimeError(f"{shown}: expected 0 < n_fft < {length}, but got n_fft={n_fft}")
+    if hop <= 0:
+        raise RuntimeError(f"{shown}: expected hop_length > 0, but got hop_length={hop}")
+    if not 0 < win <= n_fft:
+        raise RuntimeError(f"{shown}: expected 0 < win_length <= n_fft, but got win_length={win}")
+    if window is not None and (window.ndim != 1 or window.shape[0] != win):
+        raise RuntimeError(
+            f"{shown}: expected a 1D window tensor of size equal to win_length={win}, but got window with size {list(window.shape)}"
+        )
+
+
 @function()
 def stft(
     input: Tensor,
@@ -260,17 +274,7 @@ def stft(
     x = input if input.ndim == 2 else OPERATORS["unsqueeze"](input, 0)
     if center:
         x = _padded(x, n_fft // 2, pad_mode)
-    length = x.shape[1]
-    if not 0 < n_fft <= length:
-        raise RuntimeError(f"{shown}: expected 0 < n_fft < {length}, but got n_fft={n_fft}")
-    if hop <= 0:
-        raise RuntimeError(f"{shown}: expected hop_length > 0, but got hop_length={hop}")
-    if not 0 < win <= n_fft:
-        raise RuntimeError(f"{shown}: expected 0 < win_length <= n_fft, but got win_length={win}")
-    if window is not None and (window.ndim != 1 or window.shape[0] != win):
-        raise RuntimeError(
-            f"{shown}: expected a 1D window tensor of size equal to win_length={win}, but got window with size {list(window.shape)}"
-        )
+    _check_lengths(shown, x.shape[1], n_fft, hop, win, window)
     if not center and align_to_window and win < n_fft:
         # Frames begin where the window does.
         x = _padded(x, 0, "constant", (n_fft - win) // 2, n_fft - win - (n_fft - win) // 2)
@@ -308,6 +312,27 @@ def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int
             f"of input {list(x.shape)}"
         )
     return OPERATORS["_reflection_replication_pad"](x, (left, right), mode) if left or right else x
+
+
+def _check_pieces(
+    shown: str, frequencies: int, n_fft: int, hop: int, win: int, window: Tensor | None, onesided: bool
+) -> None:
+    """Check that transforms of pieces can be those of :func:`stft` with the same arguments."""
+    if onesided:
+        if n_fft // 2 + 1 != frequencies:
+            raise RuntimeError(
+                f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got {frequencies}"
+            )
+    elif n_fft != frequencies:
+        raise RuntimeError(
+            f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when onesided=False, but got {frequencies}"
+        )
+    if not 0 < hop <= win:
+        raise RuntimeError(f"{shown}: expected 0 < hop_length <= win_length")
+    if not 0 < win <= n_fft:
+        raise RuntimeError(f"{shown}: expected 0 < win_length <= n_fft")
+    if window is not None and (window.ndim != 1 or window.shape[0] != win):
+        raise RuntimeError(f"{shown}: Invalid window shape. window has to be 1D and length of `win_length`")
 
 
 @function()
@@ -373,23 +398,9 @@ def istft(
         raise RuntimeError("cannot have onesided output if window or input is complex")
     if onesided is None:
         onesided = input.shape[-2] != n_fft
-    if onesided:
-        if n_fft // 2 + 1 != input.shape[-2]:
-            raise RuntimeError(
-                f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got {input.shape[-2]}"
-            )
-    elif n_fft != input.shape[-2]:
-        raise RuntimeError(
-            f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when onesided=False, but got {input.shape[-2]}"
-        )
-    if not 0 < hop <= win:
-        raise RuntimeError(f"{shown}: expected 0 < hop_length <= win_length")
-    if not 0 < win <= n_fft:
-        raise RuntimeError(f"{shown}: expected 0 < win_length <= n_fft")
+    _check_pieces(shown, input.shape[-2], n_fft, hop, win, window, onesided)
     if length is not None and length <= 0:
         raise RuntimeError(f"{shown}: expected length > 0, but got length={length}")
-    if window is not None and (window.ndim != 1 or window.shape[0] != win):
-        raise RuntimeError(f"{shown}: Invalid window shape. window has to be 1D and length of `win_length`")
     whole = _whole_window(window, win, n_fft, input)
     x = input if input.ndim == 3 else OPERATORS["unsqueeze"](input, 0)
     pieces = OPERATORS["transpose"](x, 1, 2)

@@ -30,7 +30,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(reshape(input, -1), offset)
 
 
-@function()
+@function(out="exact")
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a diagonal of a matrix, or a square matrix with a vector on a diagonal.
 

@@ -157,7 +157,7 @@ def _gather_spellings(*arguments: Any, **names: Any) -> Any:
     return _gather(*arguments, **names)
 
 
-@function()
+@function(out="apart")
 def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Gather elements along a dimension by indices; other dimensions are broadcast.
 
@@ -317,7 +317,7 @@ def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduc
     return result
 
 
-@function()
+@function(out="exact whole")
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -440,7 +440,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: Tensor) -> Tenso
     return result
 
 
-@function()
+@function(out="exact")
 def slice_scatter(
     input: Tensor,
     src: Tensor,

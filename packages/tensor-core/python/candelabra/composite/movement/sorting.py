@@ -45,7 +45,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return OPERATORS["sort"](input, dim, descending, stable)[1]
 
 
-@function()
+@function(out="exact whole")
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sort along dimension 0.
 
@@ -76,7 +76,7 @@ def _mode_index(self: Tensor, dim: int) -> Tensor:
     return OPERATORS["gather"](indices, dim, OPERATORS["movedim"](longest, -1, dim))
 
 
-@function()
+@function(out="exact whole")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the most frequent element along a dimension, the smallest among equals, and an index
     of it.
@@ -281,7 +281,7 @@ def _searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool, out_int3
     return result.to(_C.int32) if out_int32 else result
 
 
-@function()
+@function(out="exact")
 @also_named(input="values")
 def searchsorted(
     sorted_sequence: Tensor,
@@ -338,7 +338,7 @@ def searchsorted(
     return _C.give_to_out("searchsorted", out, result)
 
 
-@function()
+@function(out="exact")
 def bucketize(
     input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
 ) -> Tensor:

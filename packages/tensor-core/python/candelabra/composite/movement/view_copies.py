@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 
 _clone = OPERATORS["clone"]
 
-#: The arguments of each view's example, and its result for ``x = arange(4.).view(2, 2)``.
+#: Each view with the arguments of its example, what that shows of ``x = arange(4.).view(2, 2)``,
+#: and the rule of the copy's ``out=``.
 _VIEWS = {
-    "alias": ("x", "tensor([[0., 1.],\n        [2., 3.]])"),
-    "as_strided": ("x, (2,), (2,)", "tensor([0., 2.])"),
-    "detach": ("x", "tensor([[0., 1.],\n        [2., 3.]])"),
-    "diagonal": ("x", "tensor([0., 3.])"),
-    "expand": ("x[:, :1], (2, 2)", "tensor([[0., 0.],\n        [2., 2.]])"),
-    "permute": ("x, (1, 0)", "tensor([[0., 2.],\n        [1., 3.]])"),
-    "select": ("x, 0, 1", "tensor([2., 3.])"),
-    "slice": ("x, 0, 1", "tensor([[2., 3.]])"),
-    "squeeze": ("x[:1]", "tensor([0., 1.])"),
-    "t": ("x", "tensor([[0., 2.],\n        [1., 3.]])"),
-    "transpose": ("x, 0, 1", "tensor([[0., 2.],\n        [1., 3.]])"),
-    "unfold": ("x[0], 0, 1, 1", "tensor([[0.],\n        [1.]])"),
-    "unsqueeze": ("x[0], 0", "tensor([[0., 1.]])"),
-    "view_as_complex": ("x", "tensor([0.+1.j, 2.+3.j])"),
-    "view_as_real": ("candelabra.tensor([1 + 2j])", "tensor([[1., 2.]])"),
+    "alias": ("x", "tensor([[0., 1.],\n        [2., 3.]])", "exact"),
+    "as_strided": ("x, (2,), (2,)", "tensor([0., 2.])", "exact"),
+    "detach": ("x", "tensor([[0., 1.],\n        [2., 3.]])", ""),
+    "diagonal": ("x", "tensor([0., 3.])", "exact"),
+    "expand": ("x[:, :1], (2, 2)", "tensor([[0., 0.],\n        [2., 2.]])", "exact"),
+    "permute": ("x, (1, 0)", "tensor([[0., 2.],\n        [1., 3.]])", "exact"),
+    "select": ("x, 0, 1", "tensor([2., 3.])", ""),
+    "slice": ("x, 0, 1", "tensor([[2., 3.]])", ""),
+    "squeeze": ("x[:1]", "tensor([0., 1.])", "exact"),
+    "t": ("x", "tensor([[0., 2.],\n        [1., 3.]])", "exact"),
+    "transpose": ("x, 0, 1", "tensor([[0., 2.],\n        [1., 3.]])", "exact"),
+    "unfold": ("x[0], 0, 1, 1", "tensor([[0.],\n        [1.]])", "exact"),
+    "unsqueeze": ("x[0], 0", "tensor([[0., 1.]])", "exact"),
+    "view_as_complex": ("x", "tensor([0.+1.j, 2.+3.j])", ""),
+    "view_as_real": ("candelabra.tensor([1 + 2j])", "tensor([[1., 2.]])", ""),
 }
-#: The same for views that return several tensors.
+#: Each view that is several tensors with its example, and what that shows.
 _SPLITS = {
     "split": ("x[0], 1", "(tensor([0.]), tensor([1.]))"),
     "split_with_sizes": ("x[0], [1, 1]", "(tensor([0.]), tensor([1.]))"),
@@ -69,7 +70,7 @@ def _document(name: str, view: str, arguments: str, shown: str, result: str) -> 
     """ + shown.replace("\n", "\n    ")
 
 
-def _copy_of(view: str, arguments: str, shown: str) -> None:
+def _copy_of(view: str, arguments: str, shown: str, rule: str) -> None:
     compute, name = _view(view), f"{view}_copy"
 
     def copied(input: Tensor, *arguments: Any, out: Tensor | None = None, **keywords: Any) -> Tensor:
@@ -78,7 +79,7 @@ def _copy_of(view: str, arguments: str, shown: str) -> None:
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = _document(name, view, arguments, shown, "memory of its own")
-    function(method=False)(copied)
+    function(method=False, out=rule)(copied)
 
 
 def _copies_of(view: str, arguments: str, shown: str) -> None:
@@ -98,7 +99,7 @@ def _copies_of(view: str, arguments: str, shown: str) -> None:
     function(method=False)(copied)
 
 
-@function()
+@function(out="exact")
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
     """Compute ``narrow`` into new memory.
 
@@ -127,13 +128,13 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     return _clone(made, memory_format=_C.contiguous_format) if out is None else _C.give_to_out("narrow_copy", out, made)
 
 
-for _name, (_arguments, _shown) in _VIEWS.items():
-    _copy_of(_name, _arguments, _shown)
+for _name, (_arguments, _shown, _rule) in _VIEWS.items():
+    _copy_of(_name, _arguments, _shown, _rule)
 for _name, (_arguments, _shown) in _SPLITS.items():
     _copies_of(_name, _arguments, _shown)
 
 
-@function(method=False)
+@function(method=False, out="exact")
 def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None = None) -> Tensor:
     """Compute ``input.view(size)`` or ``input.view(dtype)`` into new memory.
 

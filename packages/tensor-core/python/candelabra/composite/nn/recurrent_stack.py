@@ -162,6 +162,31 @@ def _sum(parts: list[Any]) -> Any:
     return total
 
 
+def _state(states: Tensor | None, at: int) -> Any:
+    return None if states is None else _select(states, 0, at)
+
+
+def _layers_again(
+    parts: Any, input: Tensor, h0: Tensor, c0: Tensor | None, batch_sizes: list[int], layers: int, directions: int, cell: str
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Return the inputs of all layers, and by layer and direction the results of `recurrent_layer`,
+    which the gradients need.
+    """
+    inputs, runs = [input], []
+    for layer in range(layers):
+        for direction in range(directions):
+            at = layer * directions + direction
+            bias_ih, bias_hh = parts[at].biases(cell)
+            runs.append(
+                OPERATORS["recurrent_layer"](
+                    inputs[layer], parts[at].w_ih, bias_ih, _state(h0, at), _state(c0, at), parts[at].w_hh, bias_hh, batch_sizes,
+                    direction == 1, cell,
+                )
+            )  # fmt: skip
+        inputs.append(_together([run[0] for run in runs[-directions:]]))
+    return inputs, runs
+
+
 @decomposes("recurrent_stack_backward")
 def recurrent_stack_backward(
     grad_output: Tensor | None,
@@ -184,24 +209,7 @@ def recurrent_stack_backward(
     hidden, over_time = h0.shape[2], tuple(input.shape[:-1])
     steps = len(batch_sizes) or input.shape[0]
     row_count = math.prod(over_time)
-
-    def state(states: Tensor | None, at: int) -> Any:
-        return None if states is None else _select(states, 0, at)
-
-    # Run the layers again, for the values that their gradients need.
-    inputs, runs = [input], []
-    for layer in range(layers):
-        for direction in range(directions):
-            at = layer * directions + direction
-            bias_ih, bias_hh = parts[at].biases(cell)
-            runs.append(
-                OPERATORS["recurrent_layer"](
-                    inputs[layer], parts[at].w_ih, bias_ih, state(h0, at), state(c0, at), parts[at].w_hh, bias_hh, batch_sizes,
-                    direction == 1, cell,
-                )
-            )  # fmt: skip
-        inputs.append(_together([run[0] for run in runs[-directions:]]))
-
+    inputs, runs = _layers_again(parts, input, h0, c0, batch_sizes, layers, directions, cell)
     count = layers * directions
     matrices: list[Any] = [None] * count
     biases: list[Any] = [None] * count
@@ -213,7 +221,7 @@ def recurrent_stack_backward(
         for direction in range(directions):
             at, reverse = layer * directions + direction, direction == 1
             made, part = runs[at], parts[at]
-            of_last, of_cell = state(grad_h, at), state(grad_c, at)
+            of_last, of_cell = _state(grad_h, at), _state(grad_c, at)
             spread = [
                 _spread(one, made[0], batch_sizes, reverse) if one is not None and steps else None
                 for one in (of_last, of_cell)
@@ -223,8 +231,8 @@ def recurrent_stack_backward(
                 _sum([own, spread[0]]),
                 spread[1],
                 None,
-                state(h0, at),
-                state(c0, at),
+                _state(h0, at),
+                _state(c0, at),
                 part.w_hh,
                 *made,
                 batch_sizes,

@@ -79,6 +79,48 @@ def _axes(dim: int | Sequence[int] | None, ndim: int) -> list[int]:
     return axes
 
 
+def _spacings(spacing: Any, axes: Sequence[int], given_axes: bool, ndim: int) -> list[Any]:
+    """Return the spacing of each of the dimensions `axes`: a number, or coordinates."""
+    spacings: list[Any]
+    if isinstance(spacing, (list, tuple)):
+        if len(spacing) != len(axes):
+            wanted = (
+                f"'self.dim() = {ndim}', since dim argument was not given" if not given_axes else f"'dim' = {len(axes)}"
+            )
+            raise RuntimeError(
+                "candelabra.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"{wanted}, but got a list of length {len(spacing)}"
+            )
+        spacings = list(spacing)
+    else:
+        spacings = [1 if spacing is None else spacing] * len(axes)
+    coordinates = [isinstance(entry, _Tensor) for entry in spacings]
+    if any(coordinates) and not all(coordinates):
+        raise TypeError("gradient(): spacing must hold numbers only or Tensors only")
+    return spacings
+
+
+def _check_spacing(input: Tensor, axis: int, entry: Any, edge_order: int) -> None:
+    """Check the length of a dimension, and its coordinates if `entry` holds these."""
+    if input.shape[axis] < edge_order + 1:
+        raise RuntimeError("candelabra.gradient expected each dimension size to be at least edge_order+1")
+    if not isinstance(entry, _Tensor):
+        return
+    if entry.ndim != 1:
+        raise RuntimeError(
+            "candelabra.gradient expected each element of spacing to have one dimension, but got an element with "
+            f"{entry.ndim} dimensions!"
+        )
+    if entry.device != input.device:
+        raise RuntimeError(
+            f"candelabra.gradient expected each tensor to be on the same device, but got devices {entry.device} and {input.device}!"
+        )
+    if entry.shape[0] != input.shape[axis]:
+        raise RuntimeError(
+            f"candelabra.gradient expected {input.shape[axis]} coordinates for dimension {axis}, but got {entry.shape[0]}"
+        )
+
+
 @function(method=False)
 def gradient(
     input: Tensor,
@@ -129,42 +171,9 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError("candelabra.gradient only supports edge_order=1 and edge_order=2.")
     axes = _axes(dim, input.ndim)
-    spacings: list[Any]
-    if isinstance(spacing, (list, tuple)):
-        if len(spacing) != len(axes):
-            wanted = (
-                f"'self.dim() = {input.ndim}', since dim argument was not given"
-                if dim is None
-                else f"'dim' = {len(axes)}"
-            )
-            raise RuntimeError(
-                "candelabra.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                f"{wanted}, but got a list of length {len(spacing)}"
-            )
-        spacings = list(spacing)
-    else:
-        spacings = [1 if spacing is None else spacing] * len(axes)
-    given = [isinstance(entry, _Tensor) for entry in spacings]
-    if any(given) and not all(given):
-        raise TypeError("gradient(): spacing must hold numbers only or Tensors only")
+    spacings = _spacings(spacing, axes, dim is not None, input.ndim)
     for axis, entry in zip(axes, spacings):
-        if input.shape[axis] < edge_order + 1:
-            raise RuntimeError("candelabra.gradient expected each dimension size to be at least edge_order+1")
-        if not isinstance(entry, _Tensor):
-            continue
-        if entry.ndim != 1:
-            raise RuntimeError(
-                "candelabra.gradient expected each element of spacing to have one dimension, but got an element with "
-                f"{entry.ndim} dimensions!"
-            )
-        if entry.device != input.device:
-            raise RuntimeError(
-                f"candelabra.gradient expected each tensor to be on the same device, but got devices {entry.device} and {input.device}!"
-            )
-        if entry.shape[0] != input.shape[axis]:
-            raise RuntimeError(
-                f"candelabra.gradient expected {input.shape[axis]} coordinates for dimension {axis}, but got {entry.shape[0]}"
-            )
+        _check_spacing(input, axis, entry, edge_order)
     return tuple(
         (_unevenly if isinstance(entry, _Tensor) else _evenly)(input, axis, entry, edge_order)
         for axis, entry in zip(axes, spacings)

@@ -166,7 +166,7 @@ def _check_count(count: int, axis: int) -> int:
     return count
 
 
-@function()
+@function(out="exact")
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,

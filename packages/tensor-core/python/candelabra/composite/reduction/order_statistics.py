@@ -131,14 +131,14 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
     >>> candelabra.{name}(candelabra.tensor([3.0, 1.0, 2.0]))
     tensor(2.)
     """
-    return function()(median_function)
+    return function(out="exact whole")(median_function)
 
 
 median = _median_function("median", False, return_types.median, "NaN where there is one.")
 nanmedian = _median_function("nanmedian", True, return_types.nanmedian, "NaN is left out.")
 
 
-@function()
+@function(out="exact apart")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
     """Return the k-th smallest element along a dimension, counted from 1, and its index.
 
@@ -160,7 +160,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     return result
 
 
-@function()
+@function(out="exact")
 def quantile(
     input: Tensor,
     q: float | Tensor,
@@ -236,7 +236,7 @@ def quantile(
     return found if out is None else _C.give_to_out("quantile", out, found)
 
 
-@function()
+@function(out="exact")
 def nanquantile(
     input: Tensor,
     q: float | Tensor,
@@ -291,7 +291,7 @@ def nanquantile(
     return found if out is None else _C.give_to_out("nanquantile", out, found)
 
 
-@function()
+@function(out="exact")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """Count the elements in equal intervals from `min` to `max`. If both are equal, the range is
     that of the elements.

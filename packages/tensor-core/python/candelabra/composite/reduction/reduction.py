@@ -141,7 +141,7 @@ def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result
     >>> candelabra.{name}(candelabra.tensor([1, 5, 3]), 0).indices
     tensor({shown[1]})
     """
-    return function()(extremum)
+    return function(out="exact whole")(extremum)
 
 
 max_ = _extremum("max", OPERATORS["maximum"], OPERATORS["amax"], OPERATORS["max_with_indices"], return_types.max)
@@ -153,7 +153,7 @@ def _aminmax(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor
     return OPERATORS["amin"](self, dim, keepdim), OPERATORS["amax"](self, dim, keepdim)
 
 
-@function()
+@function(out="exact whole")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Tensor | None = None) -> Any:
     """Return the minimum and the maximum, of all elements or along a dimension.
 
@@ -331,7 +331,7 @@ def count_nonzero(self: Tensor, dim: Any = None) -> Any:
 # ---- norms, covariance
 
 
-@function()
+@function(out="exact")
 def norm(
     input: Tensor,
     p: Any = "fro",
@@ -401,7 +401,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return OPERATORS["linalg_vector_norm"](input - other, p)
 
 
-@function()
+@function(out="exact whole")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """Scale slices along a dimension down to the norm `maxnorm` if theirs is larger.
 

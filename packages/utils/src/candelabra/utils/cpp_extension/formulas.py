@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from .glue import Function, cpp_types, symbol_of
 
 if TYPE_CHECKING:
-    from candelabra.library.schemas import Parsed
+    from candelabra.catalogue.schemas import Parsed
 
 #: Default dtypes of a formula.
 FLOATING = ("float16", "bfloat16", "float32", "float64")

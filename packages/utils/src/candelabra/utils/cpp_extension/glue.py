@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from candelabra.library.schemas import Parsed
+    from candelabra.catalogue.schemas import Parsed
 
 #: Name of the library function that returns the operators as JSON.
 MANIFEST = "candelabra_operators"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from candelabra.catalogue.declaration import DATA_DEPENDENT, NUMBERS
+from candelabra.catalogue.schemas import parse
 from candelabra.library import CustomOpDef
 from candelabra.library.definitions import DEFINITIONS, forget
-from candelabra.library.schemas import parse
 
 from . import formulas, glue, shape_rules
 from .building import FORMULAS, Recipe, Source, build, check_source_name, is_cpp

@@ -19,7 +19,7 @@ from candelabra import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from candelabra.library.schemas import Parsed
+    from candelabra.catalogue.schemas import Parsed
 
 _ALLOWED = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.USub, ast.Name, ast.Load, ast.Constant,

@@ -15,18 +15,18 @@ import math
 import operator
 import os
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
 from candelabra.multiprocessing import memory, reductions
+from candelabra.multiprocessing.shared_files import AnonymousFile
 
 #: Maximum number of buffers of a worker.
 SLOTS = 256
 FREE, LENT, GIVEN_AWAY = 0, 1, 2
 
 
-class BorrowedFile(memory.AnonymousFile):
+class BorrowedFile(AnonymousFile):
     """The file of a buffer in the parent; it clears the flag when its last tensor is freed."""
 
     # borrow() changes the class of a file and sets these. Sharing the memory with another process
@@ -34,18 +34,17 @@ class BorrowedFile(memory.AnonymousFile):
     _descriptor: int
     _slot: int
     _flags: Any
-    _end: Callable[[], Any]
 
-    def lend(self, descriptor: int, slot: int, flags: Any) -> None:
-        """Set the worker's flags and slot, and register the return of the buffer."""
+    def return_when_freed(self, descriptor: int, slot: int, flags: Any) -> None:
+        """Return the buffer to the worker, by its flag in `slot`, when this object is freed."""
         self._descriptor, self._slot, self._flags = descriptor, slot, flags
-        # Runs both steps in order, also without a Python frame; see AnonymousFile.
+        # Runs both steps in order, also without a Python frame; see SharedFile.
         steps = (functools.partial(os.close, descriptor), functools.partial(operator.setitem, flags, slot, FREE))
-        self._end = functools.partial(collections.deque, map(operator.call, steps), 0)
+        self._release = functools.partial(collections.deque, map(operator.call, steps), 0)
 
     def give_away(self) -> None:
         """Prevent the return of the buffer, because another process will hold its memory."""
-        self._end = functools.partial(os.close, self._descriptor)
+        self._release = functools.partial(os.close, self._descriptor)
         self._flags[self._slot] = GIVEN_AWAY
 
     @property
@@ -155,7 +154,7 @@ def shared_empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
     return _on(_buffers.take(math.prod(shape) * dtype.itemsize), shape, dtype)
 
 
-def lend(sent: bool) -> list[tuple[Any, int]]:
+def lend_buffers(sent: bool) -> list[tuple[Any, int]]:
     """Return the buffers taken since the last call; see `Buffers.lend`."""
     return [] if _buffers is None else _buffers.lend(sent)
 
@@ -169,12 +168,12 @@ def borrow(lent: list[tuple[Any, int]], flags: Tensor) -> None:
     """Make buffers received from a worker clear their flags when they are freed."""
     for storage, slot in lent:
         found = memory.file_of(storage)
-        if type(found) is not memory.AnonymousFile:
+        if type(found) is not AnonymousFile:
             continue
         file: Any = found
         descriptor = file.__dict__.pop("descriptor")
         file.__class__ = BorrowedFile
-        file.lend(descriptor, slot, view_of(flags))
+        file.return_when_freed(descriptor, slot, view_of(flags))
         # Remove entries whose files no longer exist.
         if len(_borrowed) >= 16 * SLOTS:
             for key in [key for key, reference in _borrowed.items() if reference() is None]:

@@ -305,6 +305,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     [7, 3]
     """
     total = len(dataset)
+    mismatch = f"Sum of input lengths does not equal the length of the input dataset! ({list(lengths)} of {total})"
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         counts = []
         for number, fraction in enumerate(lengths):
@@ -319,11 +320,11 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
                     f"Length of split at index {number} is 0. This might result in an empty dataset.", stacklevel=2
                 )
     else:
+        if sum(lengths) != total:  # also refuses infinities and NaN
+            raise ValueError(mismatch)
         counts = [int(count) for count in lengths]
     if sum(counts) != total or (counts and min(counts) < 0):
-        raise ValueError(
-            f"Sum of input lengths does not equal the length of the input dataset! ({list(lengths)} of {total})"
-        )
+        raise ValueError(mismatch)
     order = candelabra.randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(counts)
     return [Subset(dataset, order[end - count : end]) for end, count in zip(ends, counts, strict=True)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import candelabra
 
-from .buffers import Buffers, lend, use_buffers
+from .buffers import Buffers, lend_buffers, use_buffers
 from .collate import default_collate
 from .dataset import IterableDataset
 from .fetching import make_fetcher, seed_generators
@@ -126,12 +126,12 @@ def _answer(connection: Any, work: Work, failure: RaisedInWorker | None, where: 
 
 def _send(connection: Any, epoch: int, task: int, kind: str, answer: Any, where: str) -> None:
     try:
-        # For answers that are not batches, lend() drops the buffers.
-        connection.send((epoch, task, kind, answer, lend(kind == BATCH)))
+        # For answers that are not batches, lend_buffers() drops the buffers.
+        connection.send((epoch, task, kind, answer, lend_buffers(kind == BATCH)))
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
         # The answer cannot be pickled, possibly because of the type of an exception.
         raised = answer if kind == ERROR else RaisedInWorker(error, where)
         raised.kind = RuntimeError if kind == ERROR else raised.kind
-        connection.send((epoch, task, ERROR, raised, lend(False)))
+        connection.send((epoch, task, ERROR, raised, lend_buffers(False)))

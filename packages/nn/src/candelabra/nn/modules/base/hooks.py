@@ -52,6 +52,13 @@ class RemovableHandle:
         self.remove()
 
 
+class Hooked:
+    """Say for `Module` whether a call has to look for hooks."""
+
+    #: Set on an instance, or here for all modules, if calls must check for hooks.
+    _hooked: bool = False
+
+
 #: Hooks of all modules.
 global_forward_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 global_forward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -72,13 +79,11 @@ def any_global() -> bool:
 def _register_global(
     table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], *flags: OrderedDict[int, bool]
 ) -> RemovableHandle:
-    from ..module import Module
-
     handle = RemovableHandle(table, extra=flags)
     table[handle.id] = hook
     for flag in flags:
         flag[handle.id] = True
-    Module._hooked = True
+    Hooked._hooked = True
     return handle
 
 

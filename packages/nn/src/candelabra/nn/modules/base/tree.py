@@ -129,31 +129,27 @@ class Tree:
         >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
         ReLU()
         """
-        from ..module import Module
-
         module: Any = self
         if target:
             for name in target.split("."):
                 if not hasattr(module, name):
                     raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
                 module = getattr(module, name)
-                if not isinstance(module, Module):
+                if not isinstance(module, Tree):
                     raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Set the module at the path `target`. With `strict`, a module must already exist there."""
-        from ..module import Module
-
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Module):
+        if not isinstance(module, Tree):
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         *path, name = target.split(".")
         parent = self.get_submodule(".".join(path))
         if strict and not hasattr(parent, name):
             raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Tree):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 

@@ -1,0 +1,27 @@
+// The tables of backends: checks, defaults for what is absent, and what each version of the ABI knows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "candelabra/backend.h"
+
+namespace candelabra {
+
+// Throws BackendError or BackendVersionError that names the distribution, if the core cannot use
+// this table for this device type. Reads no field beyond the table's own size.
+void check_table(const std::string& device_type, const std::string& distribution, const cb_backend* table);
+
+// A copy in which every absent function that has a default has it.
+cb_backend completed(const cb_backend& given);
+
+// The complete table of a backend with Python kernels only: ordinary host memory.
+cb_backend host_memory_backend(const char* device_type);
+
+// The entries of a checked table, each padded to the size that the core knows.
+std::vector<cb_kernel_entry> kernel_entries(const cb_backend& table);
+
+// Mask: the dtypes that a minor version of the ABI has.
+uint64_t dtypes_of_minor(uint32_t minor);
+
+}  // namespace candelabra

@@ -1,0 +1,116 @@
+#include "dispatch/outputs.hpp"
+
+#include "operators/operator.hpp"
+
+namespace candelabra {
+
+namespace {
+
+bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, int first) {
+  for (int i = first; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor() && argument.tensor->storage == tensor->storage) return true;
+    if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        if (argument.tensors[k] && argument.tensors[k]->storage == tensor->storage) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void check_writable(const Call& call, const TensorObject& tensor) {
+  if (call.op.tags & tag_one_value) return;  // overlap is harmless
+  check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
+        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please "
+        "clone() the "
+        "tensor before performing the operation.");
+}
+
+// Throws where out= shares memory with an input in a way that the operator does not allow.
+void check_memory(const Call& call, const TensorObject& out) {
+  for (int i = 0; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor()) {
+      check_out_memory(call.name(), call.op.out_memory, out, *argument.tensor);
+    } else if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        if (argument.tensors[k]) check_out_memory(call.name(), call.op.out_memory, out, *argument.tensors[k]);
+      }
+    }
+  }
+}
+
+// Whether the kernel must write to a temporary tensor: the caller's has another dtype than the
+// result, is read by the kernel too, or is not contiguous, which only elementwise kernels accept.
+bool needs_temporary(Call& call, const Output& output) {
+  TensorObject& given = *output.given;
+  if (given.dtype != output.dtype) {
+    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ",
+          info(output.dtype).type_name, " can't be cast to the desired output type ", info(given.dtype).type_name);
+    return true;
+  }
+  if (call.op.returns_self) return false;
+  if (call.kernel().flags & CB_KERNEL_CONTIGUOUS && !given.contiguous) return true;
+  return (!call.op.elementwise && !given.contiguous) || shares_memory_with_arguments(call, &given, 0);
+}
+
+}  // namespace
+
+void prepare_output(Call& call, Output& output) {
+  if (!output.given) {
+    output.tensor = output.strides ? empty_strided(output.sizes, *output.strides, output.dtype, call.device)
+                                   : empty(output.sizes, output.dtype, call.device);
+    return;
+  }
+  TensorObject& given = *output.given;
+  if (call.op.returns_self) {
+    check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
+          " doesn't match the broadcast shape ", shown(output.sizes));
+  } else {
+    check(given.device() == call.device, PyExc_RuntimeError, call.name(),
+          "(): Expected all tensors to be on the same device, but out= is on ", to_text(given.device()),
+          " and the arguments are on ", to_text(call.device));
+    check_out_dtype(call.name(), output.dtype, given.dtype);
+    if (call.op.out_memory != OutMemory::Any) check_memory(call, given);
+  }
+  // Resizing may free memory that an argument shares and that the kernel has yet to read. It also
+  // warns where there were elements, and a warning may run any code. In both cases the result goes
+  // to a temporary tensor, and finish_output() resizes.
+  const bool resize = !(given.sizes == output.sizes);
+  if (needs_temporary(call, output) || (resize && given.numel != 0)) {
+    if (!resize) check_writable(call, given);
+    output.tensor = empty(output.sizes, output.dtype, call.device);
+    return;
+  }
+  if (resize) resize_output(call.name(), given, output.sizes);
+  check_writable(call, given);
+  output.tensor = TensorRef::borrow(&given);
+}
+
+void finish_output(const Call& call, Output& output) {
+  if (!output.given || output.tensor.get() == output.given) return;
+  if (!call.op.returns_self) resize_output(call.name(), *output.given, output.tensor->sizes);
+  copy_into(output.given, output.tensor.get());
+  output.tensor = TensorRef::borrow(output.given);
+}
+
+void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes) {
+  if (std::ranges::equal(std::span<const int64_t>(out.sizes), sizes)) return;
+  if (out.numel != 0) {
+    std::string message =
+        text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
+             ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
+             "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
+    warn(message);
+  }
+  int64_t bytes = product(sizes) * itemsize(out.dtype);
+  if (static_cast<size_t>(bytes) > out.storage->bytes || out.offset != 0) {
+    Storage* old = std::exchange(out.storage, make_storage(out.device(), static_cast<size_t>(bytes)));
+    release(old);
+  }
+  set_geometry(out, Dims(sizes), contiguous_strides(sizes), 0);
+}
+
+}  // namespace candelabra
