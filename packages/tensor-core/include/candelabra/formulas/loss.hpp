@@ -8,7 +8,7 @@
 
 namespace candelabra::formulas {
 
-using math::greatest;
+using math::max;
 
 template <typename T>
 CANDELABRA_FORMULA T within(T x, T limit) {  // NaN propagates
