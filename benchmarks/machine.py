@@ -79,8 +79,8 @@ class Limits:
         return measured[-1][1]
 
     def memory_seconds(self, read: float, written: float, in_place: bool = False) -> float:
-        """Return the least time to move these bytes, interpolated between the two measurements with
-        the nearest shares of written bytes.
+        """Return the minimum time to move these bytes, interpolated between the two measurements
+        with the nearest shares of written bytes.
         """
         total = read + written
         if not self.seconds_per_byte or total <= 0:
@@ -97,8 +97,8 @@ class Limits:
         raise AssertionError("shares end at one")
 
     def floor(self, read: float, written: float, operations: float, rate: str, in_place: bool = False) -> float | None:
-        """Return the least seconds that the machine needs, or None if they are unknown or too short
-        to be meaningful.
+        """Return the minimum seconds that the machine needs, or None if they are unknown or too
+        short to be meaningful.
         """
         seconds = self.memory_seconds(read, written, in_place)
         if operations and self.operations_per_second:

@@ -139,7 +139,7 @@ def measure(
 
 
 def moved(timing: Timing) -> tuple[float, float]:
-    """Return the least bytes that a workload reads and writes."""
+    """Return the minimum of bytes that a workload reads and writes."""
     workload = timing.workload
     written = timing.written if workload.written is None else workload.written
     read = workload.read or 0.0

@@ -31,7 +31,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^training: MLP 784-2048-2048-10, batch 256",
-        "60 % of the profile is MKL's kernel, the same as PyTorch's, 10 % its packing of both factors, 3 % the update; on tile units, which this machine has not, "
+        "60 % of the profile is MKL's kernel, the same as PyTorch's, 10 % its packing of both factors, 3 % the update; on AMX, which this machine lacks, "
         "the products are ours",
     ),
     (
@@ -55,7 +55,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^linalg: (outer|kron)",
-        "half to six tenths of the profile is the loop that writes 16 MiB: filling as many takes 0.6 to 1.1 ms from run to run, and stores past the caches "
+        "half to six tenths of the profile is the loop that writes 16 MiB: filling as many takes 0.6 to 1.1 ms from run to run, and non-temporal stores "
         "are no quicker",
     ),
     (
@@ -158,11 +158,11 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^elementwise: (elu|gelu|tanh), 4 M$",
-        "six tenths of the profile is the formula, a fifth the driver's, which writes past the caches",
+        "six tenths of the profile is the formula, a fifth the driver's, which uses non-temporal stores",
     ),
     (
         r"^elementwise: a / b, 4 M, float16",
-        "half of the profile is the loop, conversions and division in registers, a third the driver's, which writes past the caches",
+        "half of the profile is the loop, conversions and division in registers, a third the driver's, which uses non-temporal stores",
     ),
     (
         r"^elementwise: a / column, 4096 x 64",
@@ -204,7 +204,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^copying: to float64, 4 M",
-        "half of the profile is the driver's, which writes past the caches, a third the conversion",
+        "half of the profile is the driver's, which uses non-temporal stores, a third the conversion",
     ),
     (
         r"^reduction: nansum, 4 M",

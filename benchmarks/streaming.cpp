@@ -1,7 +1,7 @@
-// What memory and caches can move: seconds of a pass of reading, copying, scaling in place, adding
-// two into a third, and filling, for working sets of several sizes, over all threads. The better of
-// ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES SECONDS" each. After
-// McCalpin's STREAM, with a read and a fill besides.
+// The bandwidth of memory and caches: seconds per pass of reading, copying, scaling in place,
+// adding two arrays into a third, and filling, for several working sets, over all threads. The
+// better of ordinary and non-temporal stores counts. Prints lines "KIND WORKING_SET_BYTES SECONDS".
+// After McCalpin's STREAM, with reading and filling added.
 #include <immintrin.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr std::size_t STEP = 32;  // floats in a turn of a loop: two cache lines
+constexpr std::size_t STEP = 32;  // floats per iteration: two cache lines
 
 double sum(const float* a, std::size_t count) {
   __m256 lanes[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
@@ -63,7 +63,7 @@ void fill(float* to, std::size_t count) {
     for (std::size_t lane = 0; lane < STEP; lane += 8) store<STREAMED>(to + i + lane, value);
 }
 
-// The best time of one pass by all threads, each over its own part.
+// The best time of a pass by all threads, each over its own part.
 template <typename Pass>
 double best(std::size_t count, std::size_t passes, Pass&& pass) {
   double found = std::numeric_limits<double>::infinity();
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     const auto allocate = [&] {
       std::unique_ptr<float, Free> memory(
           static_cast<float*>(std::aligned_alloc(1 << 21, ((working_set >> 21) + 1) << 21)));
-      // Advice: where it is refused, pages are small
+      // Advice: if it is refused, pages are small
       madvise(memory.get(), working_set, MADV_HUGEPAGE);
       std::fill_n(memory.get(), working_set / sizeof(float), 1.0F);
       return memory;

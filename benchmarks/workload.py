@@ -1,4 +1,5 @@
-"""Define workloads: a name, how to build it for a framework, and its least bytes and operations."""
+"""Define workloads: a name, how to build it for a framework, and its minimum of bytes and
+operations."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class Workload:
     Attributes
     ----------
     read, written
-        The least bytes moved. If `written` is None, it is the size of the result, and each result
-        counts as read once more if `backward` is set.
+        The minimum of bytes moved. If `written` is None, it is the size of the result, and each
+        result counts as read once more if `backward` is set.
     operations
         Floating-point operations, of the precision `rate`.
     limit

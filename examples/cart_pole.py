@@ -1,5 +1,5 @@
 """Learn to balance a pole on a cart by policy gradients (REINFORCE, Williams 1992), with the
-returns of a batch as the baseline.
+batch's mean return as the baseline.
 
 The cart is simulated here, many at once, after Barto, Sutton and Anderson, "Neuronlike adaptive
 elements that can solve difficult learning control problems" (1983). Prints how long the pole stands
@@ -22,8 +22,8 @@ LIMIT_PLACE, LIMIT_ANGLE = 2.4, 12 * math.pi / 180
 
 
 def move(state: candelabra.Tensor, push: candelabra.Tensor) -> candelabra.Tensor:
-    """State a moment later; columns are place, speed, angle and its speed, and the push goes left
-    (0) or right (1).
+    """Return the next state. Columns are position, velocity, angle and angular velocity; the push
+    is left (0) or right (1).
     """
     place, speed, angle, turning = state.unbind(-1)
     force = FORCE * (2.0 * push - 1.0)
@@ -44,13 +44,13 @@ def move(state: candelabra.Tensor, push: candelabra.Tensor) -> candelabra.Tensor
 
 
 def stands(state: candelabra.Tensor) -> candelabra.Tensor:
-    """Whether the cart is on its track and the pole up."""
+    """Return whether the cart is on its track and the pole upright."""
     return (state[:, 0].abs() < LIMIT_PLACE) & (state[:, 2].abs() < LIMIT_ANGLE)
 
 
 def play(policy: nn.Module, carts: int, moments: int) -> tuple[candelabra.Tensor, candelabra.Tensor]:
-    """Balance many poles at once; log-probabilities of what was done, and whether the pole stood,
-    both (moments, carts).
+    """Balance many poles; return the log probabilities of the actions, and whether the pole stood,
+    both of shape (steps, carts).
     """
     state = candelabra.empty(carts, 4).uniform_(-0.05, 0.05)
     alive = candelabra.ones(carts, dtype=candelabra.bool)
@@ -68,16 +68,16 @@ def play(policy: nn.Module, carts: int, moments: int) -> tuple[candelabra.Tensor
 
 
 def learn(policy: nn.Module, rounds: int, carts: int, moments: int) -> list[float]:
-    """Follow the gradient of the expected return; the mean number of moments that poles stood in
-    each round.
+    """Ascend the gradient of the expected return; return the mean number of steps that poles stood
+    in each round.
     """
     optimizer = optim.Adam(policy.parameters(), lr=1e-2)
     history = []
     progress = tqdm(range(rounds), desc="learning", unit="round")
     for _ in progress:
         chances, standing = play(policy, carts, moments)
-        # The return of a moment: how much longer the pole stood. What is better than the other
-        # carts' is encouraged.
+        # The return of a step: the number of further steps that the pole stood. Actions of carts
+        # above the mean are reinforced.
         returns = standing.float().flip(0).cumsum(0).flip(0)
         count = standing.sum(1, keepdim=True).clamp(min=1)
         mean = (returns * standing).sum(1, keepdim=True) / count
@@ -92,7 +92,7 @@ def learn(policy: nn.Module, rounds: int, carts: int, moments: int) -> list[floa
 
 
 def draw(path: Path, history: list[float], moments: int) -> None:
-    """How long poles stood, round by round."""
+    """Plot the mean length of episodes, round by round."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Train a small convolutional net on scikit-learn's handwritten digits (1,797 images of 8 by 8
+"""Train a small convolutional network on scikit-learn's handwritten digits (1,797 images of 8 by 8
 pixels, UCI ML hand-written digits data).
 
 Prints the accuracy on images that were not trained on, saves and reloads a checkpoint, and draws
@@ -22,7 +22,7 @@ from candelabra.nn import functional as F
 
 
 class DigitNet(nn.Module):
-    """Two convolutions, two linear layers."""
+    """Two convolutions and two linear layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class DigitNet(nn.Module):
 
 
 def load(device: str) -> tuple[candelabra.Tensor, candelabra.Tensor, candelabra.Tensor, candelabra.Tensor]:
-    """Images of shape (N, 1, 8, 8) from 0 to 1 with their digits, three quarters for training and
-    one for testing.
+    """Return images of shape (N, 1, 8, 8) from 0 to 1 with their digits, three quarters for
+    training and one for testing.
     """
     data = load_digits()
     images = (data.images / 16).astype(np.float32)[:, None]
@@ -65,7 +65,7 @@ def accuracy(model: nn.Module, images: candelabra.Tensor, digits: candelabra.Ten
 def train(
     model: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, epochs: int, batch: int = 64
 ) -> tuple[list[float], optim.Optimizer]:
-    """Train with Adam under a one-cycle learning rate; returns the loss of each step, and the
+    """Train with Adam and a one-cycle learning rate; return the loss of each step, and the
     optimizer.
     """
     optimizer = optim.Adam(model.parameters(), lr=1e-3)
@@ -96,8 +96,8 @@ def draw(
     predicted: candelabra.Tensor,
     title: str,
 ) -> None:
-    """The loss of each step beside forty test images with what the net says of them; wrong ones in
-    red and first.
+    """Plot the loss of each step, and forty test images with their predictions, wrong ones first
+    and in red.
     """
     import matplotlib
 
@@ -152,7 +152,7 @@ def main() -> None:
     losses, optimizer = train(model, train_x, train_y, options.epochs)
     seconds = time.perf_counter() - start
 
-    # What is tested is the model as it comes back from disk.
+    # Test the model as it was loaded from disk.
     checkpoint = options.output / "digits.candelabra"
     candelabra.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint)
     restored = DigitNet().to(options.device)

@@ -21,7 +21,7 @@ from candelabra import nn, optim
 
 @dataclass(frozen=True)
 class Join:
-    """An operator with its two sides."""
+    """An operator with its two operands."""
 
     sign: str
     left: Expression
@@ -36,21 +36,21 @@ OPERATORS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "min": min, "max"
 
 
 def grow(dice: random.Random, depth: int) -> Expression:
-    """A random expression no deeper than asked for, numbers being from -1 to 1."""
+    """Return a random expression of limited depth, with numbers from -1 to 1."""
     if depth == 0 or dice.random() < 0.2:
         return round(dice.uniform(-1, 1), 2)
     return Join(dice.choice(list(OPERATORS)), grow(dice, depth - 1), grow(dice, depth - 1))
 
 
 def value(expression: Expression) -> float:
-    """What the expression is, computed by Python."""
+    """Return the value of the expression, computed by Python."""
     if isinstance(expression, Join):
         return OPERATORS[expression.sign](value(expression.left), value(expression.right))
     return expression
 
 
 class Evaluator(nn.Module):
-    """Nets for the operators, put together along the tree of whatever expression comes."""
+    """Networks for the operators, composed along the tree of an expression."""
 
     def __init__(self, width: int = 24) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Evaluator(nn.Module):
 
 @candelabra.no_grad()
 def error(model: Evaluator, expressions: list[Expression]) -> float:
-    """Root mean square distance from the true values."""
+    """Return the root mean square error."""
     squares = [(model(expression).item() - value(expression)) ** 2 for expression in expressions]
     return (sum(squares) / len(squares)) ** 0.5
 

@@ -36,7 +36,7 @@ def smooth(const double[:, :] x, const double[:] decay, double[:, :] out, bint b
 
 
 def compiled(name: str, source: str) -> ModuleType:
-    """Compile Cython's text into a module."""
+    """Compile a Cython module from its source text."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -62,10 +62,9 @@ _cython = compiled("candelabra_filters", SOURCE)
 
 @library.custom_op("cython_ops::smooth", mutates_args=())
 def smooth(x: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:
-    """Filter signals (B, T), each with a decay of its own (B)."""
+    """Filter signals (B, T), each with its own decay (B)."""
     out = candelabra.empty(x.shape, dtype=x.dtype)
-    # Tensors have the buffer protocol, which is what Cython's memory views take; x may have any
-    # strides.
+    # Tensors support the buffer protocol, which Cython's memory views use; x may have any strides.
     _cython.smooth(x.numpy(), decay.numpy(), out.numpy(), backwards)
     return out
 
@@ -83,7 +82,7 @@ def _keep(ctx: autograd.function.FunctionCtx, inputs: tuple, output: Tensor) -> 
 def _backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> tuple:
     decay, out = ctx.saved_tensors
     of_x = smooth(grad, decay, not ctx.backwards)
-    # out[t] depends on the decay by out[t - 1], the one that was computed before.
+    # out[t] depends on the decay through out[t - 1], which was computed before.
     before, here = (out[:, 1:], of_x[:, :-1]) if ctx.backwards else (out[:, :-1], of_x[:, 1:])
     return of_x, (before * here).sum(1), None
 
@@ -92,7 +91,7 @@ smooth.register_autograd(_backward, setup_context=_keep)
 
 
 def check() -> None:
-    """Compare gradients, and gradients of gradients, with differences of values."""
+    """Compare gradients, and second derivatives, with finite differences."""
     candelabra.manual_seed(0)
     x = candelabra.randn(5, 3, dtype=candelabra.float64).t().requires_grad_()
     decay = candelabra.rand(3, dtype=candelabra.float64).requires_grad_()
@@ -104,7 +103,7 @@ def check() -> None:
 
 
 def find_filter(steps: int) -> tuple[float, float]:
-    """Find the decay that signals were filtered with; give the true one and the one found."""
+    """Find the decay that signals were filtered with; return the true one and the one found."""
     candelabra.manual_seed(1)
     signals, true = (
         candelabra.randn(1, 500, dtype=candelabra.float64),

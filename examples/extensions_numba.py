@@ -36,7 +36,7 @@ def _escape_times(x: np.ndarray, y: np.ndarray, limit: int) -> np.ndarray:
 
 @library.custom_op("numba_ops::escape_times", mutates_args=())
 def escape_times(x: Tensor, y: Tensor, limit: int = 100) -> Tensor:
-    """Count steps until z**2 + c escapes, for c = x + iy."""
+    """Count the steps until z**2 + c escapes, for c = x + iy."""
     return candelabra.from_numpy(_escape_times(x.numpy(), y.numpy(), limit))
 
 
@@ -70,13 +70,13 @@ def _keep(ctx: autograd.function.FunctionCtx, inputs: tuple, output: Tensor) -> 
 def _soft_step_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> tuple:
     x, width = ctx.saved_tensors
     slope = candelabra.where(x.abs() < width, (0.5 * math.pi * x / width).cos() * (0.25 * math.pi) / width, 0)
-    # A gradient of the sizes of the result is summed to those of an argument that was broadcast.
+    # The gradient of a broadcast argument is summed to the argument's sizes.
     return grad * slope, -grad * slope * x / width
 
 
 soft_step.register_autograd(_soft_step_backward, setup_context=_keep)
 
-# ---- @guvectorize: one row, with as many dimensions before it as there are
+# ---- @guvectorize: one row, with any number of leading dimensions
 
 
 @numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(n),(m)->(n)")
@@ -108,7 +108,7 @@ horner.register_autograd(_horner_backward, setup_context=_keep)
 
 
 def check() -> None:
-    """Compare gradients, and gradients of gradients, with differences of values."""
+    """Compare gradients, and second derivatives, with finite differences."""
     candelabra.manual_seed(0)
     x = candelabra.linspace(-0.9, 0.9, 6, dtype=candelabra.float64).requires_grad_()
     width = candelabra.tensor([0.5, 1.0], dtype=candelabra.float64).reshape(2, 1).requires_grad_()
@@ -119,7 +119,7 @@ def check() -> None:
 
 
 def fit(steps: int) -> float:
-    """Fit a polynomial to a sine by its coefficients; give the largest error."""
+    """Fit a polynomial to a sine by gradient descent; return the largest error."""
     x = candelabra.linspace(-1.5, 1.5, 200, dtype=candelabra.float64)
     coefficients = candelabra.zeros(6, dtype=candelabra.float64, requires_grad=True)
     optimizer = candelabra.optim.LBFGS([coefficients], max_iter=steps, line_search_fn="strong_wolfe")

@@ -19,7 +19,7 @@ from scipy.signal import fftconvolve
 import candelabra
 from candelabra import Tensor, autograd, library
 
-# ---- A x = b, where A is sparse: its values in a vector, their places in two others
+# ---- A x = b with sparse A: its values in one vector, their indices in two others
 
 
 def _matrix(values: Tensor, rows: Tensor, columns: Tensor, size: int) -> scipy.sparse.csc_array:
@@ -45,8 +45,8 @@ def _keep_system(ctx: autograd.function.FunctionCtx, inputs: tuple, output: Tens
 
 def _solve_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> tuple:
     values, rows, columns, x = ctx.saved_tensors
-    # b's is the solution of the transposed system; the matrix's is minus the outer product of that
-    # with x, where there are values.
+    # The gradient of b solves the transposed system. The matrix's is minus the outer product of
+    # that with x, at the stored entries.
     of_b = sparse_solve(values, rows, columns, grad, not ctx.transposed)
     left, right = (x, of_b) if ctx.transposed else (of_b, x)
     return -left[rows] * right[columns], None, None, of_b, None
@@ -54,7 +54,7 @@ def _solve_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> tuple:
 
 sparse_solve.register_autograd(_solve_backward, setup_context=_keep_system)
 
-# ---- a special function that Candelabra does not have: Lambert's W, w e^w = x
+# ---- a special function that Candelabra lacks: Lambert's W, w e^w = x
 
 
 @library.custom_op("scipy_ops::lambertw", mutates_args=())
@@ -69,7 +69,7 @@ def _lambertw_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> Tens
 
 
 lambertw.register_autograd(_lambertw_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
-# SciPy's function works on a batch as it does on one entry: no call an entry is needed.
+# SciPy's function is elementwise, so that a batch needs one call.
 lambertw.register_vmap(lambda info, in_dims, x: (lambertw(x), in_dims[0]))
 
 # ---- a convolution by Fourier transforms
@@ -104,7 +104,7 @@ convolve.register_autograd(_convolve_backward, setup_context=_keep_signals)
 
 
 def check() -> None:
-    """Compare gradients, and gradients of gradients, with differences of values."""
+    """Compare gradients, and second derivatives, with finite differences."""
     candelabra.manual_seed(0)
     rows, columns = candelabra.tensor([0, 1, 2, 0, 2]), candelabra.tensor([0, 1, 2, 1, 0])
     values = (candelabra.rand(5, dtype=candelabra.float64) + 1).requires_grad_()
@@ -121,8 +121,8 @@ def check() -> None:
 
 
 def find_sources(size: int, steps: int) -> tuple[float, float]:
-    """Find the heat sources of a rod from noisy temperatures; give the error at first and at
-    last.
+    """Find the heat sources of a rod from noisy temperatures; return the initial and the final
+    error.
     """
     inside = np.arange(size)
     rows = candelabra.from_numpy(np.concatenate([inside, inside[1:], inside[:-1]]))

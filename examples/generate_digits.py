@@ -21,7 +21,7 @@ from candelabra.nn import functional as F
 
 
 class Autoencoder(nn.Module):
-    """Images to the mean and spread of a few numbers, and back."""
+    """Encode images to the mean and standard deviation of a few latent numbers, and decode them."""
 
     def __init__(self, numbers: int = 8) -> None:
         super().__init__()
@@ -30,8 +30,8 @@ class Autoencoder(nn.Module):
         self.numbers = numbers
 
     def forward(self, images: candelabra.Tensor) -> tuple[candelabra.Tensor, candelabra.Tensor]:
-        """Return the logits of the pixels, and how far the numbers are from standard normal ones,
-        in nats an image.
+        """Return the logits of the pixels, and the KL divergence of the latent numbers from a
+        standard normal distribution, in nats per image.
         """
         mean, log_variance = self.encode(images).chunk(2, -1)
         drawn = mean + candelabra.exp(0.5 * log_variance) * candelabra.randn_like(mean)
@@ -43,7 +43,7 @@ class Autoencoder(nn.Module):
 
 
 def train_autoencoder(images: candelabra.Tensor, steps: int, batch: int = 128) -> tuple[Autoencoder, list[float]]:
-    """Maximize the lower bound of the likelihood; returns the bound's negative at each step."""
+    """Maximize the evidence lower bound; return the negative bound of each step."""
     model = Autoencoder()
     optimizer = optim.Adam(model.parameters(), lr=2e-3)
     history = []
@@ -59,7 +59,9 @@ def train_autoencoder(images: candelabra.Tensor, steps: int, batch: int = 128) -
 
 
 def penalty(judge: nn.Module, real: candelabra.Tensor, drawn: candelabra.Tensor) -> candelabra.Tensor:
-    """How far the judge's gradient is from length one, between real and drawn images."""
+    """Return the gradient penalty: how far the critic's gradient is from length one, between real
+    and generated images.
+    """
     mixed = candelabra.lerp(drawn, real, candelabra.rand(len(real), 1)).requires_grad_()
     (gradient,) = autograd.grad(judge(mixed).sum(), mixed, create_graph=True)
     return (gradient.norm(dim=1) - 1).square().mean()
@@ -68,8 +70,8 @@ def penalty(judge: nn.Module, real: candelabra.Tensor, drawn: candelabra.Tensor)
 def train_adversaries(
     images: candelabra.Tensor, rounds: int, batch: int = 64, noise: int = 16
 ) -> tuple[nn.Module, list[float]]:
-    """Train the forger against its judge; returns the forger, and the judge's distance between real
-    and drawn images each round.
+    """Train the generator against its critic; return the generator, and the critic's estimate of
+    the distance between real and generated images in each round.
     """
     forger = nn.Sequential(
         nn.Linear(noise, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 64), nn.Sigmoid()
@@ -97,14 +99,14 @@ def train_adversaries(
 
 
 def spread(images: candelabra.Tensor, drawn: candelabra.Tensor) -> float:
-    """Root mean square distance of drawn images from the nearest real one, in grey levels from 0 to
-    1 a pixel.
+    """Return the root mean square distance of generated images from the nearest real one, in grey
+    levels from 0 to 1 per pixel.
     """
     return (candelabra.cdist(drawn, images).min(dim=1).values.square().mean() / 64).sqrt().item()
 
 
 def draw(path: Path, rows: dict[str, candelabra.Tensor]) -> None:
-    """A row of twelve images for each."""
+    """Plot a row of twelve images for each model."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,5 +1,5 @@
-"""Train one net on scikit-learn's handwritten digits with several processes that write its
-parameters at once, without locks.
+"""Train one network on scikit-learn's handwritten digits with several processes that write its
+parameters concurrently, without locks.
 
 Hogwild (Niu, Recht, Ré and Wright, 2011): the parameters are in shared memory, each process takes
 steps of gradient descent on its own batches, and steps that meet overwrite a little of each other.
@@ -27,8 +27,8 @@ def make_net() -> nn.Module:
 
 
 def load() -> tuple[candelabra.Tensor, candelabra.Tensor, candelabra.Tensor, candelabra.Tensor]:
-    """Images of shape (N, 64) from 0 to 1 with their digits, three quarters for training and one
-    for testing.
+    """Return images of shape (N, 64) from 0 to 1 with their digits, three quarters for training and
+    one for testing.
     """
     data = load_digits()
     images = (data.images / 16).astype(np.float32).reshape(-1, 64)
@@ -45,11 +45,11 @@ def accuracy(net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tenso
 def train(
     index: int, net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, steps: Any, options: Any
 ) -> None:
-    """What each process does: its own batches and gradients, everybody's parameters."""
+    """Train in one process: its own batches and gradients, shared parameters."""
     candelabra.manual_seed(options.seed + index)
     if images.device.type == "cpu":
         candelabra.set_num_threads(1)  # the processes share the cores
-    # The gradients are this process's own, the parameters it changes are shared.
+    # Gradients are private to the process; the parameters are shared.
     optimizer = optim.SGD(net.parameters(), lr=options.rate)
     for _ in range(options.epochs):
         order = candelabra.randperm(len(images), device=images.device)
@@ -59,7 +59,7 @@ def train(
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            # Each process counts in a place of its own.
+            # Each process counts its steps in an element of its own.
             steps[index] += 1
 
 

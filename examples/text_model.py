@@ -1,4 +1,5 @@
-"""Train two language models of characters on Python's own library sources: an LSTM and a small GPT.
+"""Train two character-level language models on the source code of Python's standard library: an
+LSTM and a small GPT.
 
 Prints the bits a character of text that was not trained on costs each of them, a sample of what
 each writes, and draws the curves into ``text_model.png``.
@@ -18,12 +19,12 @@ import candelabra
 from candelabra import nn, optim
 from candelabra.nn import functional as F
 
-#: Printable ASCII and the line feed; what is not among them is left out.
+#: Printable ASCII and the line feed; other characters are dropped.
 ALPHABET = "\n" + "".join(map(chr, range(32, 127)))
 
 
 def load(size: int) -> candelabra.Tensor:
-    """Characters of Python's library, as their numbers in the alphabet."""
+    """Return the characters of Python's library as indices in the alphabet."""
     codes = {character: code for code, character in enumerate(ALPHABET)}
     numbers: list[int] = []
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
@@ -35,7 +36,7 @@ def load(size: int) -> candelabra.Tensor:
 
 
 class Recurrent(nn.Module):
-    """Embedding, LSTM, linear layer."""
+    """Embedding, LSTM and linear layer."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -48,8 +49,8 @@ class Recurrent(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention to what came before, then a net for each position; both add to what they are
-    given.
+    """A transformer block: causal attention and a feed-forward network, both with residual
+    connections.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -71,7 +72,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A small GPT: embeddings of characters and of their places, blocks, and a linear layer."""
+    """A small GPT: token and position embeddings, blocks, and a linear layer."""
 
     def __init__(self, width: int, context: int, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
@@ -86,19 +87,19 @@ class Transformer(nn.Module):
 
 
 def batches(text: candelabra.Tensor, count: int, batch: int, context: int) -> candelabra.Tensor:
-    """Pieces of the text from random places, one character longer than the context."""
+    """Return random pieces of the text, one character longer than the context."""
     starts = candelabra.randint(len(text) - context - 1, (count, batch, 1))
     return text[starts + candelabra.arange(context + 1)]
 
 
 def bits(model: nn.Module, pieces: candelabra.Tensor) -> candelabra.Tensor:
-    """What a character costs, in bits: the cross-entropy of each given those before it."""
+    """Return the cross-entropy of each character given those before it, in bits."""
     return F.cross_entropy(model(pieces[:, :-1]).flatten(0, 1), pieces[:, 1:].flatten()) / math.log(2)
 
 
 @candelabra.no_grad()
 def write(model: nn.Module, start: str, length: int, context: int) -> str:
-    """Continue a text, character by character, each drawn from what the model expects."""
+    """Continue a text, character by character, sampled from the model's predictions."""
     text = candelabra.tensor([[ALPHABET.index(character) for character in start]])
     for _ in range(length):
         probabilities = F.softmax(model(text[:, -context:])[0, -1] / 0.7, -1)
@@ -107,9 +108,7 @@ def write(model: nn.Module, start: str, length: int, context: int) -> str:
 
 
 def train(name: str, model: nn.Module, text: candelabra.Tensor, steps: int, batch: int, context: int) -> list[float]:
-    """Train with AdamW under a one-cycle learning rate; returns the bits a character cost at each
-    step.
-    """
+    """Train with AdamW and a one-cycle learning rate; return the bits per character at each step."""
     optimizer = optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=4e-3, total_steps=steps)
     history = []
@@ -125,7 +124,7 @@ def train(name: str, model: nn.Module, text: candelabra.Tensor, steps: int, batc
 
 
 def draw(path: Path, histories: dict[str, list[float]], scores: dict[str, float]) -> None:
-    """The cost of a character while training."""
+    """Plot the bits per character during training."""
     import matplotlib
 
     matplotlib.use("Agg")

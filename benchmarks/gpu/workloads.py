@@ -25,9 +25,9 @@ class GPUWorkload:
         ``"training"``: the limit is a ratio to PyTorch's time. ``"launch"``: the limit is a ratio
         to PyTorch's host time per call.
     bytes, operations
-        The least bytes moved, and the operations, both at full size.
+        The minimum of bytes moved, and the operations, both at full size.
     limit
-        The least share of the bandwidth, or the highest ratio to PyTorch's time.
+        The minimum share of the bandwidth, or the maximum ratio to PyTorch's time.
     tf32
         Whether float32 matrix products may use TF32.
     """

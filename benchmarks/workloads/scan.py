@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extrema."""
+"""Cumulative sums, products and maxima and minima."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Loads files that were changed at random: ``python tests/fuzz/files.py --mutations 1000000``.
+"""Load randomly mutated files: ``python tests/fuzz/files.py --mutations 1000000``.
 
-Each gives an object or raises FileError, within seconds, and within so much memory; anything else
-ends the run and says which file it was. A process that loads them is watched by another, so that a
-crash is noticed, and which file it was.
+Each load must return an object or raise FileError within limits of time and memory. Any other
+outcome ends the run and names the file. A second process watches the one that loads, so that
+crashes are reported, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import file_mutations
 
 
 def load(seed: int, numbers: range, place: Any, results: Any) -> None:
-    """Load the files of some numbers."""
+    """Load the files of these numbers."""
     fuzzer = file_mutations.Fuzzer(seed)
     for number in numbers[:200]:
         fuzzer.make(number)
@@ -35,7 +35,7 @@ def load(seed: int, numbers: range, place: Any, results: Any) -> None:
 
 
 def main() -> int:
-    """Load all files, in parts, and print what became of them."""
+    """Load all files, in parts, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutations", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,6 @@
-"""The worked example of CONTRIBUTING.md, "Adding an operator": its listings make an operator."""
+"""Test the worked example of CONTRIBUTING.md, "Adding an operator": its listings must define an
+operator.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ assert "softsquare" in type(candelabra.softsquare(point).grad_fn).__name__.lower
 
 
 def _listing(begin: str) -> str:
-    """The code block of the example that begins with these words."""
+    """Return the code block of the example that begins with these words."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("### Example: softsquare")[2], re.S)
     (block,) = (block for block in blocks if block.startswith(begin))
     return "\n" + block

@@ -1,4 +1,4 @@
-"""Test that memory is freed at once: no step leaves cycles for the garbage collector."""
+"""Test that memory is freed immediately: no step leaves reference cycles for the garbage collector."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SCENARIOS = {
                         getattr(value, exported)
             return found
 
-        found = at_once(use)
+        found = run_concurrently(use)
         for name in names:
             assert all(one[name] is getattr(candelabra, name) for one in found), name
     """,
@@ -59,7 +59,7 @@ SCENARIOS = {
                     if name != "__builtins__" and hasattr(module, "__spec__"):
                         assert not getattr(module.__spec__, "_initializing", False), f"{name} is seen before it is whole"
 
-        at_once(use)
+        run_concurrently(use)
     """,
     "a layer and a step of training": """
         import candelabra
@@ -96,7 +96,7 @@ SCENARIOS = {
             optimizer.step()
             assert not candelabra.equal(weight.detach(), before)
 
-        at_once(use)
+        run_concurrently(use)
     """,
     "distributions, data, shared memory, mixed precision": """
         import os
@@ -143,7 +143,7 @@ SCENARIOS = {
             for one in uses[turn:] + uses[:turn]:
                 one()
 
-        at_once(use)
+        run_concurrently(use)
     """,
     "shared memory by name": """
         import candelabra
@@ -153,7 +153,7 @@ SCENARIOS = {
         def use(number):
             return candelabra.full((100,), number).share_memory_()
 
-        for number, tensor in enumerate(at_once(use)):
+        for number, tensor in enumerate(run_concurrently(use)):
             assert tensor.tolist() == [number] * 100, number
     """,
     "PyTorch's name": """
@@ -175,7 +175,7 @@ SCENARIOS = {
             F.relu(nn.Linear(3, 2)(x) + 10).sum().backward()
             return x.grad is not None and torch.nn.functional is F
 
-        assert all(at_once(use))
+        assert all(run_concurrently(use))
     """,
 }
 

@@ -54,7 +54,7 @@ def test_autocast_and_transformations():
         assert vmap(lambda row: matrix @ row)(matrix).dtype == candelabra.bfloat16
         assert (matrix @ matrix).dtype == candelabra.bfloat16
     assert vmap(lambda row: matrix @ row)(matrix).dtype == candelabra.float32
-    assert candelabra._C.set_interposer(None) is None
+    assert candelabra._C.set_dispatch_hook(None) is None
 
 
 def test_steps_are_in_profiles():

@@ -1,12 +1,10 @@
-"""``python tests/parity``: PyTorch's operator database through Candelabra, and a table of what
-differs.
+"""Run PyTorch's operator database through Candelabra, and write a table of differences: ``python
+tests/parity``.
 
-``--device cuda`` has Candelabra compute on that device, PyTorch stays on the CPU. Long runs go in
-pieces: ``--part 1/4`` takes every fourth entry, ``--samples 10`` at most ten of each dtype's
-samples, evenly spread, and ``--save FILE`` keeps what is done, so that the same command goes on
-there.
-
-Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
+With ``--device cuda`` Candelabra computes on that device; PyTorch stays on the CPU. Long runs can
+be divided: ``--part 1/4`` runs every fourth entry, ``--samples 10`` at most ten evenly spread
+samples per dtype, and ``--save FILE`` saves the progress, from which the same command continues.
+Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` creates
 such an environment.
 """
 
@@ -28,7 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python tests/parity", description=__doc__)
     parser.add_argument("--only", default=".*", help="a regular expression that whole operator names must match")
     parser.add_argument(
@@ -58,8 +56,8 @@ def arguments() -> argparse.Namespace:
 
 
 def work(options: argparse.Namespace) -> None:
-    """A worker: run the entries whose numbers come by standard input, and answer each with a line
-    of JSON.
+    """Run as a worker: run the entries whose numbers come on standard input, and answer each with a
+    line of JSON.
     """
     import torch
     from runner import DTYPES, Record, run_entry
@@ -84,7 +82,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 class Worker:
-    """A process that runs entries one at a time; a crash or a hang costs one entry."""
+    """A process that runs entries one at a time, so that a crash or a hang costs one entry."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
@@ -93,7 +91,7 @@ class Worker:
         self.since = 0.0
 
     def begin(self, entry: tuple[int, str, str]) -> None:
-        """Hand over an entry."""
+        """Send an entry to the worker."""
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, str(Path(__file__).parent), "--worker", "yes", "--samples", str(OPTIONS.samples)]
             for dtype in OPTIONS.dtype or []:
@@ -110,7 +108,7 @@ class Worker:
             self.process.kill()
 
     def finish(self) -> dict[str, Any]:
-        """Wait for the answer."""
+        """Wait for the result."""
         import threading
 
         assert self.process is not None and self.process.stdout is not None and self.entry is not None
@@ -136,7 +134,7 @@ class Worker:
 
 
 def entries(pattern: str) -> tuple[list[tuple[int, str, str]], dict[str, str]]:
-    """The entries in scope whose names match, and the names out of scope with their reasons."""
+    """Return the entries in scope whose names match, and the names out of scope with their reasons."""
     from scope import out_of_scope
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -153,7 +151,7 @@ def entries(pattern: str) -> tuple[list[tuple[int, str, str]], dict[str, str]]:
 
 
 def main() -> int:
-    """Run, print, write."""
+    """Run the entries, print the results, write the page."""
     from concurrent.futures import ThreadPoolExecutor
     from queue import Queue
 

@@ -1,4 +1,4 @@
-"""Whether what Candelabra returned is what PyTorch returned."""
+"""Compare results of Candelabra with PyTorch's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from translate import DEVICE, back, dtype_name
 
 import candelabra
 
-#: Relative and absolute tolerance by dtype: those of ``torch.testing.assert_close``.
+#: Relative and absolute tolerance by dtype, those of ``torch.testing.assert_close``.
 TOLERANCES = {
     torch.float64: (1e-7, 1e-7),
     torch.complex128: (1e-7, 1e-7),
@@ -23,7 +23,7 @@ TOLERANCES = {
 
 
 class Difference(Exception):
-    """Candelabra's result is not PyTorch's; the message says how."""
+    """Candelabra's result differs from PyTorch's; the message says how."""
 
 
 def compare(
@@ -36,12 +36,13 @@ def compare(
     Parameters
     ----------
     theirs, ours
-        What PyTorch and Candelabra returned: tensors, numbers, and tuples, lists and dicts of them.
+        The results of PyTorch and Candelabra: tensors, numbers, and tuples, lists and dicts of
+        them.
     reference
-        Gives PyTorch's result in double precision; asked only when values differ by more than the
+        Returns PyTorch's result in double precision; only called if values differ by more than the
         tolerance.
     values
-        Whether values are compared too.
+        Whether to compare values.
     tolerance
         A wider relative and absolute tolerance, where the operator database sets one.
     """
@@ -79,7 +80,7 @@ def compare(
 
 
 def fields(value: Any) -> list[str]:
-    """The names of a named tuple's elements, none for a plain tuple."""
+    """Return the field names of a named tuple; none for a plain tuple."""
     if hasattr(value, "_fields"):
         return list(value._fields)
     if hasattr(value, "n_fields"):
@@ -92,7 +93,7 @@ def fields(value: Any) -> list[str]:
 
 
 def same_number(theirs: Any, ours: Any, tolerance: tuple[float, float] | None) -> bool:
-    """Two Python numbers, NaN like NaN."""
+    """Return whether two Python numbers are equal; NaN equals NaN."""
     if isinstance(theirs, (bool, int)):
         return bool(theirs == ours)
     if theirs != theirs:
@@ -105,7 +106,7 @@ def compare_tensors(
     theirs: torch.Tensor, ours: candelabra.Tensor, reference: Callable[[], Any], values: bool, where: str,
     tolerance: tuple[float, float] | None,
 ) -> None:  # fmt: skip
-    """Dtype, shape and values of one tensor."""
+    """Compare dtype, shape and values of a tensor."""
     name = str(ours.dtype).removeprefix("candelabra.")
     if dtype_name(theirs.dtype) != name:
         raise Difference(f"{where}: dtype {name}, PyTorch {dtype_name(theirs.dtype)}")
@@ -136,8 +137,8 @@ def compare_tensors(
 
 
 def nearer_to_the_truth(theirs: torch.Tensor, ours: torch.Tensor, reference: Callable[[], Any], gradient: bool) -> bool:
-    """Whether ours is no farther from the result in double precision than twice PyTorch's distance,
-    and a few roundings.
+    """Return whether our distance from the double-precision result is at most twice PyTorch's, plus
+    a few roundings.
 
     Two sums in another order differ by rounding; which of them is off is decided by a third, more
     precise one. Gradients, which divide by differences of what was rounded, may be ten times as
@@ -147,7 +148,7 @@ def nearer_to_the_truth(theirs: torch.Tensor, ours: torch.Tensor, reference: Cal
         return False
     try:
         truth = reference()
-    except Exception:  # PyTorch cannot compute this sample in double precision, so there is nothing to decide by.
+    except Exception:  # PyTorch cannot compute this sample in double precision, so there is no reference.
         return False
     if not isinstance(truth, torch.Tensor) or truth.shape != theirs.shape:
         return False
@@ -171,15 +172,13 @@ def nearer_to_the_truth(theirs: torch.Tensor, ours: torch.Tensor, reference: Cal
 
 
 def first(expected: torch.Tensor, actual: torch.Tensor, differs: torch.Tensor) -> str:
-    """The first value that differs, in words."""
+    """Describe the first value that differs."""
     index = tuple(torch.nonzero(differs)[0].tolist()) if differs.ndim else ()
     return f"at {list(index)} {actual[index].item()!r}, PyTorch {expected[index].item()!r}"
 
 
 def aliases(result: Any, arguments: list[Any], pointer: Callable[[Any], int]) -> list[int]:
-    """For each tensor of a result, which of the tensor arguments it shares memory with: an index,
-    or -1 for none.
-    """
+    """Return for each tensor of a result the index of the argument it shares memory with, or -1."""
     pointers = [pointer(argument) for argument in arguments]
     return [
         pointers.index(pointer(item)) if pointer(item) and pointer(item) in pointers else -1 for item in tensors(result)
@@ -187,7 +186,7 @@ def aliases(result: Any, arguments: list[Any], pointer: Callable[[Any], int]) ->
 
 
 def tensors(value: Any) -> list[Any]:
-    """All tensors of either library in a structure, in order."""
+    """Yield all tensors of either library in a structure, in order."""
     if isinstance(value, (torch.Tensor, candelabra.Tensor)):
         return [value]
     if isinstance(value, dict):
@@ -198,5 +197,5 @@ def tensors(value: Any) -> list[Any]:
 
 
 def is_nan_or_zero(tensor: torch.Tensor) -> bool:
-    """Whether a gradient says nothing: all zero."""
+    """Return whether a gradient is all zero or NaN."""
     return not math.isnan(float(tensor.abs().sum())) and not bool(tensor.any())

@@ -1,4 +1,4 @@
-"""The table of a parity run: printed, and written for the documentation."""
+"""The table of a parity run, as text and as a page of the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = ["function", "method", "in place", "out=", "gradient"]
 
 
 def merge(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """One row an operator: the entries of the database that share a name are added up."""
+    """Merge entries of the database with the same name into one row per operator."""
     rows: dict[str, dict[str, Any]] = {}
     for record in records:
         row = rows.setdefault(
@@ -28,20 +28,20 @@ def merge(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def totals(rows: dict[str, dict[str, Any]]) -> tuple[int, int, float]:
-    """Operators, those right in every sample, and the percentage."""
+    """Return the number of operators, of those right in every sample, and the percentage."""
     right = sum(is_right(name, row) for name, row in rows.items())
     return len(rows), right, 100 * right / len(rows)
 
 
 def is_right(name: str, row: dict[str, Any]) -> bool:
-    """Whether an operator is right in every sample; where PyTorch is known to be wrong, a
-    difference is none of ours.
+    """Return whether an operator is right in every sample, or the difference is a known error of
+    PyTorch.
     """
     return not row["kinds"] or (name in PYTORCH_IS_WRONG and not row["kinds"].get("crash"))
 
 
 def summary(rows: dict[str, dict[str, Any]]) -> str:
-    """The outcome in a sentence."""
+    """Summarize the outcome in a sentence."""
     count, right, share = totals(rows)
     samples, errors = sum(row["samples"] for row in rows.values()), sum(row["errors"] for row in rows.values())
     return f"{right} of {count} operators right in every sample ({share:.1f} %), over {samples} samples and {errors} error inputs"
@@ -68,8 +68,8 @@ def print_table(rows: dict[str, dict[str, Any]], show: int) -> float:
 def write_markdown(
     path: Path, rows: dict[str, dict[str, Any]], excluded: dict[str, str], device: str = "cpu", most: int = 0
 ) -> None:
-    """Write the page of the documentation; `device` is Candelabra's, `most` how many samples of a
-    dtype were taken (0: all).
+    """Write the page of the documentation. `device` is Candelabra's; `most` is the limit of samples
+    per dtype (0: all).
     """
     import torch
 
@@ -129,5 +129,5 @@ def write_markdown(
 
 
 def cell(text: str) -> str:
-    """A text that fits into a cell of a table."""
+    """Escape text for a table cell."""
     return text.replace("|", "\\|").replace("<", "&lt;")[:200]

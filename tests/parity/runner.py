@@ -1,4 +1,4 @@
-"""Runs the samples and the error inputs of one entry of PyTorch's operator database through both
+"""Run the samples and error inputs of an entry of PyTorch's operator database through both
 libraries.
 """
 
@@ -20,13 +20,13 @@ import candelabra.autograd
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.bool)
 
-#: How many samples are also run through ``out=``, which is slower than it is telling.
+#: The number of samples that are also run with ``out=``, which is slow.
 OUT_SAMPLES = 6
 
 
 @dataclass
 class Record:
-    """What came of one entry."""
+    """The results of one entry."""
 
     name: str
     variant: str = ""
@@ -37,29 +37,29 @@ class Record:
     kinds: Counter[str] = field(default_factory=Counter)
 
     def differ(self, kind: str, text: str) -> None:
-        """Take note of a difference; the first forty are kept in words."""
+        """Record a difference; the first forty are kept."""
         self.kinds[kind] += 1
         if len(self.differences) < 40:
             self.differences.append(f"{kind}: {text}")
 
 
 def resolve(entry: Any) -> Any:
-    """Candelabra's function for an entry: rewritten when the entry is a function of PyTorch's
-    tests, else found by its name.
+    """Return Candelabra's function for an entry: found by its name, or rewritten if it is a
+    function of PyTorch's tests.
     """
     try:
         if (getattr(entry.op, "__module__", None) or "").startswith("torch.testing") and hasattr(entry.op, "__code__"):
             return function(entry.op)
         found = lookup(entry.name) or lookup(f"Tensor.{entry.name}")
         if isinstance(found, candelabra.dtype):
-            found = lookup(f"Tensor.{entry.name}")  # the name of a cast is that of a dtype, too
+            found = lookup(f"Tensor.{entry.name}")  # the name of a cast is also that of a dtype
         return found if found is not None else function(entry.op)
     except NotTranslatable:
         return None
 
 
 def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int = 0) -> Record:
-    """Compare everything about one entry, with at most so many samples a dtype (0: all)."""
+    """Compare an entry, with at most `most` samples per dtype (0: all)."""
     record = Record(entry.name, entry.variant_test_name)
     ours = resolve(entry)
     if ours is None:
@@ -81,11 +81,11 @@ def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int = 
 
 
 def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, differentiable: bool, most: int) -> None:
-    """The samples of one dtype."""
+    """Run the samples of one dtype."""
     torch.manual_seed(0)
     try:
         samples = list(entry.sample_inputs("cpu", dtype, requires_grad=differentiable))
-    except Exception as error:  # The database cannot make samples of this dtype: nothing to compare.
+    except Exception as error:  # The database cannot create samples of this dtype.
         record.checks[f"no samples ({type(error).__name__})"] += 1
         return
     numbers = range(len(samples)) if not most else sorted({place * len(samples) // most for place in range(most)})
@@ -101,7 +101,7 @@ def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, diffe
 
 
 def detached(value: Any) -> Any:
-    """The same arguments without gradients; strides are kept."""
+    """Return the same arguments without gradients and with the same strides."""
     if isinstance(value, torch.Tensor):
         return value.detach()
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
@@ -112,7 +112,7 @@ def detached(value: Any) -> Any:
 
 
 def fresh(value: Any) -> Any:
-    """Copies of tensors with their strides, for calls that write."""
+    """Return copies of tensors with their strides, for calls that write."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
@@ -123,10 +123,12 @@ def fresh(value: Any) -> Any:
 
 
 def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample: Any, number: int, label: str) -> None:
-    """One sample: the function, its gradient, the method, the in-place variant and ``out=``."""
+    """Compare one sample: the function, its gradient, the method, the in-place variant and
+    ``out=``.
+    """
     values = values_are_compared(entry.name) and not drops_at_random(entry.name, sample)
     arguments = [sample.input, *sample.args]
-    # In-place entries without a function write into their input: PyTorch gets a copy.
+    # In-place entries without a function write to their input: PyTorch gets a copy.
     writes = entry.name.endswith("_") and not entry.name.endswith("__")
     prepare = fresh if writes else detached
     their_arguments, their_keywords = prepare(arguments), prepare(sample.kwargs)
@@ -136,7 +138,7 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
         torch.manual_seed(0)
         theirs = entry.op(*their_arguments, **their_keywords)
     except Exception:
-        # A sample that PyTorch itself refuses in this dtype.
+        # PyTorch itself rejects this sample in this dtype.
         record.checks["refused by PyTorch"] += 1
         return
     record.samples += 1
@@ -170,7 +172,7 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
     if dtype in (torch.float64, torch.float32, torch.bfloat16, torch.complex64) and any(
         tensor.requires_grad for tensor in tensors([arguments, sample.kwargs])
     ):
-        # The gradient of equal elements goes to the one that was chosen.
+        # The gradient of equal elements goes to the selected one.
         run_gradient(
             record,
             entry,
@@ -187,9 +189,7 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
 
 
 def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
-    """Our result, with PyTorch's indices where ours point at elements that are equal to those that
-    PyTorch's point at.
-    """
+    """Return our result with PyTorch's indices where both select equal elements."""
     if name not in TIES:
         return ours
     indices, own_indices = (theirs, ours) if isinstance(theirs, torch.Tensor) else (theirs[-1], ours[-1])
@@ -219,7 +219,7 @@ def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
 
 
 def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | None:
-    """The widest tolerance that PyTorch's own tests of this entry use for this dtype."""
+    """Return the largest tolerance that PyTorch's own tests of this entry use for this dtype."""
     found = []
     for decorator in entry.decorators:
         for override in getattr(decorator, "decorators", [decorator]):
@@ -234,7 +234,7 @@ def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | Non
 def compare_sharing(
     record: Record, label: str, theirs: Any, ours: Any, their_tensors: list[Any], own_tensors: list[Any]
 ) -> None:
-    """View or copy: which argument each result shares memory with, and a view's strides."""
+    """Compare which argument each result shares memory with, and the strides of views."""
     their_sharing = aliases(theirs, their_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
     own_sharing = aliases(ours, own_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
     for index, (left, right) in enumerate(zip(tensors(theirs), tensors(ours), strict=True)):
@@ -253,19 +253,17 @@ def compare_sharing(
 
 
 def steps(tensor: Any) -> list[int]:
-    """The strides that matter: a dimension of one element has none."""
+    """Return the strides of dimensions with more than one element."""
     return [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
 
 
 def leaves(value: Any) -> list[Any]:
-    """The tensors that require gradients."""
+    """Return the tensors that require gradients."""
     return [tensor for tensor in tensors(value) if tensor.requires_grad]
 
 
 def new_leaves(value: Any) -> Any:
-    """The same arguments with leaves of their own: the database makes some as views under no_grad,
-    which the tape does not see.
-    """
+    """Return the same arguments with new leaves: the database creates some as views under no_grad."""
     if isinstance(value, torch.Tensor):
         return value.detach().requires_grad_() if value.requires_grad else value
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
@@ -276,7 +274,7 @@ def new_leaves(value: Any) -> Any:
 
 
 def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
-    """The gradients of a random weighting of all outputs."""
+    """Compare the gradients of a random weighting of all outputs."""
     process = sample.output_process_fn_grad
 
     def differentiate(double: bool) -> tuple[Any, Any, Any]:
@@ -295,7 +293,7 @@ def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: boo
         outputs, weights, theirs = differentiate(False)
         reference_outputs = [output.detach() for output in outputs]
     except Exception:
-        # Not differentiable in PyTorch for this sample.
+        # PyTorch cannot differentiate this sample.
         return
     if not outputs:
         return
@@ -340,7 +338,7 @@ def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: boo
 def run_method(
     record: Record, entry: Any, sample: Any, theirs: Any, values: bool, label: str, reference: Any, tolerance: Any
 ) -> None:
-    """The method of the same name gives the same."""
+    """Check that the method of the same name gives the same result."""
     if entry.method_variant is None or not isinstance(sample.input, torch.Tensor):
         return
     compare_variant(record, "method", entry.method_variant, sample, theirs, values, label, reference, tolerance)
@@ -357,7 +355,7 @@ def compare_variant(
     reference: Any,
     tolerance: Any,
 ) -> None:
-    """Another way to call the same operator, which PyTorch answered with `theirs`."""
+    """Compare another way to call the same operator with PyTorch's result `theirs`."""
     try:
         variant = function(source)
     except NotTranslatable as missing:
@@ -388,8 +386,8 @@ def compare_variant(
 
 
 def run_inplace(record: Record, entry: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
-    """The in-place method: the same result, written into the input, wherever PyTorch takes the
-    sample.
+    """Check the in-place method, if PyTorch supports the sample: the same result, written to the
+    input.
     """
     if entry.inplace_variant is None or sample.broadcasts_input or not isinstance(sample.input, torch.Tensor):
         return
@@ -402,14 +400,14 @@ def run_inplace(record: Record, entry: Any, sample: Any, values: bool, label: st
         torch.manual_seed(0)
         theirs = entry.inplace_variant(*fresh([sample.input, *sample.args]), **fresh(sample.kwargs))
     except Exception:
-        # The sample does not fit in place (broadcast, promotion): the error inputs ask for the
+        # The sample does not fit in place (broadcast, promotion); the error inputs test the
         # exception.
         return
     compare_variant(record, "in place", entry.inplace_variant, sample, theirs, values, label, reference, tolerance)
 
 
 def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
-    """``out=`` receives the result and is returned."""
+    """Check that ``out=`` receives the result and is returned."""
     arguments, keywords = detached([sample.input, *sample.args]), detached(sample.kwargs)
 
     def theirs_into() -> Any:
@@ -431,7 +429,7 @@ def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, la
     try:
         theirs = theirs_into()
     except Exception:
-        # PyTorch takes no `out=` for this sample.
+        # PyTorch does not accept `out=` for this sample.
         return
     translate = Translator()
     own_arguments, own_keywords = translate(arguments), translate(keywords)
@@ -464,7 +462,7 @@ def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, la
 
 
 def run_errors(record: Record, entry: Any, ours: Any) -> None:
-    """Each error input raises an exception of the type that PyTorch raises."""
+    """Check that each error input raises an exception of PyTorch's type."""
     torch.manual_seed(0)
     try:
         cases = list(entry.error_inputs("cpu"))
@@ -479,7 +477,7 @@ def run_errors(record: Record, entry: Any, ours: Any) -> None:
         except Exception as error:
             wanted = error
         else:
-            # PyTorch 2.13 does not refuse it on the CPU.
+            # PyTorch 2.13 does not reject it on the CPU.
             continue
         try:
             translate = Translator()
@@ -499,7 +497,7 @@ def run_errors(record: Record, entry: Any, ours: Any) -> None:
 
 
 def same_kind(ours: Exception, theirs: Exception) -> bool:
-    """Whether code that catches PyTorch's exception catches ours: by name for PyTorch's own
+    """Return whether code that catches PyTorch's exception catches ours: by name for PyTorch's own
     classes.
     """
     names = {kind.__name__ for kind in type(ours).__mro__}
@@ -507,7 +505,7 @@ def same_kind(ours: Exception, theirs: Exception) -> bool:
 
 
 def brief(error: BaseException) -> str:
-    """An exception on one line."""
+    """Format an exception on one line."""
     text = " ".join(str(error).split())
     if not text:
         text = traceback.format_exception_only(error)[-1].strip()
@@ -515,7 +513,7 @@ def brief(error: BaseException) -> str:
 
 
 def describe(sample: Any) -> str:
-    """A sample's arguments in short."""
+    """Describe a sample's arguments briefly."""
 
     def short(value: Any) -> str:
         if isinstance(value, torch.Tensor):

@@ -1,12 +1,12 @@
-"""Which entries of PyTorch's operator database are compared, and why the others are not."""
+"""Entries of PyTorch's operator database that are compared, and reasons for those that are not."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-#: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the
-#: reason. Patterns match whole names.
+#: Names that are not part of Candelabra, or of PyTorch's documented interface, with the reason.
+#: Patterns match whole names.
 OUT_OF_SCOPE = [
     (r"jiterator_.*", "compiles CUDA code from a string; not documented for the CPU"),
     (r"torch\._.*", "a private name"),
@@ -18,31 +18,29 @@ OUT_OF_SCOPE = [
     (r"ops\..*", "a private operator without a public name"),
 ]
 
-#: Entries whose function is reachable only through ``torch.ops``, not by a name of their own.
+#: Entries whose function is only reachable through ``torch.ops``.
 PRIVATE_FUNCTIONS = ("torch.ops.", "torch._", "aten::")
 
-#: Operators whose values are drawn at random: shapes, dtypes and errors are compared, values are
-#: not.
+#: Random operators: shapes, dtypes and errors are compared, but not values.
 RANDOM = re.compile(
     r"(cauchy|exponential|geometric|log_normal|uniform|normal|bernoulli|multinomial|poisson|randn?(_like)?|randint(_like)?"
     r"|nn\.functional\.(rrelu|.*dropout.*|gumbel_softmax|scaled_dot_product_attention_dropout|fractional_max_pool[23]d)"
     r"|native_dropout|svd_lowrank|pca_lowrank|lobpcg)"
 )
 
-#: Operators that return memory without writing it: values mean nothing.
+#: Operators that return uninitialized memory.
 UNINITIALIZED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?|new_empty_strided|resize_|resize_as_")
 
-#: Operators that may point at any of several equal elements, with the position of `dim` among the
-#: arguments after the input: what their indices point at is compared, unless a stable order is
-#: asked for.
+#: Operators that may select any of several equal elements, with the position of `dim` among the
+#: arguments after the input. The selected elements are compared instead of the indices, unless a
+#: stable order is requested.
 TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
 
-#: Operators whose gradient goes to one of several equal elements: in low precision, where there are
-#: such, it is not compared.
+#: Operators whose gradient goes to one of several equal elements. In low precision, where these
+#: occur, it is not compared.
 TIED_GRADIENTS = ("msort",)
 
-#: Where the difference is an error of PyTorch's, seen by other means than our own result: name to
-#: what is wrong. They count as right.
+#: Known errors of PyTorch, established independently of our result, by name. They count as right.
 PYTORCH_IS_WRONG: dict[str, str] = {
     "as_strided_scatter": "PyTorch's gradient of the input is that of the part that was overwritten, and zero for the part that was kept",
     "fft.ihfft2": "PyTorch leaves out= as it was where one dimension is transformed",
@@ -51,15 +49,15 @@ PYTORCH_IS_WRONG: dict[str, str] = {
     "special.bessel_y1": "PyTorch is wrong in the seventh digit near a zero of the function; SciPy agrees with Candelabra",
 }
 
-#: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They
-#: count as different all the same.
+#: Intended or unavoidable differences from PyTorch, by name, with the reason. They still count as
+#: different.
 DIFFERENCES: dict[str, str] = {
     "logcumsumexp": "of complex numbers the angle differs by a multiple of 2 pi: Candelabra's is from -pi to pi, as that of log",
 }
 
 
 def out_of_scope(name: str) -> str | None:
-    """The reason why this name is not compared, or None when it is."""
+    """Return the reason why a name is not compared, or None."""
     for pattern, reason in OUT_OF_SCOPE:
         if re.fullmatch(pattern, name):
             return reason
@@ -67,17 +65,17 @@ def out_of_scope(name: str) -> str | None:
 
 
 def values_are_compared(name: str) -> bool:
-    """Whether two runs of this operator, with different generators, give the same values."""
+    """Return whether two runs of an operator with different generators give the same values."""
     return not (RANDOM.fullmatch(name) or UNINITIALIZED.fullmatch(name))
 
 
-#: Operators with a probability of dropout among their options: where it is among the arguments
-#: after the input, when not by name.
+#: Operators with a dropout probability, and its position among the arguments after the input if it
+#: is not given by name.
 DROPOUT = {"nn.functional.scaled_dot_product_attention": 3, "nn.functional.multi_head_attention_forward": 9}
 
 
 def drops_at_random(name: str, sample: Any) -> bool:
-    """Whether this call draws what it leaves out."""
+    """Return whether this call applies dropout."""
     if name not in DROPOUT or not sample.kwargs.get("training", True):
         return False
     place = DROPOUT[name]

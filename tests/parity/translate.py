@@ -1,4 +1,4 @@
-"""From PyTorch's objects to Candelabra's: tensors with their strides and their sharing, dtypes,
+"""Translate PyTorch's objects to Candelabra's: tensors with their strides and aliasing, dtypes,
 functions.
 """
 
@@ -14,28 +14,28 @@ import torch
 
 import candelabra
 
-#: Where Candelabra computes (PyTorch stays on the CPU).
+#: Candelabra's device (PyTorch stays on the CPU).
 DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "cpu")
 
 
 def settle() -> None:
-    """Wait for the device, which raises what its kernels have found."""
+    """Wait for the device, which raises the faults of kernels."""
     if DEVICE != "cpu":
         candelabra.accelerator.synchronize(DEVICE)
 
 
 class NotTranslatable(Exception):
-    """The sample holds something that Candelabra does not have, such as a sparse tensor."""
+    """The sample contains an object that Candelabra does not support, such as a sparse tensor."""
 
 
 class Translator:
-    """Translates the values of one call; tensors that share memory in PyTorch share it in
-    Candelabra too.
+    """Translates the values of one call. Tensors that share memory in PyTorch share it in
+    Candelabra, too.
 
     Parameters
     ----------
     requires_grad
-        Whether leaves that require gradients keep doing so.
+        Whether leaves keep requiring gradients.
     """
 
     def __init__(self, requires_grad: bool = False) -> None:
@@ -49,7 +49,7 @@ class Translator:
         return translate_structure(value, self)
 
     def tensor(self, tensor: torch.Tensor) -> candelabra.Tensor:
-        """The same numbers, sizes, strides, offset and sharing in Candelabra."""
+        """Return a tensor with the same values, sizes, strides, offset and aliasing."""
         if id(tensor) in self.tensors:
             return self.tensors[id(tensor)][2]
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.device.type != "cpu":
@@ -74,13 +74,13 @@ class Translator:
         result = result.detach()
         if self.requires_grad and tensor.requires_grad:
             result.requires_grad_()
-        # PyTorch's tensors are kept, so that their identities and addresses stay their own.
+        # PyTorch's tensors are kept alive, so that their ids and addresses stay unique.
         self.tensors[id(tensor)] = (tensor, plain, result)
         return result
 
 
 def translate_structure(value: Any, tensor: Any) -> Any:
-    """Everything that is not a tensor itself; `tensor` translates what a structure holds."""
+    """Translate a structure; `tensor` translates the tensors in it."""
     if isinstance(value, torch.dtype):
         return dtype_of(value)
     if isinstance(value, str) and value == "cpu":
@@ -114,26 +114,26 @@ def translate_structure(value: Any, tensor: Any) -> Any:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """``float32`` of ``torch.float32``."""
+    """Return ``float32`` for ``torch.float32``."""
     return str(dtype).removeprefix("torch.")
 
 
 def dtype_of(dtype: torch.dtype) -> Any:
-    """Candelabra's dtype of the same name."""
+    """Return Candelabra's dtype of the same name."""
     if not hasattr(candelabra, dtype_name(dtype)):
         raise NotTranslatable(str(dtype))
     return getattr(candelabra, dtype_name(dtype))
 
 
 def wrapper_set_seed(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """What the operator database wraps random functions in: the seed is set before each call."""
+    """Seed before each call, as the operator database does for random functions."""
     candelabra.manual_seed(42)
     return op(*args, **kwargs)
 
 
 def function(source: Any) -> Any:
-    """The same function over Candelabra: one of PyTorch's by its name; one of a test's with
-    ``torch`` meaning Candelabra.
+    """Return the same function for Candelabra: found by name, or a test's function with ``torch``
+    replaced by Candelabra.
     """
     if isinstance(source, functools.partial):
         return functools.partial(function(source.func), *source.args, **source.keywords)
@@ -156,12 +156,12 @@ def function(source: Any) -> Any:
 
 
 def translate_cell(value: Any) -> Any:
-    """A value that a lambda of the database has closed over."""
+    """Translate a closure variable of a lambda of the database."""
     return Translator()(value)
 
 
 def places(source: Any) -> list[str]:
-    """Where a function of PyTorch would be found in Candelabra, best guess first."""
+    """Yield the names that a PyTorch function may have in Candelabra, the likeliest first."""
     name = getattr(source, "__name__", "")
     if not name:
         return []
@@ -180,7 +180,7 @@ def places(source: Any) -> list[str]:
 
 
 def lookup(path: str) -> Any:
-    """What ``candelabra.`` and this path name, or None."""
+    """Return the object of this path in ``candelabra``, or None."""
     found: Any = candelabra
     path = path.removeprefix("torch.")
     for part in path.split("."):
@@ -191,7 +191,7 @@ def lookup(path: str) -> Any:
 
 
 def back(tensor: candelabra.Tensor) -> torch.Tensor:
-    """A copy of a Candelabra tensor as a PyTorch tensor."""
+    """Return a copy of a Candelabra tensor as a PyTorch tensor."""
     plain = tensor.detach().cpu().contiguous()
     name = str(plain.dtype).removeprefix("candelabra.")
     if plain.numel() == 0:
@@ -202,7 +202,7 @@ def back(tensor: candelabra.Tensor) -> torch.Tensor:
 
 
 def doubled(value: Any) -> Any:
-    """PyTorch values with every floating-point and complex tensor in double precision."""
+    """Return PyTorch values with all floating-point and complex tensors in double precision."""
     if isinstance(value, torch.Tensor):
         plain = value.detach()
         if plain.is_floating_point():

@@ -1,4 +1,4 @@
-"""Every distribution, transform and divergence through PyTorch and Candelabra: ``python
+"""Compare every distribution, transform and divergence with PyTorch: ``python
 tests/parity_distributions``.
 
 The parameters are the same; what is compared is shapes, supports, moments, densities, distribution
@@ -23,7 +23,7 @@ TOLERANCE = 1e-7
 
 
 def translated(library: Any, value: Any) -> Any:
-    """Parameters given with NumPy arrays as those of a library; a pair (name, options) is a
+    """Convert parameters given as NumPy arrays to a library's tensors. A pair (name, options) is a
     distribution.
     """
     if isinstance(value, np.ndarray):
@@ -41,7 +41,7 @@ def array(value: Any) -> np.ndarray:
 
 
 def outcome(act: Any) -> tuple[str, Any]:
-    """What a call returns: its shape and numbers, or the kind of its error."""
+    """Return the result of a call: its shape and values, or the type of its error."""
     try:
         return "value", array(act())
     except Exception as problem:
@@ -49,7 +49,7 @@ def outcome(act: Any) -> tuple[str, Any]:
 
 
 def compare(name: str, theirs: Any, ours: Any, tolerance: float = TOLERANCE) -> str | None:
-    """What differs between the outcomes of two calls."""
+    """Describe the difference between the outcomes of two calls."""
     one, two = outcome(theirs), outcome(ours)
     if one[0] == "error" and one[1] == "NotImplementedError" and two[0] == "value":
         return None  # here there is more
@@ -127,7 +127,7 @@ def compare_distribution(name: str, options: dict[str, Any]) -> list[str]:
 
 
 def compare_gradient(name: str, options: dict[str, Any], values: np.ndarray) -> str | None:
-    """Gradients of the log probability by all parameters that are arrays of floats."""
+    """Compare the gradients of the log probability with respect to all floating-point parameters."""
 
     def gradients(library: Any) -> Any:
         given = {key: translated(library, value) for key, value in options.items()}

@@ -38,7 +38,7 @@ def _covariance(*shape: int) -> np.ndarray:
     return factor @ np.swapaxes(factor, -1, -2)
 
 
-#: Names and options; several of a name differ in what is given and in shapes.
+#: Names and options; repeated names differ in parameters and shapes.
 DISTRIBUTIONS: list[tuple[str, dict[str, Any]]] = [
     ("Bernoulli", {"probs": _unit(3)}),
     ("Bernoulli", {"logits": _normal(2, 3)}),

@@ -32,7 +32,7 @@ NAMES = [
 
 
 def content() -> dict[str, Any]:
-    """One of everything, as PyTorch has it."""
+    """Return one object of each kind, as PyTorch objects."""
     base = torch.arange(24.0).reshape(2, 3, 4)
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Linear(4, 2))
     optimizer = torch.optim.AdamW(module.parameters())
@@ -52,11 +52,9 @@ def content() -> dict[str, Any]:
 
 
 def compare(mine: Any, theirs: Any, place: str = "file") -> int:
-    """Raise where an object of Candelabra is not what one of PyTorch is; return how many tensors
-    there are.
-    """
+    """Raise if an object of Candelabra differs from PyTorch's; return the number of tensors."""
     if isinstance(theirs, torch.Tensor):
-        # What is only marked as conjugate is computed here.
+        # Lazy conjugates are computed here.
         stride = theirs.stride() if not theirs.is_conj() and not theirs.is_neg() else mine.stride()
         assert tuple(mine.shape) == tuple(theirs.shape) and mine.stride() == stride, place
         assert str(theirs.dtype) == f"torch.{mine.dtype.name}" and mine.requires_grad == theirs.requires_grad, place
@@ -81,7 +79,7 @@ def compare(mine: Any, theirs: Any, place: str = "file") -> int:
 
 @contextlib.contextmanager
 def without_checksums() -> Any:
-    """Neither library writes them."""
+    """Make both libraries write no checksums."""
     torch.serialization.set_crc32_options(False)
     candelabra.serialization.set_crc32_options(False)
     yield
@@ -90,7 +88,7 @@ def without_checksums() -> Any:
 
 
 def from_pytorch(path: Path, theirs: dict[str, Any]) -> None:
-    """What PyTorch writes is read."""
+    """Check that Candelabra reads what PyTorch writes."""
     for number, options in enumerate(
         [{}, {"pickle_protocol": 4}, {"pickle_protocol": 5}, {"_use_new_zipfile_serialization": False}, "no checksums"]
     ):
@@ -107,14 +105,14 @@ def from_pytorch(path: Path, theirs: dict[str, Any]) -> None:
 
 
 def to_pytorch(path: Path, theirs: dict[str, Any]) -> None:
-    """What is written is read by PyTorch, which allows no code either."""
+    """Check that PyTorch reads what Candelabra writes, also without code."""
     file = io.BytesIO()
     torch.save(theirs, file)
     file.seek(0)
     mine = candelabra.load(file)
-    # PyTorch's reader knows no frozen sets.
+    # PyTorch's reader does not support frozen sets.
     mine["sets"][1] = set(mine["sets"][1])
-    # Of one storage as several dtypes, which PyTorch does not write.
+    # A storage with several dtypes, which PyTorch does not write.
     mine["bits"] = [mine["base"].view(candelabra.int32), mine["base"].view(candelabra.uint16)]
     for options in ({"format": "pytorch"}, {"_use_new_zipfile_serialization": False}):
         held = {key: value for key, value in mine.items() if key != "bits" or "format" in options}
@@ -133,7 +131,7 @@ def to_pytorch(path: Path, theirs: dict[str, Any]) -> None:
 
 
 def refused() -> None:
-    """What there is nothing for says so."""
+    """Check the errors for unsupported objects."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = {
@@ -154,7 +152,7 @@ def refused() -> None:
 
 
 def with_safetensors(path: Path) -> None:
-    """The package reads what is written, and what it writes is read."""
+    """Check that the safetensors package reads our files, and Candelabra its files."""
     if importlib.util.find_spec("safetensors") is None:
         print("safetensors is not installed")
         return
@@ -175,7 +173,7 @@ def with_safetensors(path: Path) -> None:
 
 
 def with_numpy(path: Path) -> None:
-    """Arrays of every dtype both ways."""
+    """Check arrays of every dtype in both directions."""
     for name in NAMES:
         if name != "bfloat16":
             array = np.arange(6).reshape(2, 3).astype(name)
@@ -188,7 +186,7 @@ def with_numpy(path: Path) -> None:
 
 
 def main() -> int:
-    """Run all of it."""
+    """Run all checks."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         theirs = content()

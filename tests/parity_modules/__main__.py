@@ -1,5 +1,5 @@
-"""``python tests/parity_modules``: PyTorch's module database through Candelabra, and a table of
-what differs.
+"""Run PyTorch's module database through Candelabra, and write a table of differences: ``python
+tests/parity_modules``.
 
 Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
 such an environment.
@@ -17,15 +17,14 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 
-#: Where Candelabra differs from PyTorch and means to: name to reason. They count as different all
-#: the same.
+#: Intended differences from PyTorch, by name, with the reason. They still count as different.
 DIFFERENCES: dict[str, str] = {
     "nn.CrossMapLRN2d": "PyTorch's running sum keeps the first channel for ever",
 }
 
 
 def main() -> int:
-    """Run, print, write."""
+    """Run the modules, print the results, write the page."""
     parser = argparse.ArgumentParser(prog="python tests/parity_modules", description=__doc__)
     parser.add_argument(
         "--only", default=".*", help="a regular expression that whole module names must match, as 'nn.LSTM'"
@@ -60,7 +59,7 @@ def main() -> int:
             record.differ(
                 "crash", "the comparison itself failed: " + " / ".join(traceback.format_exc().splitlines()[-5:])
             )
-        # A module of the database may have inputs of our own as well.
+        # A module of the database may also have inputs of our own.
         found[entry.name] = record if entry.name not in found else found[entry.name].joined(record)
     records = sorted(found.values(), key=lambda record: record.name)
     wrong = [record for record in records if record.kinds]
@@ -80,7 +79,7 @@ def main() -> int:
 
 
 def write(path: Path, records: list, summary: str) -> None:  # type: ignore[type-arg]
-    """The table as Markdown."""
+    """Write the table as Markdown."""
     lines = [
         "# Parity of modules with PyTorch",
         "",

@@ -1,4 +1,4 @@
-"""Runs the inputs of one entry of PyTorch's module database through both libraries."""
+"""Run the inputs of an entry of PyTorch's module database through both libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = (torch.float64, torch.float32)
 
 @dataclass
 class Record:
-    """What came of one module."""
+    """The results of one module."""
 
     name: str
     samples: int = 0
@@ -33,13 +33,13 @@ class Record:
     kinds: Counter[str] = field(default_factory=Counter)
 
     def differ(self, kind: str, text: str) -> None:
-        """Take note of a difference; the first forty are kept in words."""
+        """Record a difference; the first forty are kept."""
         self.kinds[kind] += 1
         if len(self.differences) < 40:
             self.differences.append(f"{kind}: {text}")
 
     def joined(self, other: Record) -> Record:
-        """Both records as one."""
+        """Merge two records."""
         return Record(
             self.name,
             self.samples + other.samples,
@@ -51,7 +51,7 @@ class Record:
 
 
 def run_module(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
-    """Compare everything about one entry."""
+    """Compare an entry."""
     record = Record(entry.name)
     try:
         ours = own_class(entry.module_cls)
@@ -86,7 +86,7 @@ def run_module(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
 
 
 class Comparison:
-    """One module made, loaded and called in both libraries."""
+    """A module that is created, loaded and called in both libraries."""
 
     def __init__(
         self, record: Record, entry: Any, ours: Any, sample: Any, dtype: torch.dtype, training: bool, label: str
@@ -102,11 +102,11 @@ class Comparison:
         self.training = training
 
     def fail(self, kind: str, text: str) -> None:
-        """Take note of a difference."""
+        """Record a difference."""
         self.record.differ(kind, f"{self.label}: {text}")
 
     def run(self) -> None:
-        """All comparisons, in the order in which one needs the other."""
+        """Run all comparisons, in order of dependency."""
         arguments = self.sample.constructor_input
         translate = ModuleTranslator()
         try:
@@ -130,13 +130,13 @@ class Comparison:
         self.compare_copies(values=not random)
 
     def forward_arguments(self, convert: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of one call, fresh."""
+        """Return new arguments of a call."""
         given = self.sample.forward_input
         args, kwargs = leaves_of(given.args), leaves_of(given.kwargs)
         return (args, kwargs) if convert is None else (convert(args), convert(kwargs))
 
     def call_lazily(self) -> None:
-        """The first call of a lazy module, which gives its parameters their shapes."""
+        """Make the first call of a lazy module, which determines its parameters' shapes."""
         lazy_keys = list(self.theirs.state_dict())
         if lazy_keys != list(self.ours.state_dict()):
             self.fail("state dict", f"keys before the first call {list(self.ours.state_dict())}, PyTorch {lazy_keys}")
@@ -148,7 +148,7 @@ class Comparison:
             self.fail("structure", f"became a {type(self.ours).__name__}, PyTorch a {type(self.theirs).__name__}")
 
     def compare_structure(self) -> None:
-        """The printed text, and the names of parameters, buffers and modules."""
+        """Compare the repr, and the names of parameters, buffers and modules."""
         text, own_text = repr(self.theirs), repr(self.ours)
         if "function" not in text and "torch" not in text and text != own_text:
             self.fail("repr", f"{own_text!r}, PyTorch {text!r}")
@@ -162,8 +162,8 @@ class Comparison:
         self.record.checks["structure"] += 1
 
     def compare_state(self, what: str, load: bool) -> None:
-        """The state dict key for key; with `load`, PyTorch's file into Candelabra's module and
-        back.
+        """Compare the state dicts by key; with `load`, PyTorch's file loaded by Candelabra's module
+        and back.
         """
         state, own_state = self.theirs.state_dict(), self.ours.state_dict()
         if list(state) != list(own_state):
@@ -177,8 +177,8 @@ class Comparison:
         result = self.ours.load_state_dict(candelabra.load(file))
         if result.missing_keys or result.unexpected_keys:
             self.fail(what, f"loading PyTorch's: {result}")
-        # Back: PyTorch's own module is filled with zeros first, so that what is compared later
-        # comes from here.
+        # PyTorch's own module is filled with zeros first, so that later comparisons use these
+        # values.
         file = io.BytesIO()
         candelabra.save(self.ours.state_dict(), file, format="pytorch")
         file.seek(0)
@@ -192,7 +192,7 @@ class Comparison:
         self.record.checks["state dict both ways"] += 1
 
     def draws_at_random(self) -> bool:
-        """Whether two calls with different seeds differ."""
+        """Return whether two calls with different seeds differ."""
         results = []
         for seed in (1, 2):
             torch.manual_seed(seed)
@@ -201,7 +201,7 @@ class Comparison:
         return any(not torch.equal(a, b) for a, b in zip(tensors(results[0]), tensors(results[1]), strict=True))
 
     def compare_calls(self, values: bool) -> None:
-        """Outputs, and the gradients of all inputs and parameters."""
+        """Compare outputs, and the gradients of all inputs and parameters."""
 
         def call(double: bool) -> tuple[Any, list[Any], list[Any]]:
             args, kwargs = self.forward_arguments(doubled if double else None)
@@ -250,7 +250,7 @@ class Comparison:
                 compare(left, right, lambda index=index: call(True)[2][index], True, f"gradient {index}")
 
     def compare_copies(self, values: bool) -> None:
-        """A deep copy, a pickled copy and a converted one compute the same."""
+        """Check that a deep copy, a pickled copy and a converted one compute the same."""
         translate = ModuleTranslator()
         args, kwargs = self.forward_arguments()
         own_args, own_kwargs = (
@@ -274,7 +274,7 @@ class Comparison:
 
 
 def leaves_of(value: Any) -> Any:
-    """The same arguments with tensors of their own, leaves where they require gradients."""
+    """Return the same arguments with new tensors, as leaves if they require gradients."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, torch.nn.utils.rnn.PackedSequence):
@@ -287,7 +287,7 @@ def leaves_of(value: Any) -> Any:
 
 
 def run_errors(record: Record, entry: Any, ours: Any, dtype: torch.dtype) -> None:
-    """What PyTorch refuses is refused with the same type of exception and the same words."""
+    """Check that errors have PyTorch's type and message."""
     import re
 
     for training in (True, False):
@@ -325,5 +325,5 @@ def run_errors(record: Record, entry: Any, ours: Any, dtype: torch.dtype) -> Non
 
 
 def brief(error: BaseException) -> str:
-    """The type and the first line of an exception."""
+    """Return the type and the first line of an exception."""
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300]

@@ -1,4 +1,4 @@
-"""Inputs for the modules of torch.nn that PyTorch's module database leaves out."""
+"""Inputs for modules of torch.nn that PyTorch's module database lacks."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from torch import nn
 from torch.testing import make_tensor
 from torch.testing._internal.common_modules import ModuleInfo, ModuleInput
 
-#: One case: the arguments of the constructor, by position and by name, and what makes those of the
-#: call from a maker of tensors.
+#: A case: the arguments of the constructor, and a function that creates the arguments of the call.
 Case = tuple[tuple[Any, ...], dict[str, Any], Callable[[Any], tuple[Any, ...]]]
 
 
 def case(*args: Any, call: Callable[[Any], tuple[Any, ...]], **kwargs: Any) -> Case:
-    """One case."""
+    """Return a case."""
     return args, kwargs, call
 
 
 def whole(high: int, *shape: int) -> torch.Tensor:
-    """Whole numbers below `high`, the same each time."""
+    """Return integers below `high`, the same each time."""
     return (torch.arange(torch.Size(shape).numel()) * 7 % high).reshape(shape)
 
 
 def unpooled(dims: int, **options: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """The arguments of an unpooling: maxima, their places, and options."""
+    """Return the arguments of an unpooling: maxima, their indices, and options."""
 
     def call(make: Any) -> tuple[Any, ...]:
         pool = getattr(nn.functional, f"max_pool{dims}d")
@@ -38,17 +37,17 @@ def unpooled(dims: int, **options: Any) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def images(*shape: int) -> Callable[[Any], tuple[Any, ...]]:
-    """One tensor of this shape."""
+    """Return one tensor of this shape."""
     return lambda make: (make(shape),)
 
 
 def pairs(*shapes: tuple[int, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Tensors of these shapes."""
+    """Return tensors of these shapes."""
     return lambda make: tuple(make(shape) for shape in shapes)
 
 
 def swapped(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """A distance that is none of the library's."""
+    """A user-defined distance function."""
     return (a - b).abs().sum(-1)
 
 
@@ -140,7 +139,7 @@ CASES: dict[Any, list[Case]] = {
         case(nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3), nn.Flatten(), nn.Linear(12, 2), call=images(4, 2, 5)),
         case(nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Tanh())), nn.LayerNorm(3), call=images(4, 3)),
     ],
-    # The options of the transformer's layers that the database has only one way of.
+    # Options of the transformer layers that the database does not vary.
     nn.GRU: [
         case(3, 4, 2, bidirectional=True, call=lambda make: (nn.utils.rnn.pack_sequence([make((n, 3)) for n in (5, 3, 1)]), make((4, 3, 4)))),
         case(3, 4, batch_first=True, call=lambda make: (nn.utils.rnn.pack_sequence([make((n, 3)) for n in (1, 4)], False),)),
@@ -156,7 +155,7 @@ CASES: dict[Any, list[Case]] = {
 def inputs(
     cases: list[Case], module_info: Any, device: str, dtype: torch.dtype, requires_grad: bool, training: bool, **_: Any
 ) -> list[Any]:
-    """The inputs of one module, as the database gives them."""
+    """Return the inputs of one module, in the database's form."""
     from torch.testing._internal.common_modules import FunctionInput
 
     make = partial(make_tensor, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -167,5 +166,5 @@ def inputs(
 
 
 def more_modules() -> list[Any]:
-    """One entry for each module with cases here."""
+    """Return an entry for each module with cases here."""
     return [ModuleInfo(module, module_inputs_func=partial(inputs, cases)) for module, cases in CASES.items()]

@@ -1,4 +1,4 @@
-"""Modules of PyTorch as modules of Candelabra, with all they hold."""
+"""Translate PyTorch modules to Candelabra modules, with all their attributes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra import nn
 
 
 class ModuleTranslator(Translator):
-    """Translates arguments that may hold modules and packed sequences as well."""
+    """Also translates modules and packed sequences."""
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.nn.utils.rnn.PackedSequence):
@@ -23,8 +23,8 @@ class ModuleTranslator(Translator):
         return super().__call__(value)
 
     def module(self, module: torch.nn.Module) -> Any:
-        """A module of the class of the same name with the same attributes, parameters, buffers and
-        submodules.
+        """Return a module of the class of the same name with the same attributes, parameters,
+        buffers and submodules.
         """
         ours = own_class(type(module))
         made = ours.__new__(ours)
@@ -49,12 +49,12 @@ class ModuleTranslator(Translator):
         return made
 
     def parameter(self, parameter: torch.nn.Parameter) -> Any:
-        """A parameter with the same numbers."""
+        """Return a parameter with the same values."""
         return nn.Parameter(self.tensor(parameter), requires_grad=parameter.requires_grad)
 
 
 def own_class(theirs: type) -> Any:
-    """Candelabra's class of the same name."""
+    """Return Candelabra's class of the same name."""
     ours = getattr(nn, theirs.__name__, None)
     if ours is None:
         ours = getattr(nn.modules.multihead_attention, theirs.__name__, None)
@@ -64,6 +64,6 @@ def own_class(theirs: type) -> Any:
 
 
 def uninitialized(value: Any) -> Any:
-    """A parameter or buffer without a shape."""
+    """Return a parameter or buffer without a shape."""
     kind = getattr(nn, type(value).__name__)
     return kind(value.requires_grad, dtype=dtype_of(value.dtype))

@@ -1,4 +1,4 @@
-"""PyTorch's optimizer database and all learning-rate schedules through both libraries: ``python
+"""Run PyTorch's optimizer database and all learning-rate schedules through both libraries: ``python
 tests/parity_optim``.
 
 For each optimizer, each of its inputs in PyTorch's database, each implementation (plain, foreach,
@@ -24,8 +24,8 @@ from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_
 import candelabra
 
 STEPS, AFTER = 100, 20
-#: Relative differences allowed: of float32 and of Muon, which computes in bfloat16, rounding
-#: differs.
+#: Allowed relative differences: rounding differs in float32, and in Muon, which computes in
+#: bfloat16.
 TOLERANCES = {"float64": 1e-6, "float32": 2e-4, "complex128": 1e-6}
 MUON_TOLERANCE = 2e-2
 #: Entries of states that may be numbers or tensors of another dtype.
@@ -33,7 +33,7 @@ NUMBERS = ("t", "al", "H_diag", "mu_product", "eta", "mu")
 
 
 def plain(value: Any) -> Any:
-    """A state dict with all tensors as NumPy arrays."""
+    """Return a state dict with all tensors as NumPy arrays."""
     if isinstance(value, torch.Tensor | candelabra.Tensor):
         return np.array(value.detach().tolist(), dtype=str(value.dtype).rpartition(".")[2])
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def plain(value: Any) -> Any:
 
 
 def revived(library: Any, value: Any) -> Any:
-    """A state dict with all arrays as tensors of a library."""
+    """Return a state dict with all arrays as tensors of a library."""
     if isinstance(value, np.ndarray):
         return library.tensor(value.tolist(), dtype=getattr(library, str(value.dtype)))
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def revived(library: Any, value: Any) -> Any:
 
 
 class Run:
-    """One optimizer of one library with its parameters."""
+    """An optimizer of one library with its parameters."""
 
     def __init__(self, library: Any, name: str, options: dict[str, Any], starts: list[np.ndarray]) -> None:
         self.library = library
@@ -76,7 +76,7 @@ class Run:
             return
 
         def closure() -> float:
-            # A bowl whose bottom is where the numbers of this step are, flat in one direction and
+            # A quadratic bowl whose minimum is at this step's numbers, flat in one direction and
             # steep in another.
             loss = 0.0
             for parameter, goal in zip(self.params, grads, strict=True):
@@ -103,8 +103,8 @@ def difference(one: list[np.ndarray], two: list[np.ndarray]) -> float:
 
 
 def compare_run(name: str, options: dict[str, Any], dtype: str) -> str | None:
-    """Compare trajectories and state dicts; returns what is wrong."""
-    for library in (torch, candelabra):  # PyTorch's counts and products are of the default dtype
+    """Compare trajectories and state dicts; return the differences."""
+    for library in (torch, candelabra):  # PyTorch's counts and products have the default dtype
         library.set_default_dtype(library.float32 if dtype == "float32" else library.float64)
     rng = np.random.default_rng(7)
 
@@ -146,7 +146,7 @@ def compare_run(name: str, options: dict[str, Any], dtype: str) -> str | None:
 
 
 def keys(state: dict[str, Any]) -> Any:
-    """What is in a state dict: the entries of the groups, and of the states with their dtypes."""
+    """Return the keys of a state dict: those of groups, and of states with their dtypes."""
     groups = [sorted(group) for group in state["param_groups"]]
     states = {
         number: sorted(
@@ -159,7 +159,7 @@ def keys(state: dict[str, Any]) -> Any:
 
 
 def translated(library: Any, value: Any) -> Any:
-    """Parameters and options of PyTorch's database as those of a library."""
+    """Convert parameters and options of PyTorch's database to a library's."""
     if isinstance(value, torch.Tensor):
         made = library.tensor(value.detach().tolist(), dtype=getattr(library, str(value.dtype).rpartition(".")[2]))
         if value.grad is not None:
@@ -171,7 +171,7 @@ def translated(library: Any, value: Any) -> Any:
 
 
 def shared(library: Any, value: Any, seen: dict[int, Any]) -> Any:
-    """As `translated`, but a tensor that occurs twice is one tensor again."""
+    """As `translated`, but a tensor that occurs twice stays one tensor."""
     if isinstance(value, torch.Tensor):
         return seen.setdefault(id(value), translated(library, value))
     if isinstance(value, dict):
@@ -180,10 +180,10 @@ def shared(library: Any, value: Any, seen: dict[int, Any]) -> Any:
 
 
 def compare_error(info: Any, error: Any) -> str | None:
-    """Whether an error input raises (or warns) as the database says; returns what is wrong."""
+    """Check that an error input raises (or warns) as the database says; return the difference."""
     given = error.optimizer_error_input
     if any(p.is_sparse for p in flat(given.params)):
-        return None  # there are no sparse tensors here that could be refused
+        return None  # sparse tensors are not supported
     seen: dict[int, Any] = {}
     try:
         with warnings.catch_warnings():

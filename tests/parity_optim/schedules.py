@@ -1,5 +1,5 @@
-"""Every learning-rate schedule of both libraries, 40 steps beside each other, with a state dict on
-the way.
+"""Compare every learning-rate schedule of both libraries over 40 steps, with a state dict reloaded
+halfway.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def made(library: Any, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def rates(library: Any, name: str, options: dict[str, Any]) -> list[float]:
-    """All rates and momenta of all groups in all steps; in the middle the schedule is made anew and
-    its state loaded.
+    """Return the rates and momenta of all groups in all steps. Halfway, the schedule is recreated
+    and its state loaded.
     """
     optimizer, schedule = made(library, name, options)
     found = []
@@ -91,7 +91,7 @@ def rates(library: Any, name: str, options: dict[str, Any]) -> list[float]:
 
 
 def check_schedules() -> list[tuple[str, str | None]]:
-    """Compare all schedules; returns for each what is wrong with it."""
+    """Compare all schedules; return the differences of each."""
     results: list[tuple[str, str | None]] = []
     for name, options in SCHEDULES:
         case = f"{name} { {key: value for key, value in options.items() if key != 'lr_lambda'} }"

@@ -19,7 +19,7 @@ SCENARIO = """
             xp = tensor.__array_namespace__()
         return xp.asarray(tensor)[::-1]
 
-    for number, result in enumerate(at_once(use)):
+    for number, result in enumerate(run_concurrently(use)):
         assert type(result) is candelabra.array_api.Array and result.tolist() == [number + 1, number]
 """
 

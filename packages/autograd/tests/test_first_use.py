@@ -56,7 +56,7 @@ SCENARIOS = {
                 return x.grad
             return candelabra.autograd.grad(y.sum(), x)[0]
 
-        for number, gradient in enumerate(at_once(use)):
+        for number, gradient in enumerate(run_concurrently(use)):
             assert gradient.tolist() == [2.0 * number, 4.0 * number], (number, gradient)
     """,
     # One thread is slowly importing the package by name.
@@ -75,7 +75,7 @@ SCENARIOS = {
             (x * 3).sum().backward()
             return x.grad.tolist()
 
-        assert at_once(use) == [[3.0, 3.0]] * 32
+        assert run_concurrently(use) == [[3.0, 3.0]] * 32
     """,
     # A failed import must neither disable autograd nor be cached.
     "an import that fails": """
@@ -91,7 +91,7 @@ SCENARIOS = {
             except ImportError as error:
                 return str(error)
 
-        assert at_once(refused) == ["the disk is on fire"] * 32
+        assert run_concurrently(refused) == ["the disk is on fire"] * 32
         assert not any(x.requires_grad for x in tensors)
         sys.meta_path.remove(finder)
 
@@ -99,7 +99,7 @@ SCENARIOS = {
             (tensors[number].requires_grad_() * 3).sum().backward()
             return tensors[number].grad.tolist()
 
-        assert at_once(use) == [[3.0, 3.0]] * 32
+        assert run_concurrently(use) == [[3.0, 3.0]] * 32
     """,
     # To break a deadlock of imports, Python returns a partially imported package. It must not pass
     # for a complete one.
@@ -142,7 +142,7 @@ SCENARIOS = {
 
         # Python may see the circle in either thread: it raises there, or gives what there is.
         try:
-            at_once(use, 2)
+            run_concurrently(use, 2)
         except SystemExit as failure:
             assert "_DeadlockError" in str(failure), failure
         told = sys.modules["crossed"].told
@@ -169,7 +169,7 @@ SCENARIOS = {
                 return
             assert (x * 3).requires_grad, "not recorded"
 
-        at_once(use)
+        run_concurrently(use)
         x = candelabra.ones(2, requires_grad=True)
         (x * 3).sum().backward()
         assert x.grad.tolist() == [3.0, 3.0]
@@ -185,7 +185,7 @@ SCENARIOS = {
             (x * 3).sum().backward()
             return x.grad.tolist()
 
-        assert at_once(use) == [[3.0, 3.0]] * 32
+        assert run_concurrently(use) == [[3.0, 3.0]] * 32
         assert len(seen) == 1
     """,
     "formulas, with and without hooks on what is kept": """
@@ -217,7 +217,7 @@ SCENARIOS = {
                     found[name] = x.grad
             return found
 
-        results = at_once(use)
+        results = run_concurrently(use)
         expected = use(2)
         for found in results:
             for name in names:
@@ -225,7 +225,7 @@ SCENARIOS = {
         # With the last one out, nothing is around the autograd_functions any more.
         assert not autograd.recording._modes
         x = candelabra.ones(2, requires_grad=True)
-        assert len({type(one) for one in at_once(lambda number: x.asinh().grad_fn)}) == 1
+        assert len({type(one) for one in run_concurrently(lambda number: x.asinh().grad_fn)}) == 1
     """,
     # The hooks are installed after a thread has read the modes, but before it sets the autograd
     # function.
@@ -307,7 +307,7 @@ SCENARIOS = {
             for one in uses[turn:] + uses[:turn]:
                 assert candelabra.allclose(one(), 3 * x.square()), one
 
-        at_once(use)
+        run_concurrently(use)
     """,
     "custom operators and functions": """
         import candelabra
@@ -325,7 +325,7 @@ SCENARIOS = {
             cube(x).sum().backward()
             return x.grad.tolist()
 
-        assert at_once(use) == [[3.0, 12.0]] * 32
+        assert run_concurrently(use) == [[3.0, 12.0]] * 32
     """,
 }
 

@@ -233,7 +233,7 @@ def test_save_on_cpu_and_disabled():
         pass
 
 
-def test_recorders_are_plain_again_after_the_block():
+def test_autograd_functions_are_plain_again_after_the_block():
     from candelabra.catalogue import OPERATORS
 
     (leaf(1.0) * 2).sum()

@@ -97,7 +97,7 @@ def test_errors():
     for refused in (profiler.emit_nvtx, profiler.emit_itt):
         with pytest.raises(NotImplementedError, match="export_chrome_trace"):
             refused()
-    assert candelabra._C.set_interposer(None) is None
+    assert candelabra._C.set_dispatch_hook(None) is None
 
 
 def test_a_schedule_of_steps(tmp_path):

@@ -1,4 +1,4 @@
-// The table that the core asks for.
+// The table of functions that the core loads.
 #include "candelabra/backend.h"
 
 #include <cstdio>
@@ -192,24 +192,23 @@ extern "C" CB_EXPORT const cb_backend* candelabra_backend(const cb_host*) {
   return &table;
 }
 
-// Called by the Python package, which knows where its environment has NVIDIA's libraries.
+// Called by the Python package, which knows where the environment has NVIDIA's libraries.
 extern "C" CB_EXPORT void candelabra_cuda_set_library_folders(const char* folders) {
   candelabra::cuda::set_library_folders(folders);
 }
 
-// Likewise: what the user sets in candelabra.backends.cuda and .cudnn, by the names in
-// settings.hpp.
+// Likewise. Changes a setting of candelabra.backends.cuda or .cudnn, by its name in settings.hpp.
 extern "C" CB_EXPORT void candelabra_cuda_set_switch(const char* name, int value) {
   if (std::strcmp(name, "cufft_clear") == 0) candelabra::cuda::clear_transform_plans();
   if (std::atomic<int>* found = candelabra::cuda::setting(name)) *found = value;
 }
-// What the backend has found out; 0 where there is nothing of that name.
+// Returns a number by name, such as the version of cuDNN; 0 for unknown names.
 extern "C" CB_EXPORT int candelabra_cuda_ask(const char* name) {
   if (std::strcmp(name, "cudnn_version") == 0) return static_cast<int>(candelabra::cuda::cudnn::version());
   if (std::strcmp(name, "cufft_plans") == 0) return candelabra::cuda::transform_plans();
   return 0;
 }
-// How the host is told of calls that wait for the device.
+// Sets the function that warns of calls which wait for the device.
 extern "C" CB_EXPORT void candelabra_cuda_set_warner(void (*warner)(const char*)) {
   candelabra::cuda::set_warner(warner);
 }

@@ -1,7 +1,7 @@
-// Element types on host and device (candelabra/dtypes.hpp), and numbers in the place of tensors.
+// Element types on host and device (candelabra/dtypes.hpp), and Python numbers given for tensors.
 #pragma once
 
-// Products and quotients of complex numbers by the plain formulas, as on the CPU: infinite parts
+// Products and quotients of complex numbers use the plain formulas, as on the CPU: infinite parts
 // are not recovered from NaN.
 #define LIBCUDACXX_ENABLE_SIMPLIFIED_COMPLEX_MULTIPLICATION
 #include <bit>
@@ -70,8 +70,7 @@ using ComplexTypes = Lists::ComplexTypes;
 using NumberTypes = Lists::NumberTypes;
 using AllTypes = Lists::AllTypes;
 
-// The type that sums of T are kept in: integers wrap, float32 is added in float64, half precisions
-// in float32.
+// The accumulator type of sums of T: integers wrap, float32 uses float64, half precision float32.
 template <typename T>
 struct sum_type {
   using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
@@ -81,7 +80,7 @@ struct sum_type<::cuda::std::complex<T>> {
   using type = complex128;
 };
 
-// From memory to the type computed in, and back.
+// Conversions between the type in memory and the type of the computation.
 template <typename T>
 CANDELABRA_HOST_DEVICE inline compute_t<T> loaded(memory_t<T> raw) {
   if constexpr (std::is_same_v<T, bool>)
@@ -97,7 +96,7 @@ CANDELABRA_HOST_DEVICE inline memory_t<T> stored(compute_t<T> value) {
     return static_cast<memory_t<T>>(value);
 }
 
-// For kernels that only move elements: calls f.operator()<U>() with an unsigned type of the
+// For kernels that only copy elements: calls f.operator()<U>() with an unsigned type of the
 // element's size (uint8_t, uint16_t, uint32_t, uint64_t, or Bits128).
 struct alignas(16) Bits128 {
   uint64_t low, high;
@@ -110,8 +109,8 @@ void dispatch_size(int64_t bytes, F&& f) {
   kernel::dispatch_bytes<Bits128>(bytes, std::forward<F>(f));
 }
 
-// The value of a number that stands for a tensor (CB_TENSOR_NUMBER: it lies in host memory) as C,
-// the type computed in.
+// The value of a Python number given for a tensor (CB_TENSOR_NUMBER, in host memory) as C, the type
+// of the computation.
 template <typename C>
 C number_of(const cb_tensor& tensor) {
   if constexpr (std::is_same_v<C, bool>) {

@@ -1,4 +1,4 @@
-// All kernels, in families.cpp, which CMakeLists.txt writes.
+// Registers all kernels. Implemented in families.cpp, which CMakeLists.txt generates.
 #pragma once
 
 #include "kernels.hpp"

@@ -28,8 +28,8 @@ class Call : public kernel::Call {
   cudaStream_t stream() const { return static_cast<cudaStream_t>(raw()->stream); }
 };
 
-// Makes the call's device the thread's, runs the kernel, and looks for failures: of the launch
-// always, of the run where CANDELABRA_LAUNCH_BLOCKING=1 has every kernel waited for.
+// Sets the call's device, runs the kernel, and checks for failures: of the launch always, of the
+// execution if CANDELABRA_LAUNCH_BLOCKING=1.
 int32_t run_kernel(cb_call* raw, void (*kernel)(Call&)) noexcept;
 
 // The C entry of a kernel.

@@ -1,6 +1,4 @@
-"""Whether there is a GPU: tests that need one ask for the fixture `cuda` and are skipped, with the
-reason, where there is none.
-"""
+"""Fixtures that skip tests which need a GPU, with the reason, if there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from candelabra import _C
 
 
 def reason_without_gpu() -> str | None:
-    """Return why no GPU can be used, or None where one can."""
+    """Return why no GPU can be used, or None if one can."""
     try:
         candelabra.cuda.init()
     except candelabra.BackendError as error:
@@ -27,7 +25,7 @@ def reason_without_gpu() -> str | None:
 
 @pytest.fixture
 def core_headers(tmp_path: Path) -> Path | None:
-    """The headers that backends are compiled against, or None outside of the repository."""
+    """Return the headers that backends compile against, or None outside of the repository."""
     writer = Path(__file__).parents[2] / "tensor-core" / "tools" / "make_headers.py"
     if not writer.exists():
         return None
@@ -44,8 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without candelabra-backend-cpu's own kernels, at the edges of functions there is nothing to
-    compare with.
+    """Skip comparisons at the edges of functions if candelabra-backend-cpu is not there to compare
+    with.
     """
     if "cpu" in candelabra.backends.installed():
         candelabra.backends.load("cpu")
@@ -73,21 +71,21 @@ def cuda() -> candelabra.device:
 
 
 def is_emulated() -> bool:
-    """Return whether the GPUs are made up (tests/emulation): several ranks may share one, and
-    drivers fail when asked to.
+    """Return whether the GPUs are emulated (tests/emulation). Then several ranks may share one, and
+    driver failures can be provoked.
     """
     return candelabra.cuda.is_available() and candelabra.cuda.get_device_name() == "Emulated device"
 
 
 @pytest.fixture(scope="session")
 def on_emulation() -> bool:
-    """Whether the GPUs are made up."""
+    """Return whether the GPUs are emulated."""
     return is_emulated()
 
 
 @pytest.fixture(scope="session")
 def emulated(cuda: candelabra.device, on_emulation: bool) -> candelabra.device:
-    """The first GPU, which is an emulated one: drivers of real ones cannot be told to fail."""
+    """Return the first GPU, which must be emulated: real drivers cannot be made to fail."""
     if not on_emulation:
         pytest.skip("needs the emulated device (tests/emulation)")
     return cuda

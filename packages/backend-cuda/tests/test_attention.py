@@ -1,5 +1,5 @@
-"""Attention on a device against the whole matrix of weights in NumPy: tiles and their rests, masks,
-shared heads.
+"""Test attention on a device against the full matrix of weights in NumPy: tiles and remainders,
+masks, shared heads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def masks(kind, n, h, rows, columns, dtype):
         return None, None
     if kind == "bool":
         values = rng.random((n, 1, rows, columns)) < 0.5
-        values[:, :, rows // 2] = False  # a query that sees nothing
+        values[:, :, rows // 2] = False  # a query whose keys are all masked
         return values, candelabra.tensor(values)
     return made((h, 1, columns), dtype, 8)
 
@@ -93,7 +93,7 @@ def check(cuda, sizes, kind, causal, dtype):
 
 
 def test_layouts_and_what_is_empty(cuda):
-    """Heads inside of rows, as a layer lays them out; no queries, keys or columns."""
+    """Heads within rows, as a layer lays them out; no queries, keys or columns."""
     x, tensor = made((2, 7, 3, 8), "float32", 1)
     seen = tensor.to(cuda).transpose(1, 2)
     got = candelabra.ops._scaled_dot_product_attention(seen, seen, seen.flip(3), None, True, 0.5)
@@ -121,7 +121,7 @@ def test_nan_and_infinity(cuda):
     x = candelabra.tensor([[[[1.0], [float("nan")], [2.0]]]]).to(cuda)
     ones = candelabra.ones(1, 1, 3, 1, device=cuda)
     out = candelabra.ops._scaled_dot_product_attention(ones, ones, x, None, True, 1.0).output.cpu().numpy().ravel()
-    assert out[0] == 1.0 or np.isnan(out[0])  # the tile's unseen values count with a weight of zero
+    assert out[0] == 1.0 or np.isnan(out[0])  # masked values of the tile have weight zero
     assert np.isnan(out[1:]).all()
     scores = candelabra.ops._scaled_dot_product_attention(x, ones, ones, None, False, 1.0).output.cpu().numpy().ravel()
     assert scores[0] == scores[2] == 1.0 and np.isnan(scores[1])

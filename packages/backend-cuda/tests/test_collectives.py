@@ -1,5 +1,7 @@
-"""Collectives between processes: results, ranks that are missing, wrong, dead or late. Each rank is
-a process of its own.
+"""Test collectives between processes: results, and ranks that are missing, wrong, dead or late.
+
+Each rank is a process. Needs as many GPUs as ranks, or the emulated device, on which the processes
+of a machine communicate through a folder.
 
 With as many GPUs as ranks, or with the emulated device, on which processes of one machine meet in a
 folder.
@@ -19,7 +21,7 @@ import pytest
 
 import candelabra
 
-#: What every rank begins with; the id comes by a file.
+#: The start of every rank's program; the id is passed through a file.
 PRELUDE = """
 import os, sys, time
 from pathlib import Path
@@ -55,8 +57,8 @@ def raised(call):
 
 @pytest.fixture
 def ranks(cuda: candelabra.device, on_emulation: bool, tmp_path: Path):
-    """Begin a program as several processes, and wait for all of them: run(program, size=2,
-    wait=True, **environment).
+    """Start a program in several processes and wait for all: run(program, size=2, wait=True,
+    **environment).
     """
     begun: list[subprocess.Popen[str]] = []
 
@@ -214,7 +216,7 @@ def test_a_missing_rank(ranks) -> None:
 
 @pytest.mark.parametrize("mode", MODES, ids=["at once", "deferred"])
 def test_a_late_rank(ranks, mode: dict[str, str]) -> None:
-    # The device waits; the thread that looks after it ends that, and whoever comes next is told.
+    # The device waits. The watchdog thread aborts the communicator, and the next call raises.
     ranks(
         """
         meet()

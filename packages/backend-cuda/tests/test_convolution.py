@@ -1,5 +1,5 @@
-"""Convolutions on a device against sums in NumPy: dimensions, groups, layouts, dtypes; cuDNN's and
-the backend's own kernel.
+"""Test convolutions on a device against sums in NumPy: dimensions, groups, layouts, dtypes, cuDNN's
+and the backend's kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from candelabra.testing.reference import convolution as reference
 
 FLOATS = {"float32": 2e-3, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1}
 
-#: batch, groups, channels in and out of a group, sizes, window, stride, padding, dilation
+#: batch, groups, input and output channels per group, sizes, kernel, stride, padding, dilation
 CASES = [
     (2, 1, 3, 4, (7,), (3,), [1], [1], [1]),
     (1, 2, 2, 3, (70,), (2,), [2], [0], [2]),
@@ -33,7 +33,7 @@ def way(request):
 
 
 def made(sizes, dtype, seed):
-    """Small integers, with an imaginary part where the dtype has one: their products are exact in
+    """Return small integers, with an imaginary part for complex dtypes. Their products are exact in
     every dtype.
     """
     rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_all_three(cuda, case, dtype):
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("case", [case for case in CASES if len(case[4]) < 3], ids=str)
 def test_complex_gradients_are_bilinear(cuda, case, dtype):
-    """Of the real and the imaginary part of either side, put together."""
+    """A complex convolution equals the combination of those of real and imaginary parts."""
     batch, groups, inputs, outputs, sizes, window, stride, padding, dilation = case
     a, input = made((batch, groups * inputs, *sizes), dtype, 1)
     w, weight = made((groups * outputs, inputs, *window), dtype, 2)
@@ -136,7 +136,7 @@ def test_the_same_bits_again(cuda):
 
 
 def test_measured_and_captured(cuda):
-    """Plans that are chosen by timing them, and a convolution in a graph: the same sums."""
+    """Plans chosen by timing, and a convolution in a graph, give the same sums."""
     a, input = made((2, 4, 9, 8), "float32", 1)
     w, weight = made((6, 4, 3, 3), "float32", 2)
     x, k = input.to(cuda), weight.to(cuda)

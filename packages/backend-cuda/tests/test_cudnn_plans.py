@@ -1,5 +1,5 @@
-"""Whether cuDNN has plans for what the backend asks of it: the library makes them for a device that
-is only described (tests/cudnn).
+"""Test that cuDNN has plans for the backend's requests, for a device that is only described
+(tests/cudnn).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 
 def _folders(*names: str) -> list[Path]:
-    """Folders of headers of NVIDIA's packages, and of a toolkit."""
+    """Return include folders of NVIDIA's packages, and of a toolkit."""
     roots = [Path(entry) / "nvidia" for entry in sys.path] + [
         Path("/usr/local/cuda"),
         *sorted(Path("/usr/local").glob("cuda-13*")),

@@ -1,5 +1,5 @@
-"""Factorizations, systems, eigenvalues: what the conformance suite does not reach. Sizes at which
-another routine is taken, singular and infinite matrices, strided results, failures.
+"""Test factorizations, systems and eigenvalues beyond the conformance suite: sizes at which another
+routine is used, singular and infinite matrices, strided results, failures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import scipy.linalg
 import candelabra
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-#: One matrix; a batch for the routines on batches; a few matrices that are too large for them.
+#: One matrix; a batch for the batched routines; a few matrices that are too large for them.
 CASES = [
     *(((5,), dtype) for dtype in DTYPES),
     *(((3, 5), dtype) for dtype in DTYPES),
@@ -177,7 +177,8 @@ def test_least_squares_of_low_rank(cuda: candelabra.device, dtype: str) -> None:
 
 
 def test_iterations_that_do_not_converge(cuda: candelabra.device) -> None:
-    # The emulated library's iteration gives such matrices up; the other algorithm takes over.
+    # The emulated library's iteration does not converge for such matrices, and the other algorithm
+    # runs.
     for shape in ((4, 3), (3, 4), (2, 5, 5), (2, 40, 36)):
         a = made(shape, "float64")
         a[..., 0, 0] = 5000
@@ -221,7 +222,7 @@ def test_what_is_not_finite(cuda: candelabra.device, value: float) -> None:
 
 
 def completed(function: Callable[..., object], *arguments: object, **others: object) -> None:
-    """Call, and wait for what the device says."""
+    """Call the function, then synchronize, so that faults are raised."""
     function(*arguments, **others)
     candelabra.cuda.synchronize()
 
@@ -230,7 +231,7 @@ def test_failures_of_least_squares(cuda: candelabra.device) -> None:
     a = candelabra.ones(3, 2, device=cuda).cumsum(0) * candelabra.tensor([1.0, 0.0], device=cuda)
     with pytest.raises(RuntimeError, match=r"full rank \(error code: 2\)"):
         completed(candelabra.linalg.lstsq, a, candelabra.ones(3, 1, device=cuda), driver="gels")
-    assert candelabra.ones(2, device=cuda).sum().item() == 2  # the device goes on
+    assert candelabra.ones(2, device=cuda).sum().item() == 2  # the device is still usable
 
 
 def test_pivots_that_cannot_be(cuda: candelabra.device) -> None:
@@ -278,7 +279,7 @@ def test_empty(cuda: candelabra.device) -> None:
 def test_captures(cuda: candelabra.device) -> None:
     a = candelabra.eye(4, device=cuda) * 2
     graph = candelabra.cuda.CUDAGraph()
-    candelabra.linalg.cholesky_ex(a)  # handles are made before
+    candelabra.linalg.cholesky_ex(a)  # create the handles first
     with candelabra.cuda.graph(graph):
         factor = candelabra.linalg.cholesky_ex(a).L
     a.mul_(2)

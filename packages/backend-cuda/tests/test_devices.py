@@ -1,5 +1,5 @@
-"""Two GPUs in one process: copies, operators, streams, gradients, failures, collectives on the one
-that is not the current device.
+"""Test two GPUs in one process: copies, operators, streams, gradients, failures and collectives on
+a device that is not the current one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DTYPES = ["float64", "float32", "float16", "bfloat16", "complex64", "int64", "in
 
 @pytest.fixture
 def two(cuda: candelabra.device):
-    """Both devices; the first one is the current one before and after."""
+    """Both devices. The first one is current before and after the test."""
     if candelabra.cuda.device_count() < 2:
         pytest.skip("needs 2 GPUs")
     assert candelabra.cuda.current_device() == 0
@@ -185,7 +185,7 @@ def test_tensors_of_two_devices_are_refused(two):
         with pytest.raises(RuntimeError, match=r"same device.*cuda:[01].*cuda:[01]|cuda:1.*cuda:0|cuda:0.*cuda:1"):
             call()
     assert a.tolist() == b.tolist() == [1, 1, 1]
-    assert (a + candelabra.tensor(2.0)).tolist() == [3, 3, 3]  # numbers of the host go anywhere
+    assert (a + candelabra.tensor(2.0)).tolist() == [3, 3, 3]  # CPU scalars combine with any device
     with pytest.raises(RuntimeError, match="same device|cuda:1"):
         a + candelabra.ones((), device=second)
 

@@ -1,8 +1,8 @@
-"""The kernels on an emulated device (``tests/emulation``), in the ways that find races, reads
-beyond the end and memory let go too early.
+"""Run the kernels on an emulated device (``tests/emulation``), in modes that reveal races, reads
+beyond the end and memory that is freed too early.
 
-Needs what ``python packages/backend-cuda/tests/emulation/build.py FOLDER`` has built:
-``CANDELABRA_EMULATED=FOLDER`` says where it is.
+Needs the output of ``python packages/backend-cuda/tests/emulation/build.py FOLDER``, and
+``CANDELABRA_EMULATED=FOLDER``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ needs_build = pytest.mark.skipif(
 )
 
 GUARDED = {"CANDELABRA_EMULATION_GUARD": "1", "CANDELABRA_CUDA_ALLOC_CONF": "caching:False"}
-#: Ways of running a kernel that may change nothing.
+#: Modes of execution that must not change results.
 WAYS = {
     "forward": {},
     "backward": {"CANDELABRA_EMULATION_ORDER": "backward"},

@@ -1,5 +1,5 @@
-"""What goes wrong with a GPU is said clearly: over an emulated device (tests/emulation), whose
-driver and kernels fail when asked to.
+"""Test the messages of GPU failures on an emulated device (tests/emulation), whose driver and
+kernels can be made to fail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import candelabra
 
 
 def output_of(code: str, **environment: str) -> str:
-    """Run a script in a process of its own, in which `failing` tells how a call fails."""
+    """Run a script in a process of its own. `failing` in it returns the error of a call."""
     prelude = """
         import candelabra
 
@@ -91,7 +91,7 @@ FAILING = """
 
 
 def test_a_failed_kernel_is_reported_when_somebody_waits(emulated):
-    """Two fills, then exp, which fails: nothing knows before the device is waited for."""
+    """Of two fills and an exp that fails, the failure is raised at the next synchronization."""
     environment = {
         "CANDELABRA_EMULATION_FAIL_LAUNCH": "3",
         "CANDELABRA_EMULATION_DEFERRED": "1",

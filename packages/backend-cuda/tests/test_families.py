@@ -1,5 +1,5 @@
-"""Kernels against NumPy on a GPU, over strides, sizes, broadcasts and dtypes that take each way
-through the launchers.
+"""Test kernels on a GPU against NumPy, with strides, sizes, broadcasts and dtypes that reach every
+path of the launchers.
 """
 
 from __future__ import annotations

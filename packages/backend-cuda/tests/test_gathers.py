@@ -1,5 +1,5 @@
-"""Combinations at places, bags of rows, distances, CTC and losses of pairs on a GPU, against those
-of the CPU.
+"""Test scatter reductions, embedding bags, distances, CTC and pairwise losses on a GPU against the
+CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "comp
 
 
 def made(sizes: tuple[int, ...], dtype: str) -> candelabra.Tensor:
-    """Values of a dtype: small whole numbers, or normal ones."""
+    """Return values of a dtype: small integers, or normally distributed ones."""
     if dtype.startswith("complex"):
         values = RANDOM.normal(size=sizes) + 1j * RANDOM.normal(size=sizes)
     elif "float" in dtype:
@@ -56,7 +56,7 @@ def test_scatter_reduce(cuda, dtype, reduce, include_self):
     for sizes, from_sizes, dim in [((7, 5), (90, 4), 0), ((3, 6, 2), (3, 40, 2), 1), ((4,), (300,), 0)]:
         self, source = made(sizes, dtype), made(from_sizes, dtype)
         if reduce == "prod" and dtype.startswith(("float", "bfloat", "complex")):
-            source = source / source.abs().to(source.dtype)  # products that stay in range
+            source = source / source.abs().to(source.dtype)  # products within the range
         index = candelabra.tensor(RANDOM.integers(0, sizes[dim], size=from_sizes))
         want = self.scatter_reduce(dim, index, source, reduce, include_self=include_self)
         got = self.to(cuda).scatter_reduce(dim, index.to(cuda), source.to(cuda), reduce, include_self=include_self)
@@ -114,7 +114,7 @@ def test_embedding_bag(cuda, dtype, mode, by_frequency):
 
 
 def made_once(sizes: tuple[int, ...], dtype: str) -> candelabra.Tensor:
-    """The same values each time."""
+    """Return the same values each time."""
     values = np.random.default_rng(3).normal(size=tuple(sizes))
     return candelabra.tensor(values).to(getattr(candelabra, dtype))
 
@@ -165,7 +165,7 @@ def test_distances(cuda, dtype, p):
 @pytest.mark.parametrize("zero_infinity", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ctc_loss(cuda, dtype, zero_infinity):
-    times, samples, classes = 12, 150, 5  # more samples than go to a kernel at once
+    times, samples, classes = 12, 150, 5  # more samples than one launch takes
     scores = made((times, samples, classes), dtype).log_softmax(2)
     targets = candelabra.tensor(RANDOM.integers(0, classes, size=(samples, 6)))
     inputs, lengths = RANDOM.integers(0, times + 1, size=samples).tolist(), RANDOM.integers(0, 7, size=samples).tolist()

@@ -1,5 +1,5 @@
-"""Recorded work: graphs of any accelerator, and functions and modules that run as graphs, forward
-and backward.
+"""Test graph capture on any accelerator, and functions and modules that run as graphs, forward and
+backward.
 """
 
 from __future__ import annotations

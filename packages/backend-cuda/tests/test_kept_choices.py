@@ -1,5 +1,5 @@
-"""Algorithms and plans of NVIDIA's libraries are chosen once for calls that are alike, and measured
-where that is asked for.
+"""Test that algorithms and plans of NVIDIA's libraries are cached for similar calls, and timed on
+request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from candelabra import backends
 
 @pytest.fixture
 def choices(emulated) -> Callable[[str], int]:
-    """How often an emulated library was asked for algorithms."""
+    """Return how often an emulated library was asked for algorithms."""
 
     def count(name: str) -> int:
         (path,) = [path for folder in candelabra_backend_cuda.library_folders() for path in folder.glob(f"{name}.so.*")]
@@ -54,7 +54,7 @@ def test_convolutions(cuda, choices):
     candelabra.ops.convolution(x[:, :, 1:], weight, None, *REST)
     other = choices("libcudnn")
     assert other > before
-    # Another kind of choice is another plan, kept as well.
+    # Another setting needs another plan, which is cached as well.
     for options in ({"benchmark": True}, {"deterministic": True}, {"allow_tf32": not backends.cudnn.allow_tf32}):
         with backends.cudnn.flags(enabled=True, **options):
             first = choices("libcudnn")

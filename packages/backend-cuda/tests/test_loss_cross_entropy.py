@@ -1,4 +1,4 @@
-"""Cross entropy of scores and classes on a device against its formula in NumPy."""
+"""Test cross entropy on a device against its formula in NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def case(shape, dtype, weighted):
     return scores, rng.integers(0, shape[1], shape[0]), weight
 
 
-# Rows of a warp and of a block, few and many, classes that are no multiple of anything.
+# Rows computed by a warp and by a block, few and many, with odd numbers of classes.
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (70, 1024), (9, 1025), (3, 2900), (2500, 5), (0, 4)], ids=str)
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("weighted", [False, True])
@@ -39,7 +39,7 @@ def test_loss_and_gradient(cuda, shape, dtype, weighted, reduction):
     total = of_row.sum()
     with np.errstate(invalid="ignore"):
         want = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / total}[reduction]
-    # A view with strides of its own, and one gradient for all rows.
+    # A strided view, and one gradient for all rows.
     target = candelabra.tensor(np.stack([classes, classes], 1)).to(cuda)[:, 0]
     on_device = None if weight is None else weight.to(cuda)
     x = scores.to(cuda)
@@ -53,7 +53,7 @@ def test_loss_and_gradient(cuda, shape, dtype, weighted, reduction):
     grad = candelabra.full((), 0.5, dtype=scores.dtype, device=cuda)
     if reduction == "none":
         grad = grad.expand(shape[0])
-    # What the kernel is given is the sum as it was rounded.
+    # The kernel gets the sum after rounding.
     divisor = float(weights) if reduction == "mean" and shape[0] else 1.0
     back = candelabra.ops.cross_entropy_backward(grad, x, target, on_device, IGNORED, reduction, weights, kept)
     hot = np.arange(shape[1]) == classes[:, None]

@@ -1,5 +1,5 @@
-"""Memory of a GPU and pinned memory of the host: what is held, pools, what is done before it runs
-out, who may have how much.
+"""Test memory of a GPU and pinned host memory: the cache, pools, behaviour before memory runs out,
+limits.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def test_what_pinning_keeps_and_refuses(cuda):
 
 
 def test_pinned_memory_waits_for_the_device(emulated):
-    # The copy has not been done when the tensor goes: its memory must not be handed on.
+    # The copy is still queued when the tensor is destroyed: its memory must not be reused.
     run(
         """
         host = candelabra.ones(10000).pin_memory()

@@ -1,4 +1,4 @@
-"""Autocasting and the scaling of gradients on a GPU."""
+"""Test autocasting and gradient scaling on a GPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ def made(*sizes: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=sizes).astype(np.float32)
 
 
-#: PyTorch's lists of what autocasting computes in which dtype on accelerators, in functions that
-#: take `x` and `y`.
+#: PyTorch's autocast lists for accelerators, as functions of `x` and `y`.
 FULL = {
     "acos": lambda c, F, x: c.acos(x), "asin": lambda c, F, x: c.asin(x), "cosh": lambda c, F, x: c.cosh(x),
     "erfinv": lambda c, F, x: c.erfinv(x), "exp": lambda c, F, x: x.exp(), "expm1": lambda c, F, x: c.expm1(x),
@@ -143,7 +142,7 @@ def test_gradients_that_are_not_finite(cuda):
         assert ([parameter.tolist(), other.tolist()] != before) == taken
         assert scaler.get_scale() == scale
     assert parameter.tolist() == [0.0, -1.0, -2.0] and other.tolist() == [0.0, 0.0]
-    # Half precision: 70000 is beyond float16, which the scale shows and takes back.
+    # Half precision: 70000 overflows float16, so the scaler reduces the scale.
     scaler = candelabra.amp.GradScaler("cuda", init_scale=65536.0)
     weight = nn.Parameter(candelabra.ones(4, 4, device=cuda))
     with candelabra.autocast("cuda", dtype=candelabra.float16):

@@ -1,6 +1,4 @@
-"""What candelabra.cuda has beside devices, streams and memory: several GPUs at once, waiting,
-profiling, what NVML tells.
-"""
+"""Test candelabra.cuda beside devices, streams and memory: several GPUs, sleeping, profiling, NVML."""
 
 from __future__ import annotations
 

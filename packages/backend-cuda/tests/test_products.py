@@ -1,5 +1,5 @@
-"""Products of matrices: batches that are one product, what cuBLASLt reads in place and what is
-copied first, threads.
+"""Test matrix products: batches that are one product, factors that cuBLASLt reads in place and
+those that are copied first, threads.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def test_batches_with_one_factor(cuda: candelabra.device, dtype: str) -> None:
     left, right = on(cuda, a), on(cuda, b).expand(4, 5, 6)
     tolerance = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(candelabra.bmm(left, right).cpu().numpy(), a @ b, **tolerance)
-    # gaps between the matrices: not one product
+    # gaps between the matrices: not a single product
     np.testing.assert_allclose(candelabra.bmm(left[::2], right[::2]).cpu().numpy(), a[::2] @ b, **tolerance)
     np.testing.assert_allclose(candelabra.bmm(left[:, :1], right).cpu().numpy(), a[:, :1] @ b, **tolerance)
-    # the first factor is the same, and the others lie side by side
+    # the first factor is shared, and the others are adjacent
     c = made(5, 4, 2, dtype=dtype)
     out = candelabra.empty(3, 4, 2, dtype=getattr(candelabra, dtype), device=cuda).permute(1, 0, 2)
     candelabra.bmm(left[:1].expand(4, 3, 5), on(cuda, c).permute(1, 0, 2), out=out)
@@ -105,14 +105,14 @@ def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: flo
     a, b = (on(cuda, x / 4).to(element) for x in (made(6, 8), made(8, 16)))
     wide_a, wide_b = (x.to(candelabra.float64).cpu().numpy() for x in (a, b))
     row = on(cuda, made(32)).to(element)
-    # what the library can read, a row that is not aligned, one with gaps, a column, a matrix
+    # matrices that the library can read, an unaligned row, one with gaps, a column, a matrix
     for self in (row[:16], row[1:17], row[::2], row[:6].unsqueeze(1), on(cuda, made(6, 16)).to(element)):
         added = self.to(candelabra.float64).cpu().numpy()
         for beta, alpha in ((1, 1), (1, 2), (0.5, 1), (0, 1)):
             exact = beta * added + alpha * (wide_a @ wide_b)
             for use_gelu in (False, True):
                 for turned in (False, True):
-                    # a result in columns has no rows that the library could add to
+                    # a column-major result, which has no rows for the library's bias
                     out = candelabra.empty(16, 6, dtype=element, device=cuda).t() if turned else None
                     result = candelabra._addmm_activation(
                         self, a, b, beta=beta, alpha=alpha, use_gelu=use_gelu, out=out
@@ -124,8 +124,8 @@ def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: flo
 
 
 def test_gelu_of_the_library_is_for_half_precisions(cuda: candelabra.device) -> None:
-    """The formula with a hyperbolic tangent differs from gelu by more than float32 loses, and by
-    less than float16 does near one.
+    """The tanh approximation of GELU differs from gelu by more than float32's precision, but by
+    less than float16's near one.
     """
     x = np.linspace(-4, 4, 16)
     a = candelabra.eye(16, device=cuda)
@@ -143,10 +143,10 @@ def test_gelu_of_the_library_is_for_half_precisions(cuda: candelabra.device) -> 
 
 
 def test_a_bias_is_added_by_the_product(cuda: candelabra.device) -> None:
-    # addmm as linear: one row, factor one
+    # addmm as linear: one row, a factor of one
     a, b, bias = made(5, 8, dtype="float32"), made(8, 12, dtype="float32"), made(12, dtype="float32")
     result = candelabra.addmm(on(cuda, bias), on(cuda, a), on(cuda, b), alpha=3)
     np.testing.assert_allclose(result.cpu().numpy(), bias + 3 * (a @ b), rtol=1e-5, atol=1e-5)
-    one = on(cuda, bias).unsqueeze(0).clone()  # the row is also where the result goes
+    one = on(cuda, bias).unsqueeze(0).clone()  # the row is also the output
     one.addmm_(on(cuda, a[:1]), on(cuda, b))
     np.testing.assert_allclose(one.cpu().numpy(), bias + a[:1] @ b, rtol=1e-5, atol=1e-5)

@@ -1,5 +1,5 @@
-"""Random numbers on a GPU are the CPU's: the same bits where they are whole numbers or uniform, to
-rounding where they are computed from those.
+"""Test that random numbers on a GPU equal the CPU's: bitwise for integers and uniform numbers, up
+to rounding for others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 import candelabra
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
-# Lengths around the draws of a block, the threads of a block, and several blocks.
+# Lengths around the draws of a Philox block, the threads of a block, and several blocks.
 LENGTHS = [1, 2, 3, 4, 5, 255, 1023, 4099, 70001]
 
 
@@ -28,8 +28,8 @@ def both(
     fill: Callable[[candelabra.Tensor], object],
     seed: int = 5,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `fill` draws on the GPU and on the CPU, after one other call, so that the counter
-    is not 0.
+    """Return the numbers that `fill` draws on the GPU and on the CPU, after another call, so that
+    the counter is not 0.
     """
     found = []
     for device in (cuda, candelabra.device("cpu")):

@@ -1,4 +1,4 @@
-"""Recurrent layers on a device against the steps one by one in NumPy."""
+"""Test recurrent layers on a device against a loop over time steps in NumPy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_lstm(cuda, sizes, dtype, reverse):
             assert_right(one / scale, other / scale, dtype)
 
 
-#: Steps, batch, hidden size and how many rows there are of each time of a packed sequence.
+#: Steps, batch, hidden size, and the number of rows of each step of a packed sequence.
 LAYERS = [
     (6, 33, 9, []),
     (1, 1, 1, []),
@@ -89,9 +89,7 @@ def test_layer(cuda, cell, width, layer, dtype, reverse):
         of_arrays = [grads[i][0] if i in given else None for i in range(3)]
         of_tensors = [grads[i][1].to(cuda) if i in given else None for i in range(3)]
         back = candelabra.ops.recurrent_sequence_backward(*of_tensors, *tensors[1:4], *got, sizes, reverse, cell)
-        kept = [
-            one.cpu().to(candelabra.float64).numpy() for one in got
-        ]  # where it is rounded, a ReLU may be passed or not
+        kept = [one.cpu().to(candelabra.float64).numpy() for one in got]  # rounding may change the sign at a ReLU
         for one, other in zip(
             back, reference.sequence_backward(*of_arrays, *arrays[1:4], *kept, sizes, reverse, cell), strict=True
         ):

@@ -1,5 +1,5 @@
-"""Recurrent layers by cuDNN, all in one call, against the steps one by one in NumPy; and what is
-done where cuDNN does not do it.
+"""Test stacks of recurrent layers by cuDNN against a loop over time steps in NumPy, and the
+fallback without cuDNN.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from candelabra.testing.reference import recurrent as reference
 
 FLOATS = {"float32": 2e-5, "float64": 1e-11, "float16": 3e-2, "bfloat16": 2e-1}
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-#: Sizes over time, batch, input size, hidden size, rows of each time of a packed sequence, layers,
-#: directions, biases.
+#: Lengths, batch, input size, hidden size, rows per step of a packed sequence, layers, directions,
+#: biases.
 STACKS = [
     ((4, 3), 3, 5, 6, [], 1, 1, True),
     ((3, 2), 2, 4, 8, [], 3, 2, True),
@@ -32,13 +32,13 @@ STACKS = [
 
 
 def made(shape, dtype, seed, low=-1.0):
-    """Numbers of a dtype, as an array and as a tensor of the host."""
+    """Return numbers of a dtype, as an array and as a CPU tensor."""
     tensor = candelabra.tensor(np.random.default_rng(seed).uniform(low, 1, shape)).to(getattr(candelabra, dtype))
     return tensor.to(candelabra.float64).numpy(), tensor
 
 
 def arguments(stack, cell, dtype, device):
-    """The arguments of a call, as arrays and on the device."""
+    """Return the arguments of a call, as arrays and on the device."""
     over_time, batch, size, hidden, sizes, layers, directions, has_biases = stack
     biases = 2 if has_biases else 0
     count = (
@@ -66,7 +66,7 @@ def assert_right(got, want, dtype):
 
 @pytest.fixture(params=["cudnn", "own kernels"])
 def way(request):
-    """Both ways, without TF32."""
+    """Run with and without cuDNN, without TF32."""
     with cudnn.flags(enabled=request.param == "cudnn", allow_tf32=False):
         yield request.param
 
@@ -85,7 +85,7 @@ def test_layers(cuda, way, stack, cell, dtype):
     is_empty = 0 in stack[0]
     assert (reserve.numel() > 0) == (way == "cudnn" and not is_empty)
     if dtype not in ("float32", "float64"):
-        return  # where a state is rounded, the gradient may pass a ReLU or not
+        return  # rounding may change the sign at a ReLU
     grads = [made(one.shape, dtype, 9 + i) for i, one in enumerate(wanted)]
     for given in ((0,), (0, 1, 2), (1,), ()):
         shown = [i for i in given if cell == "lstm" or i < 2]
@@ -126,7 +126,9 @@ def test_kept_bytes_are_good_for_two_times(cuda):
 
 
 def test_gradients_without_what_was_kept(cuda):
-    """cuDNN is switched off between the two ways: the layers are run again."""
+    """Without cuDNN's reserve (cuDNN is turned off after the forward pass) the layers are run
+    again.
+    """
     _, tensors = arguments(STACKS[3], "gru", "float64", cuda)
     with cudnn.flags(enabled=True):
         output, h, _, reserve = ops.recurrent_stack_kept(*tensors)
@@ -141,7 +143,7 @@ def test_gradients_without_what_was_kept(cuda):
 @pytest.mark.parametrize("cell", ["lstm", "rnn_relu"])
 def test_weights_that_lie_apart(emulated, monkeypatch, cell):
     monkeypatch.setenv("CANDELABRA_EMULATION_CUDNN_GAPS", "1")
-    stack = ((5,), 3, 6, 7, [3, 2], 2, 2, True)  # of sizes that no other test has: what is kept of layers is kept
+    stack = ((5,), 3, 6, 7, [3, 2], 2, 2, True)  # sizes of no other test: layouts are cached
     arrays, tensors = arguments(stack, cell, "float64", emulated)
     with cudnn.flags(enabled=True):
         output, _, _, reserve = ops.recurrent_stack_kept(*tensors)
@@ -165,12 +167,12 @@ def test_weights_that_are_not_aligned(cuda, shift):
         assert_right(ops.recurrent_stack(x, room[shift:], *rest)[0], reference.stack(*arrays)[0], "float32")
 
 
-# ---- when cuDNN does it
+# ---- when cuDNN is used
 
 
 @pytest.fixture
 def asked(emulated) -> Callable[[str], int]:
-    """What the emulated library counts."""
+    """Return the emulated library's counters."""
     (path,) = [path for folder in candelabra_backend_cuda.library_folders() for path in folder.glob("libcudnn.so.*")]
     return lambda name: getattr(ctypes.CDLL(str(path)), f"emulated_recurrent_{name}")()
 
@@ -197,7 +199,7 @@ def test_switches(cuda, asked):
 
 
 def test_layers_that_cudnn_has_not(emulated, asked):
-    """The emulated one has none of a thousand units or more."""
+    """The emulated cuDNN does not support layers of a thousand units or more."""
     stack = ((2, 1), 1, 1, 1000, [], 1, 1, False)
     arrays, tensors = arguments(stack, "rnn_tanh", "float32", emulated)
     before = asked("calls")
@@ -208,7 +210,7 @@ def test_layers_that_cudnn_has_not(emulated, asked):
 
 
 def test_captured(cuda):
-    """cuDNN reads lengths from the host's memory, which a graph must not: our own kernels are
+    """cuDNN reads lengths from host memory, which a graph must not: the backend's own kernels are
     captured.
     """
     arrays, tensors = arguments(STACKS[1], "gru", "float32", cuda)
@@ -284,14 +286,12 @@ def test_one_call_for_all_layers(cuda, nn):
     x = candelabra.ones(5, 2, 3, device=cuda)
     net = nn.GRU(3, 4, 3, dropout=0.5, bidirectional=True).to(cuda)
     with cudnn.flags(enabled=True):
-        assert calls(net, x) == 3  # in training there is a dropout between the layers
+        assert calls(net, x) == 3  # training has dropout between the layers
         assert calls(net.eval(), x) == 1
 
 
 def test_dropout_between_layers(cuda, nn):
-    """Of the dropout of all that comes from the first layer nothing is left but the biases of the
-    second.
-    """
+    """With a dropout of 1 after the first layer, only the biases of the second one have an effect."""
     candelabra.manual_seed(0)
     net = nn.LSTM(3, 4, 2, dropout=1.0).to(cuda)
     x, other = candelabra.randn(5, 2, 3, device=cuda), candelabra.randn(5, 2, 3, device=cuda)

@@ -1,5 +1,5 @@
-"""Reductions on a GPU against NumPy: rows and columns, several blocks to a result, ends that fill
-no packet, positions.
+"""Test reductions on a GPU against NumPy: rows and columns, several blocks per result, partial
+packets, indices.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 import candelabra
 
 DTYPES = ["float32", "float64", "float16", "int8", "int32", "int64", "complex64"]
-# Lengths around packets, warps, blocks, and what several blocks share.
+# Lengths around packets, warps, blocks, and those that several blocks share.
 ROWS = [(1, 1), (3, 7), (5, 10), (130, 33), (7, 1023), (2, 4097), (1, 70001), (3, 40000)]
 
 
@@ -36,7 +36,7 @@ def test_rows_and_columns(cuda, sizes, dtype):
             want = array.astype("complex128" if dtype == "complex64" else "float64").sum(axis=dim)
             got = tensor.sum() if dim is None else tensor.sum(dim)
             assert str(got.dtype) == f"candelabra.{kind}"
-            if np.abs(want).max() < 2000:  # whole numbers that float16 has
+            if np.abs(want).max() < 2000:  # integers that float16 represents
                 assert np.array_equal(got.cpu().numpy().astype(want.dtype), want)
 
 

@@ -1,4 +1,4 @@
-"""Resampling, sampling at places, edges of padding and folding on a GPU against the CPU."""
+"""Test resampling, grid sampling, padding and folding on a GPU against the CPU."""
 
 from __future__ import annotations
 

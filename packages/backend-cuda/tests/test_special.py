@@ -1,6 +1,4 @@
-"""Special functions on a GPU against those of the CPU, over their ranges and at what is no
-number.
-"""
+"""Test special functions on a GPU against the CPU's, over their ranges and for infinities and NaN."""
 
 from __future__ import annotations
 
@@ -117,7 +115,7 @@ def test_strides_and_empty(cuda):
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
 @pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh"])
 def test_inverses_of_complex_functions(cuda, name, dtype):
-    """Near the axes, the branch points and far away, where logarithms of sums cancel."""
+    """Near the axes, near the branch points and far away, where logarithms of sums cancel."""
     parts = [0.0, 1e-30, 1e-6, 0.3, 0.6417, 0.999999, 1.0, 1.000001, 2.5, 300.0, 7e6, 2e30]
     if dtype == "complex128":
         parts += [1e-200, 1e-12, 1e17, 1e160, 1e300]

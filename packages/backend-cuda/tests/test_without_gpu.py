@@ -1,5 +1,5 @@
-"""What of the backend can be seen on any machine: it loads, says what it is, fails clearly, and its
-host code is right.
+"""Test the backend without a GPU: it loads, describes itself, fails with clear messages, and its
+host code is correct.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _cuda_headers() -> list[Path]:
 
 
 def test_host_code(tmp_path, core_headers):
-    """The allocator over a device that is made up, and the arithmetic of indices: tests/host,
-    compiled with the sources.
+    """The allocator over a fake device, and index arithmetic: tests/host, compiled with the
+    sources.
     """
     compiler = shutil.which("g++")
     headers = _cuda_headers()

@@ -1,21 +1,21 @@
-"""Everything that a machine with an NVIDIA GPU can check, without a network: ``python
+"""Run all checks that need a machine with an NVIDIA GPU, without a network: ``python
 packages/backend-cuda/tools/gpu_check.py``.
 
-Builds tensor-core and backend-cuda for that GPU into a folder of its own (backend-cpu too where MKL
-and oneDNN are there; else a backend of NumPy's functions stands in for the host), then looks
-whether there is a GPU and whether NVIDIA's libraries load, runs the tests, the conformance suite on
-``cuda``, the suites of autograd, nn and optim with their tensors on ``cuda``, a short training run
-of each example, compute-sanitizer's memcheck over the conformance suite, and the benchmark, beside
-PyTorch on the same GPU where it is installed. Steps run side by side but for the benchmark, which
-has the machine to itself and a part of the time kept for it. At the end one table says how each
-step went, or why it was left out, and what failed is named below; ``result.json`` in the folder has
-the same, and what machine it was.
+The script builds tensor-core and backend-cuda for that GPU into a folder of its own. It also builds
+backend-cpu if MKL and oneDNN are installed; otherwise a backend of NumPy functions serves the CPU.
+It checks that there is a GPU and that NVIDIA's libraries load. Then it runs the tests, the
+conformance suite on ``cuda``, the suites of autograd, nn and optim with their tensors on ``cuda``,
+a short training run of each example, compute-sanitizer's memcheck over the conformance suite, and
+the benchmark (beside PyTorch on the same GPU if it is installed). Steps run in parallel, except for
+the benchmark, which has the machine to itself and reserved time. At the end a table shows the
+result of each step, or why it was skipped, and the failures. ``result.json`` in the folder has the
+same, and describes the machine.
 
 Needs Python 3.11 with pytest, NumPy, SciPy, hypothesis and pluggy, CMake, Ninja, g++ 12 and nvcc 13
 with the headers of NVIDIA's libraries (a toolkit, or NVIDIA's PyPI packages: ``--nvcc``,
-``--nvidia``). ``--ready FOLDER`` takes a folder with a built ``candelabra_backend_cuda`` instead of
-building, an emulated device's for one (packages/backend-cuda/tests/emulation), and ``--tiny``
-shortens what such a device would take long for.
+``--nvidia``). ``--ready FOLDER`` uses a folder with a built ``candelabra_backend_cuda``, such as
+that of an emulated device (packages/backend-cuda/tests/emulation). ``--tiny`` shortens the steps
+for such a device.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ROOT / "packages"
-#: Packages of Python alone, by the folder of their sources.
+#: Pure Python packages, by the folder of their sources.
 PURE = {
     "autograd": "src", "nn": "src", "optim": "src", "multiprocessing": "src", "utils": "src", "distributions": "src", "torch-compat": "src",
     "array-api": "src",
 }  # fmt: skip
 ENTRIES = {"backend-cpu": "cpu = candelabra_backend_cpu", "backend-cuda": "cuda = candelabra_backend_cuda"}
-#: Examples and what they are run with, on a GPU and on an emulated one.
+#: Examples and their arguments, on a GPU and on an emulated one.
 EXAMPLES = {
     "digits": ("--epochs", "2"),
     "train_digits_trainer": ("--epochs", "2"),
@@ -68,15 +68,14 @@ TINY = {
 WITH_OUTPUT = ("digits", "train_digits_trainer", "text_model", "generate_digits", "cart_pole")
 
 
-#: Seconds that the other steps leave to it.
+#: Seconds reserved for the benchmark.
 FOR_THE_BENCHMARK = 100.0
-#: What a log says of a failure: of pytest, of the conformance suite, of compilers, of CMake, of
-#: compute-sanitizer, of Python.
+#: Failures in logs: of pytest, the conformance suite, compilers, CMake, compute-sanitizer, Python.
 FAILURE = re.compile(
     r"^(FAILED |ERROR |.* MISSED$|.{44}FAILED |  \S+ +failed |      (?!and \d+ more)\S+\(|.*\berror: |CMake Error|ninja: |========= (?:Invalid|Program hit|Error|ERROR SUMMARY)|=========     at "
     r"|Fatal Python error|emulation: |(?:\w+: )?\w*(?:Error|Exception|Failure)\b)"
 )
-#: One operator for each library, which loads it; then what was loaded.
+#: One operator per library, which loads it; then the list of loaded libraries.
 LIBRARIES = """
 import candelabra
 from candelabra.backends.__main__ import describe
@@ -114,7 +113,7 @@ print(f"{candelabra.cuda.device_count()} x {told.name}, capability {told.major}.
 
 @dataclass
 class Step:
-    """One line of the table, before it is done."""
+    """A step to run."""
 
     name: str
     command: list[str]
@@ -124,7 +123,7 @@ class Step:
 
 @dataclass
 class Row:
-    """One line of the table, afterwards."""
+    """A line of the table: the result of a step."""
 
     name: str
     result: str
@@ -135,7 +134,7 @@ class Row:
 
 
 class Check:
-    """The steps and how they went."""
+    """The steps and their results."""
 
     def __init__(self, folder: Path, jobs: int, minutes: float, only: str, patience: float) -> None:
         self.folder = folder
@@ -155,7 +154,7 @@ class Check:
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "2",
         }
-        # CMake and Ninja of this environment, where it was not activated.
+        # CMake and Ninja of this environment, which may not be activated.
         self.environment["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
 
     def note(self, row: Row) -> None:
@@ -165,13 +164,13 @@ class Check:
             print(f"{row.name}: {row.result} in {row.seconds:.0f} s: {row.text[:150]}", flush=True)
 
     def leave_out(self, name: str, why: str) -> None:
-        """Note a step that cannot be done here."""
+        """Note a step that is skipped."""
         if self.only in name:
             self.note(Row(name, "left out", 0.0, why))
 
     def run(self, step: Step, kept_back: float = 0.0) -> bool:
-        """Run a step; keep its output in a file and its last line in the table. The last seconds
-        may be kept back for others.
+        """Run a step. Its output goes to a file, and its last line to the table. `kept_back`
+        seconds are reserved for others.
         """
         left = self.end - kept_back - time.monotonic()
         if left < 5:
@@ -182,7 +181,7 @@ class Check:
         status: int | str
         with log.open("w") as output:
             try:
-                # In a group of its own: what it started ends with it.
+                # In a process group of its own, so that its children end with it.
                 process = subprocess.Popen(
                     step.command, stdout=output, stderr=subprocess.STDOUT, env={**self.environment, **step.environment},
                     cwd=self.folder, start_new_session=True,
@@ -206,17 +205,17 @@ class Check:
         if status != 0:
             died = isinstance(status, int) and status < 0
             row.result = f"FAILED ({signal.Signals(-status).name if isinstance(status, int) and died else status})"
-            # Whoever died or was ended has the place in the last line.
+            # If the step was killed, the table shows that instead of the last line.
             row.failures = (
                 failures_in(lines) + ([lines[-1]] if lines and (died or status == "time is up") else []) or lines[-3:]
             )
         self.note(row)
         return status == 0
 
-    def run_all(self, steps: list[Step], at_once: int, kept_back: float = 0.0) -> None:
-        """Run steps side by side."""
+    def run_all(self, steps: list[Step], jobs: int, kept_back: float = 0.0) -> None:
+        """Run steps in parallel."""
         chosen = [step for step in steps if self.only in step.name]
-        with concurrent.futures.ThreadPoolExecutor(max(1, at_once)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
             try:
                 for done in [pool.submit(self.run, step, kept_back) for step in chosen]:
                     done.result()
@@ -226,7 +225,7 @@ class Check:
                 raise
 
     def stop(self) -> None:
-        """End what runs."""
+        """End the running steps."""
         for group in list(self.running):
             try:
                 os.killpg(group, signal.SIGKILL)
@@ -236,7 +235,7 @@ class Check:
     # ---- building
 
     def build(self, package: str, *definitions: str) -> bool:
-        """Build a compiled package with CMake alone, and put it where the tests find it."""
+        """Build a compiled package with CMake alone, and install it where the tests find it."""
         source, binary = PACKAGES / package, self.folder / f"build-{package}"
         headers = self.folder / "core_headers"
         writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
@@ -254,23 +253,21 @@ class Check:
         )
 
     def count_warnings(self, package: str) -> None:
-        """Note what the compilers warned of, which does not keep the other steps from being
-        done.
-        """
+        """Note the compilers' warnings, which do not stop the other steps."""
         log = self.folder / f"build_{package}.log"
         found = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\bwarning\b", line)]
         text = f"{len(found)} by the compilers"
         self.note(Row("warnings", "FAILED" if found else "passed", 0.0, text, found, log.name))
 
     def information(self, name: str, entry: str) -> None:
-        """Write what pip would, so that a plugin is found."""
+        """Write the metadata that pip would, so that a plugin is found."""
         folder = self.site / f"{name.replace('-', '_')}-0.1.0.dist-info"
         folder.mkdir(exist_ok=True)
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
         (folder / "entry_points.txt").write_text(f"[candelabra.backends]\n{entry}\n")
 
     def lay_out(self, ready: Path | None) -> None:
-        """Copy the Python sources, and what is built already."""
+        """Copy the Python sources, and what is already built."""
         shutil.rmtree(self.site, ignore_errors=True)
         if ready is not None:
             shutil.copytree(ready, self.site, symlinks=True)
@@ -286,9 +283,7 @@ class Check:
         self.information("candelabra-backend-cuda", ENTRIES["backend-cuda"])
 
     def host(self, ready: Path | None, plain: bool) -> None:
-        """Give the host a backend: ours where it is built or can be, else the one of
-        examples/backends/numpy.
-        """
+        """Provide a CPU backend: ours if it is built or can be, else examples/backends/numpy."""
         built = PACKAGES / "backend-cpu" / "python"
         source: Path | None = None
         if plain:
@@ -314,7 +309,7 @@ class Check:
         self.information("candelabra-backend-cpu", "cpu = candelabra_numpy")
 
     def lay_out_cpu(self, folder: Path) -> None:
-        """Copy the Python sources of the CPU's backend, and say that it is installed."""
+        """Copy the Python sources of the CPU backend, with the metadata of an installation."""
         shutil.copytree(
             folder,
             self.site,
@@ -326,8 +321,8 @@ class Check:
     # ---- the end
 
     def print_table(self) -> int:
-        """Print what was done and what failed, and write both to ``result.json``; return the number
-        of steps that failed.
+        """Print the table and the failures, and write both to ``result.json``; return the number of
+        failed steps.
         """
         print("\n" + "\n".join(f"{name}: {value}" for name, value in self.machine.items()))
         print(f"\n{'step':<32}{'result':<22}{'seconds':>8}  last line")
@@ -355,12 +350,12 @@ class Check:
 
 
 def failures_in(lines: Iterable[str]) -> list[str]:
-    """What a log names as failed, each line once."""
+    """Return the failures that a log names, each line once."""
     return list(dict.fromkeys(line.strip() for line in lines if FAILURE.match(line)))
 
 
 def shortened(failures: list[str], most: int = 20) -> list[str]:
-    """One line for all cases of a test, and no more lines than fit on a screen; ``result.json`` has
+    """Merge the cases of a test into one line, and limit the lines to a screen; ``result.json`` has
     all.
     """
     cases: dict[str, list[str]] = {}
@@ -371,7 +366,7 @@ def shortened(failures: list[str], most: int = 20) -> list[str]:
 
 
 def answer(*command: str) -> str:
-    """The first lines that a program prints, or nothing where it cannot be asked."""
+    """Return the first lines that a program prints, or nothing if it cannot be run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -380,7 +375,7 @@ def answer(*command: str) -> str:
 
 
 def find_header(name: str) -> bool:
-    """Tell whether a header of a library that backend-cpu needs can be found."""
+    """Return whether a header of a library that backend-cpu needs is found."""
     folders = [
         Path(sys.prefix) / "include",
         *map(Path, (os.environ.get("MKLROOT", "/opt/intel/oneapi/mkl/latest"), "/usr", "/usr/local")),
@@ -389,14 +384,14 @@ def find_header(name: str) -> bool:
 
 
 def missing(*modules: str) -> str:
-    """Say which of some modules are not installed; empty where all are."""
+    """Return the names of the modules that are not installed."""
     absent = [name for name in modules if importlib.util.find_spec(name) is None]
     return f"Python has no {', '.join(absent)}" if absent else ""
 
 
 def architecture() -> str:
-    """The compute capability of the first GPU, without its point; 90 where the driver's tool does
-    not answer.
+    """Return the compute capability of the first GPU without its point, or 90 if the driver's tool
+    does not answer.
     """
     return (
         answer("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split(";")[0].replace(".", "").strip()
@@ -405,7 +400,7 @@ def architecture() -> str:
 
 
 def takes_one_process() -> bool:
-    """Whether a GPU is set to serve one process at a time."""
+    """Return whether a GPU is set to serve one process at a time."""
     return "Exclusive" in answer("nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader")
 
 
@@ -420,13 +415,13 @@ def find_nvcc(nvidia: Path | None) -> str | None:
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The first number with a point in a text."""
+    """Return the first number with a point in a text."""
     found = re.search(r"(\d+)\.(\d+)", text)
     return tuple(map(int, found.groups())) if found else (0,)
 
 
 def needs(building: bool, nvcc: str | None, path: str) -> list[str]:
-    """What is not there and has to be."""
+    """Return what is required but missing."""
     absent = [] if sys.version_info >= (3, 11) else [f"Python 3.11 or newer; this is {platform.python_version()}"]
     modules = missing("pytest", "numpy", "scipy", "hypothesis", "pluggy")
     if modules:
@@ -449,7 +444,7 @@ def needs(building: bool, nvcc: str | None, path: str) -> list[str]:
 
 
 def describe_machine(nvcc: str | None) -> dict[str, str]:
-    """What the figures were had on."""
+    """Describe the machine of the measurements."""
     return {
         "GPU": answer(
             "nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode", "--format=csv,noheader"
@@ -463,7 +458,7 @@ def describe_machine(nvcc: str | None) -> dict[str, str]:
 
 
 def find_sanitizer() -> str | None:
-    """Find compute-sanitizer on the path, or where toolkits have it."""
+    """Find compute-sanitizer on the path, or in toolkits."""
     places = [
         "/usr/local/cuda/bin",
         "/usr/local/cuda/compute-sanitizer",
@@ -473,7 +468,7 @@ def find_sanitizer() -> str | None:
 
 
 def suites(python: list[str], tiny: bool) -> list[Step]:
-    """The suites of the packages, their tensors on cuda, in parts that take about as long."""
+    """Run the packages' suites with their tensors on cuda, in parts of similar duration."""
     steps = []
     pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     device = {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
@@ -490,17 +485,17 @@ def suites(python: list[str], tiny: bool) -> list[Step]:
 
 
 def conformance(python: list[str], parts: int, sanitizer: str | None, jobs: int) -> list[Step]:
-    """The conformance suite in parts, and the same under memcheck."""
+    """Run the conformance suite in parts, and again under memcheck."""
     verify = [*python, "-m", "candelabra.backends", "--verify", "cuda"]
     steps = [
         Step(f"conformance {part + 1}/{parts}", [*verify, "--part", f"{part + 1}/{parts}"], 300)
         for part in range(parts)
     ]
     if sanitizer:
-        # Without the cache each tensor is an allocation of its own, so that what reaches beyond it
-        # is seen.
+        # Without the cache each tensor is an allocation of its own, so that memcheck sees
+        # out-of-bounds accesses.
         alone = {"CANDELABRA_CUDA_ALLOC_CONF": "caching:False"}
-        # Calls that may fail and are asked for it (peers, capture) are no errors of memory.
+        # Calls that may fail and are expected to (peers, capture) are not memory errors.
         check = [
             sanitizer,
             "--tool",
@@ -520,7 +515,7 @@ def conformance(python: list[str], parts: int, sanitizer: str | None, jobs: int)
 
 
 def examples(check: Check, python: list[str], tiny: bool) -> list[Step]:
-    """A short training run of each example."""
+    """Run a short training of each example."""
     absent = missing("sklearn", "tqdm", "matplotlib")
     steps = []
     for name, arguments in (TINY if tiny else EXAMPLES).items():
@@ -543,7 +538,7 @@ def examples(check: Check, python: list[str], tiny: bool) -> list[Step]:
 
 
 def main() -> int:
-    """Do all steps; return 1 where one failed."""
+    """Run all steps; return 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "gpu", help="where builds and logs go")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilers, and steps, at once")
@@ -564,7 +559,7 @@ def main() -> int:
     parser.add_argument("--nvcc", help="the compiler, where neither the path nor a toolkit has it")
     parser.add_argument("--nvidia", type=Path, help="a site-packages folder with NVIDIA's PyPI packages for CUDA 13")
     given = parser.parse_args()
-    # Emulated threads take turns: a test may take long without being stuck.
+    # Emulated threads run in turn, so that a test may take long.
     check = Check(given.folder.resolve(), given.jobs, given.minutes, given.only, 6.0 if given.tiny else 1.0)
     nvcc = given.nvcc or find_nvcc(given.nvidia)
     absent = needs(given.ready is None, nvcc, check.environment["PATH"])
@@ -585,7 +580,7 @@ def main() -> int:
 
 
 def prepare(check: Check, given: argparse.Namespace, nvcc: str | None) -> bool:
-    """Build, and look whether there is a GPU: without one nothing else is worth the time."""
+    """Build, and check for a GPU, without which the other steps are pointless."""
     check.lay_out(given.ready)
     if given.ready is None:
         number = given.architecture or architecture()
@@ -612,21 +607,21 @@ def prepare(check: Check, given: argparse.Namespace, nvcc: str | None) -> bool:
 
 
 def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
-    """All steps in their order."""
+    """Run all steps in order."""
     python = [sys.executable]
     if not prepare(check, given, nvcc):
         return
     check.run_all([Step("libraries", [*python, "-c", LIBRARIES], 120)], 1)
-    at_once = 1 if takes_one_process() else max(1, given.jobs // 2)
+    jobs = 1 if takes_one_process() else max(1, given.jobs // 2)
     sanitizer = find_sanitizer()
     if sanitizer is None:
         check.leave_out("memcheck", "compute-sanitizer is neither on the path nor in a toolkit")
-    parts = 1 if given.tiny else min(4, at_once)
-    memcheck_parts = max(1, at_once // 2)
+    parts = 1 if given.tiny else min(4, jobs)
+    memcheck_parts = max(1, jobs // 2)
     pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     hostile = [*python, "-m", "candelabra.testing.hostile", "candelabra.ops", "--device", "cuda"]
     steps = [
-        # The long ones first.
+        # The longest steps first.
         *sorted(
             conformance(python, parts, sanitizer, memcheck_parts), key=lambda step: not step.name.startswith("memcheck")
         ),
@@ -635,8 +630,8 @@ def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
         Step("hostile", [*hostile, *(("--calls", "2") if given.tiny else ())], 300),
         *examples(check, python, given.tiny),
     ]
-    check.run_all(steps, at_once, FOR_THE_BENCHMARK)
-    # Alone: nothing else has the GPU or the cores.
+    check.run_all(steps, jobs, FOR_THE_BENCHMARK)
+    # Alone, with the GPU and all cores.
     benchmark = [*python, "-m", "benchmarks", "--device", "cuda", "--json", str(check.folder / "benchmark.json")]
     absent = missing("tqdm")
     if absent:

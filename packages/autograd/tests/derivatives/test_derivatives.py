@@ -7,7 +7,7 @@ from checking import check_operator
 from samples import COMPLEX_OPERATORS, has_samples
 
 import candelabra
-from candelabra.autograd.recording import write_recorder
+from candelabra.autograd.recording import write_autograd_function
 from candelabra.autograd.table import ROWS, WRITTEN
 from candelabra.catalogue import OPERATORS
 
@@ -48,7 +48,7 @@ DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.t
 def test_there_is_a_formula_or_a_decomposition(name):
     operator = OPERATORS[name]
     if name in ROWS:
-        write_recorder(name).build()
+        write_autograd_function(name).build()
     assert name in ROWS or name in WRITTEN or (operator.tags & _COMPOSITE and operator.composite is not None)
 
 

@@ -34,7 +34,7 @@ def test_grad_of_a_polynomial_and_of_its_gradient():
         assert not function(x).requires_grad
 
 
-def test_levels_do_not_see_each_other():
+def test_layers_do_not_see_each_other():
     # The inner derivative is 1 for every x.
     made = grad(lambda x: x * grad(lambda y: x + y)(candelabra.tensor(1.0)))(candelabra.tensor(5.0))
     assert made.item() == 1.0
@@ -361,7 +361,7 @@ def test_an_error_inside_leaves_nothing_behind():
     ):
         with pytest.raises(ValueError, match="here"):
             transformed(candelabra.ones(2))
-    assert candelabra._C.set_interposer(None) is None
+    assert candelabra._C.set_dispatch_hook(None) is None
     assert grad(lambda x: x.sum())(candelabra.ones(2)).tolist() == [1.0, 1.0]
 
 

@@ -240,7 +240,7 @@ def test_what_was_made_outside_may_not():
 def test_saved_values_notice_changes():
     x = candelabra.ones(2, 3)
 
-    def spoiled(row):
+    def clobbering(row):
         def inner(row):
             row = row.clone()
             made = row.exp()
@@ -250,7 +250,7 @@ def test_saved_values_notice_changes():
         return candelabra.func.grad(inner)(row)
 
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        vmap(spoiled)(x)
+        vmap(clobbering)(x)
 
 
 def test_random_numbers():
@@ -317,7 +317,7 @@ def test_values_are_refused():
         vmap(lambda v: candelabra.add(v, 1, out=candelabra.empty(2)))(candelabra.ones(2, 2))
     with pytest.raises(RuntimeError, match="requires_grad_"):
         vmap(lambda v: v.requires_grad_())(x)
-    assert candelabra._C.set_interposer(None) is None
+    assert candelabra._C.set_dispatch_hook(None) is None
 
 
 def test_arguments_are_checked():

@@ -244,7 +244,7 @@ class Driver {
       dispatch_size(size_[k], [&]<typename U>() {
         U* elements = reinterpret_cast<U*>(to);
         const U* source = reinterpret_cast<const U*>(from);
-        if (across == 1 && along != 1) return transpose_tile(elements, columns, source, along, columns, rows);
+        if (across == 1 && along != 1) return transpose_bits(elements, columns, source, along, columns, rows);
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t c = 0; c < columns; ++c) elements[r * columns + c] = source[r * across + c * along];
       });

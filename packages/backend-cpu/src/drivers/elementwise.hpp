@@ -61,12 +61,12 @@ template <typename Op, typename... V>
   return result;
 }
 
-// Registers per iteration. A cheap formula may set `at_once`, so that loads from L2 are issued
+// Registers per iteration. A cheap formula may set `unroll`, so that loads from L2 are issued
 // earlier. AVX2 has too few registers for that.
 template <typename Op, typename V>
 constexpr int unroll_factor() {
-  if constexpr (requires { Op::at_once; })
-    return sizeof(V) == 64 ? Op::at_once : 1;
+  if constexpr (requires { Op::unroll; })
+    return sizeof(V) == 64 ? Op::unroll : 1;
   else
     return 1;
 }
@@ -77,12 +77,12 @@ template <typename Op, typename T, typename... A>
 [[gnu::always_inline]] inline void vector_loop(const Op& op, T* out, int64_t n, const A*... in) {
   using V = math::Vec<T>;
   int64_t i = 0;
-  constexpr int at_once = unroll_factor<Op, V>();
-  if constexpr (at_once > 1) {
-    for (; i + at_once * V::size <= n; i += at_once * V::size) {
-      V results[at_once];
-      for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, V::load(in + i + k * V::size)...);
-      for (int k = 0; k < at_once; ++k) results[k].store(out + i + k * V::size);
+  constexpr int unroll = unroll_factor<Op, V>();
+  if constexpr (unroll > 1) {
+    for (; i + unroll * V::size <= n; i += unroll * V::size) {
+      V results[unroll];
+      for (int k = 0; k < unroll; ++k) results[k] = on_registers(op, V::load(in + i + k * V::size)...);
+      for (int k = 0; k < unroll; ++k) results[k].store(out + i + k * V::size);
     }
   }
   for (; i + V::size <= n; i += V::size) on_registers(op, V::load(in + i)...).store(out + i);

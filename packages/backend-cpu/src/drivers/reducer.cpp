@@ -44,7 +44,7 @@ struct Plan {
     }
     kept.numel = outputs;
     reduced.numel = length;
-    // Sums and extrema may visit elements in memory order.
+    // Sums and maxima and minima may visit elements in memory order.
     kernel::merge_dims(kept, outputs ? kept_count : 0, Order::Any);
     kernel::merge_dims(reduced, length ? reduced_count : 0, Order::Any);
     if (length == 0) reduced.sizes[0] = 0;
@@ -247,9 +247,9 @@ class Reducer {
   void load_transposed(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
     dispatch_size(source_.itemsize, [&]<typename U>() {
       const U* elements = reinterpret_cast<const U*>(from);
-      if (!source_.load) return transpose_tile(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
+      if (!source_.load) return transpose_bits(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
       alignas(64) U transposed[loaded_rows * loaded_columns];
-      transpose_tile(transposed, columns, elements, stride, columns, rows);
+      transpose_bits(transposed, columns, elements, stride, columns, rows);
       load_(reinterpret_cast<const char*>(transposed), 1, rows * columns, to, source_.context);
     });
   }

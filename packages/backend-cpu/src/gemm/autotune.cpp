@@ -54,13 +54,13 @@ bool is_intel() {
 }
 
 GemmLibrary expected(ShapeClass shape) {
-  if (shape == ShapeClass::heavy && has_amx_gemm()) return GemmLibrary::tiles;
+  if (shape == ShapeClass::heavy && has_amx_gemm()) return GemmLibrary::amx;
   if (shape == ShapeClass::compact) return GemmLibrary::panels;
   return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
 const char* name_of(GemmLibrary library) {
-  constexpr const char* names[] = {"MKL", "oneDNN", "tile units", "panels"};
+  constexpr const char* names[] = {"MKL", "oneDNN", "AMX", "panels"};
   return names[static_cast<int>(library)];
 }
 
@@ -78,14 +78,14 @@ int forced() {
     if (value == "mkl") return number_of(GemmLibrary::mkl);
     if (value == "onednn") return number_of(GemmLibrary::onednn);
     if (value == "panels") return number_of(GemmLibrary::panels);
-    if (value == "tiles") {
-      if (has_amx_gemm()) return number_of(GemmLibrary::tiles);
+    if (value == "amx") {
+      if (has_amx_gemm()) return number_of(GemmLibrary::amx);
       throw failure(CB_VALUE_ERROR,
-                    "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
+                    "the environment variable CANDELABRA_CPU_GEMM is \"amx\", but this processor has no AMX units "
                     "for bfloat16, or the system does not let us use them");
     }
     throw failure(CB_VALUE_ERROR,
-                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"tiles\" or \"panels\", "
+                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"amx\" or \"panels\", "
                   "but is \"%s\"",
                   text);
   }();
@@ -140,8 +140,8 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   };
   // Timed alone: AMX does not reach its clock right after other work.
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_amx_gemm() &&
-      own_stands(GemmLibrary::tiles, [&] { amx_gemm(problem); }))
-    return GemmLibrary::tiles;
+      own_stands(GemmLibrary::amx, [&] { amx_gemm(problem); }))
+    return GemmLibrary::amx;
   if (&decision == &decisions[static_cast<int>(ShapeClass::compact)] &&
       own_stands(GemmLibrary::panels, [&] { multiply_in_parts<float>(problem, cuts, panel_gemm); }))
     return GemmLibrary::panels;
@@ -169,7 +169,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   if (chosen) [[likely]]
     return static_cast<GemmLibrary>(chosen - 1);
   chosen = forced();
-  if (chosen == number_of(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
+  if (chosen == number_of(GemmLibrary::amx) && shape != ShapeClass::heavy) chosen = 0;
   if (chosen == number_of(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
   if (chosen == 0) chosen = number_of(measure(decision, representatives[static_cast<int>(shape)]));
   // Two threads may measure at once: the first choice stands.
@@ -185,7 +185,7 @@ bool is_named(GemmLibrary library) {
 bool chooses_panels(const Gemm<float>& p) {
   if (is_tiny_product(p)) return may_use(GemmLibrary::panels);
   // Large products are for AMX, if it is available.
-  if (!suits_panel_gemm(p) || (shape_class(p.m, p.n, p.k) == ShapeClass::heavy && may_use_tiles())) return false;
+  if (!suits_panel_gemm(p) || (shape_class(p.m, p.n, p.k) == ShapeClass::heavy && may_use_amx())) return false;
   return choose_gemm_library(ShapeClass::compact) == GemmLibrary::panels;
 }
 
@@ -193,8 +193,8 @@ bool chooses_panels(const Gemm<double>& p) {
   return is_tiny_product(p) && may_use(GemmLibrary::panels);
 }
 
-bool may_use_tiles() {
-  return has_amx_gemm() && may_use(GemmLibrary::tiles);
+bool may_use_amx() {
+  return has_amx_gemm() && may_use(GemmLibrary::amx);
 }
 
 std::string describe_gemm_choices() {
@@ -217,7 +217,7 @@ std::string describe_gemm_choices() {
           static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
           static_cast<double>(decision.time_of(GemmLibrary::onednn)));
     lines += line;
-    for (const GemmLibrary library : {GemmLibrary::tiles, GemmLibrary::panels})
+    for (const GemmLibrary library : {GemmLibrary::amx, GemmLibrary::panels})
       if (const float time = decision.time_of(library); time != 0) {
         std::snprintf(line, sizeof line, ", %s %.1f us)\n", name_of(library), static_cast<double>(time));
         lines.replace(lines.size() - 2, 2, line);

@@ -9,7 +9,7 @@
 
 namespace candelabra::cpu {
 
-enum class GemmLibrary { mkl, onednn, tiles, panels };
+enum class GemmLibrary { mkl, onednn, amx, panels };
 
 // Shapes that favour the same library:
 //   small: so few operations that the call itself counts,
@@ -36,7 +36,7 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 }
 
 // The library for this class. The first call for a class times the candidates, unless the
-// environment variable CANDELABRA_CPU_GEMM (mkl, onednn, tiles or panels) names one.
+// environment variable CANDELABRA_CPU_GEMM (mkl, onednn, amx or panels) names one.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
 // Whether the environment variable names this library.
@@ -48,7 +48,7 @@ bool chooses_panels(const Gemm<double>& problem);
 
 // Whether kernels with float32 products of their own may use AMX: it is available, and
 // CANDELABRA_CPU_GEMM names no other library.
-bool may_use_tiles();
+bool may_use_amx();
 
 // The candidates besides amx_gemm() and panel_gemm(). All fulfil gemm()'s contract.
 void gemm_by_mkl(const Gemm<float>& problem);

@@ -206,7 +206,7 @@ void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, Epi
   // A product cut along k is multiplied in parts, none of which uses AMX.
   const GemmLibrary library =
       choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
-  if (library == GemmLibrary::tiles) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
+  if (library == GemmLibrary::amx) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
   multiply_by_library(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
 }
@@ -286,9 +286,9 @@ bool half_gemm(const HalfGemm& p) {
 
 std::string describe_gemm() {
   return describe_gemm_choices() +
-         "float64 and complex matmul: MKL, but for tiny ones in float64\nbfloat16 and float16 matmul: oneDNN where the "
+         "float64 and complex matmul: MKL, except for tiny float64 ones\nbfloat16 and float16 matmul: oneDNN where the "
          "processor "
-         "has it, else as float32\n";
+         "has it, otherwise float32\n";
 }
 
 }  // namespace candelabra::cpu

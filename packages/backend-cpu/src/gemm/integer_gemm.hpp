@@ -19,10 +19,10 @@ void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t 
   // Unsigned, and at least 32 bits: signed overflow is undefined, and small types would be promoted
   // to a signed int.
   using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  constexpr int64_t columns_at_once = 16384 / sizeof(T);  // a row of c and some of b stay in L1
+  constexpr int64_t column_block = 16384 / sizeof(T);  // a row of c and some of b stay in L1
   parallel_for(m, grain_for(n * k), [&](int64_t begin, int64_t end) {
-    for (int64_t j = 0; j < n; j += columns_at_once) {
-      int64_t width = std::min(columns_at_once, n - j);
+    for (int64_t j = 0; j < n; j += column_block) {
+      int64_t width = std::min(column_block, n - j);
       for (int64_t i = begin; i < end; ++i) {
         T* row = c + i * ldc + j;
         if (beta == 0)

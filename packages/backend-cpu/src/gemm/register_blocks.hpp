@@ -68,7 +68,7 @@ void pack_columns(const C* matrix, int64_t step, bool transposed, int64_t k, int
   }
   using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
   for (int64_t i = 0; i < k; i += 16)
-    transpose_tile(reinterpret_cast<Bits*>(to + i * pitch), pitch,
+    transpose_bits(reinterpret_cast<Bits*>(to + i * pitch), pitch,
                    reinterpret_cast<const Bits*>(matrix + column * step + i), step, columns,
                    std::min<int64_t>(16, k - i));
 }

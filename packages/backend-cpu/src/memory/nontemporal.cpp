@@ -103,13 +103,13 @@ void check_streaming_choice() {
 }
 
 std::string describe_streaming() {
-  constexpr const char* names[] = {"by ordinary stores", "past the caches"};
-  std::string line = "large results of as much input: ";
+  constexpr const char* names[] = {"ordinary", "non-temporal"};
+  std::string line = "stores of large results: ";
   if (forced() != undecided) return line + names[forced()] + " (CANDELABRA_CPU_STREAMING)\n";
   const int way = chosen;
-  if (way == undecided) return line + "past the caches (measured on the first large ones)\n";
+  if (way == undecided) return line + "non-temporal (to be measured on the first large ones)\n";
   char rates[100];
-  std::snprintf(rates, sizeof rates, " (measured: past the caches %.1f GB/s, by ordinary stores %.1f GB/s)\n",
+  std::snprintf(rates, sizeof rates, " (measured: non-temporal %.1f GB/s, ordinary %.1f GB/s)\n",
                 best_rates[non_temporal] / 1e9, best_rates[ordinary] / 1e9);
   return line + names[way] + rates;
 }

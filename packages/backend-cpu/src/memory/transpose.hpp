@@ -111,7 +111,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // out[i + j * out_stride] = in[i * in_stride + j] for i < columns, j < rows. Both sides touch whole
 // cache lines within a tile.
 template <typename U>
-void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
+void transpose_bits(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
   int64_t full_columns = 0, full_rows = 0;
   if constexpr (sizeof(U) == 4 || sizeof(U) == 2) {
 #ifdef __AVX512F__
@@ -142,13 +142,13 @@ void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, 
 
 // The same for elements of 4, 8 or 16 bytes: `in` has `high` rows of `wide` elements.
 template <typename T>
-void turn_tile(T* out, int64_t out_stride, const T* in, int64_t in_stride, int64_t high, int64_t wide) {
+void transpose_tile(T* out, int64_t out_stride, const T* in, int64_t in_stride, int64_t high, int64_t wide) {
   if constexpr (sizeof(T) == 16) {
     for (int64_t y = 0; y < wide; ++y)
       for (int64_t x = 0; x < high; ++x) out[x + y * out_stride] = in[x * in_stride + y];
   } else {
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    transpose_tile(reinterpret_cast<Bits*>(out), out_stride, reinterpret_cast<const Bits*>(in), in_stride, high, wide);
+    transpose_bits(reinterpret_cast<Bits*>(out), out_stride, reinterpret_cast<const Bits*>(in), in_stride, high, wide);
   }
 }
 

@@ -16,12 +16,12 @@ template <typename Op, typename T, size_t... K>
 void loop_of(const Op& op, T* to, const void* const* in, int64_t n, std::index_sequence<K...>) {
   const auto from = [in](size_t k) { return static_cast<const T*>(in[k]); };
   int64_t i = 0;
-  constexpr int at_once = std::max(2, unroll_factor<Op, Floats>());
-  static_assert(at_once % 2 == 0);
-  for (; i + at_once * Floats::size <= n; i += at_once * Floats::size) {
-    Floats results[at_once];
-    for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, load(from(K) + i + k * Floats::size)...);
-    for (int k = 0; k < at_once; k += 2) store(results[k], results[k + 1], to + i + k * Floats::size);
+  constexpr int unroll = std::max(2, unroll_factor<Op, Floats>());
+  static_assert(unroll % 2 == 0);
+  for (; i + unroll * Floats::size <= n; i += unroll * Floats::size) {
+    Floats results[unroll];
+    for (int k = 0; k < unroll; ++k) results[k] = on_registers(op, load(from(K) + i + k * Floats::size)...);
+    for (int k = 0; k < unroll; k += 2) store(results[k], results[k + 1], to + i + k * Floats::size);
   }
   for (; i + Floats::size <= n; i += Floats::size) store(on_registers(op, load(from(K) + i)...), to + i);
   if (i < n) store(on_registers(op, load(from(K) + i, n - i)...), to + i, n - i);

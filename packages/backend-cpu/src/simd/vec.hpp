@@ -106,16 +106,16 @@ CANDELABRA_FORMULA Vec<double> fnma(Vec<double> a, Vec<double> b, Vec<double> c)
   return _mm512_fnmadd_pd(a.v, b.v, c.v);
 }
 // Minimum and maximum as in hardware: b if either is NaN or both are zeros.
-CANDELABRA_FORMULA Vec<float> least(Vec<float> a, Vec<float> b) {
+CANDELABRA_FORMULA Vec<float> min(Vec<float> a, Vec<float> b) {
   return _mm512_maskz_min_ps(0xffff, a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<double> least(Vec<double> a, Vec<double> b) {
+CANDELABRA_FORMULA Vec<double> min(Vec<double> a, Vec<double> b) {
   return _mm512_maskz_min_pd(0xff, a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<float> greatest(Vec<float> a, Vec<float> b) {
+CANDELABRA_FORMULA Vec<float> max(Vec<float> a, Vec<float> b) {
   return _mm512_maskz_max_ps(0xffff, a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<double> greatest(Vec<double> a, Vec<double> b) {
+CANDELABRA_FORMULA Vec<double> max(Vec<double> a, Vec<double> b) {
   return _mm512_maskz_max_pd(0xff, a.v, b.v);
 }
 CANDELABRA_FORMULA Vec<float> abs(Vec<float> x) {
@@ -351,16 +351,16 @@ CANDELABRA_FORMULA Vec<float> fnma(Vec<float> a, Vec<float> b, Vec<float> c) {
 CANDELABRA_FORMULA Vec<double> fnma(Vec<double> a, Vec<double> b, Vec<double> c) {
   return _mm256_fnmadd_pd(a.v, b.v, c.v);
 }
-CANDELABRA_FORMULA Vec<float> least(Vec<float> a, Vec<float> b) {
+CANDELABRA_FORMULA Vec<float> min(Vec<float> a, Vec<float> b) {
   return _mm256_min_ps(a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<double> least(Vec<double> a, Vec<double> b) {
+CANDELABRA_FORMULA Vec<double> min(Vec<double> a, Vec<double> b) {
   return _mm256_min_pd(a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<float> greatest(Vec<float> a, Vec<float> b) {
+CANDELABRA_FORMULA Vec<float> max(Vec<float> a, Vec<float> b) {
   return _mm256_max_ps(a.v, b.v);
 }
-CANDELABRA_FORMULA Vec<double> greatest(Vec<double> a, Vec<double> b) {
+CANDELABRA_FORMULA Vec<double> max(Vec<double> a, Vec<double> b) {
   return _mm256_max_pd(a.v, b.v);
 }
 CANDELABRA_FORMULA Vec<float> abs(Vec<float> x) {

@@ -60,7 +60,7 @@ CANDELABRA_FORMULA V i_near(V a) {
 }
 template <int order>
 CANDELABRA_FORMULA V i_far(V a) {
-  const V b = greatest(V(8.0), least(V(largest), a)), t = parts::quotient(V(16.0), b) - 1.0;
+  const V b = max(V(8.0), min(V(largest), a)), t = parts::quotient(V(16.0), b) - 1.0;
   return parts::series(t, order ? bessel_tables::i1_far : bessel_tables::i0_far) / hardware_sqrt(b);
 }
 template <int order, bool scaled>
@@ -69,7 +69,7 @@ CANDELABRA_FORMULA V modified_i(V x) {
   const M near = a < V(8.0);
   V result = V(0.0);
   if (any(near)) {
-    result = i_near<order>(least(V(8.0), a));
+    result = i_near<order>(min(V(8.0), a));
     if constexpr (scaled) result = result * exp_negative(-a);
   }
   if (any(!near)) {
@@ -91,7 +91,7 @@ CANDELABRA_FORMULA V modified_k(V x) {
   const M near = x < V(2.0);
   V result = V(0.0);
   if (any(near)) {
-    const V b = least(V(2.0), x), z = 0.25 * b * b, logarithm = parts::log_positive(0.5 * b);
+    const V b = min(V(2.0), x), z = 0.25 * b * b, logarithm = parts::log_positive(0.5 * b);
     if constexpr (order == 0)
       result = parts::series(z, k0_rest.c) - logarithm * parts::series(z, short_i0.c);
     else
@@ -99,7 +99,7 @@ CANDELABRA_FORMULA V modified_k(V x) {
     if constexpr (scaled) result = result * exp(b);
   }
   if (any(!near)) {
-    const V b = greatest(V(2.0), least(V(largest), x)), t = parts::quotient(V(4.0), b) - 1.0;
+    const V b = max(V(2.0), min(V(largest), x)), t = parts::quotient(V(4.0), b) - 1.0;
     V far = parts::series(t, order ? bessel_tables::k1_far : bessel_tables::k0_far) / hardware_sqrt(b);
     if constexpr (scaled)
       far = select(x == V(infinite), V(0.0), far);
@@ -134,7 +134,7 @@ CANDELABRA_FORMULA V j_near(V a) {
 // cos w - Q sin w for J, and times P sin w + Q cos w for Y.
 template <int order, bool second>
 CANDELABRA_FORMULA V jy_far(V a) {
-  const V b = greatest(V(8.0), a), inverse = parts::quotient(V(1.0), least(V(1e150), b));
+  const V b = max(V(8.0), a), inverse = parts::quotient(V(1.0), min(V(1e150), b));
   const V t = fma(128.0 * inverse, inverse, V(-1.0));
   const V p = parts::series(t, order ? bessel_tables::p1_far : bessel_tables::p0_far);
   const V q = parts::series(t, order ? bessel_tables::q1_far : bessel_tables::q0_far) * inverse;
@@ -148,7 +148,7 @@ CANDELABRA_FORMULA V first_kind(V x) {
   const V a = abs(x);
   const M near = a < V(8.0);
   V result = V(0.0);
-  if (any(near)) result = j_near<order>(least(V(8.0), a));
+  if (any(near)) result = j_near<order>(min(V(8.0), a));
   if (any(!near)) result = select(near, result, jy_far<order, false>(a));
   result = select(x != x, x, result);
   return order ? select(x < V(0.0), -result, result) : result;
@@ -158,7 +158,7 @@ CANDELABRA_FORMULA V second_kind(V x) {
   const M near = x < V(8.0);
   V result = V(0.0);
   if (any(near)) {
-    const V b = least(V(8.0), x), t = fma(b * b, V(1.0 / 32), V(-1.0)), first = log(b) * j_near<order>(b);
+    const V b = min(V(8.0), x), t = fma(b * b, V(1.0 / 32), V(-1.0)), first = log(b) * j_near<order>(b);
     if constexpr (order == 0)
       result = fma(first, V(two_over_pi), parts::series(t, bessel_tables::y0_near));
     else
@@ -182,16 +182,15 @@ CANDELABRA_FORMULA V airy(V x) {
   V result = V(0.0);
   if (any(middle)) {
     const M negative = x < V(0.0);
-    const V t = fma(least(V(airy_right_from), greatest(V(0.0), x)), V(2 / airy_right_from), V(-1.0));
+    const V t = fma(min(V(airy_right_from), max(V(0.0), x)), V(2 / airy_right_from), V(-1.0));
     result = parts::series(t, bessel_tables::airy_middle);
     if (any(negative)) {
-      const V u = fma(least(V(airy_left_from), abs(x)), V(2 / airy_left_from), V(-1.0));
+      const V u = fma(min(V(airy_left_from), abs(x)), V(2 / airy_left_from), V(-1.0));
       result = select(negative, parts::series(u, bessel_tables::airy_middle_left), result);
     }
   }
   if (any(right | left)) {
-    const V a = greatest(V(airy_right_from), least(V(1e6), abs(x))), root = hardware_sqrt(a),
-            fourth = hardware_sqrt(root);
+    const V a = max(V(airy_right_from), min(V(1e6), abs(x))), root = hardware_sqrt(a), fourth = hardware_sqrt(root);
     const V zeta = (2.0 / 3) * (a * root), inverse = parts::quotient(V(1.0), zeta);
     if (any(right)) {
       const V t = fma(V(4.0), inverse, V(-1.0));

@@ -109,7 +109,7 @@ CANDELABRA_FORMULA Vec<double> magnitude(VecComplex z) {
 }
 // The square of the larger part neither overflows nor underflows, and neither part is NaN.
 CANDELABRA_FORMULA Mask<double> moderate_squares(VecComplex z) {
-  const Vec<double> high = greatest(abs(z.real), abs(z.imag));
+  const Vec<double> high = max(abs(z.real), abs(z.imag));
   return (Vec<double>(1e-140) < high) & (high < Vec<double>(1e140)) & (z.real == z.real) & (z.imag == z.imag);
 }
 

@@ -11,7 +11,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 CANDELABRA_FORMULA Vec<float> erfc(Vec<float> x) {
   using V = Vec<float>;
   constexpr float end = 10.5f, k = parts::erfcx_centre<float>;
-  const V a = least(V(end), abs(x));
+  const V a = min(V(end), abs(x));
   const V t = (a - k) * parts::inverse(a + k);
   const V square = a * a, rest = fma(a, a, -square);
   const V e = parts::exp_unclipped(-square);
@@ -49,7 +49,7 @@ CANDELABRA_FORMULA Vec<double> erfc(Vec<double> x) {
                                      1.98119249216701827e-02,
                                      2.12445790709104524e-03,
                                      1.11891502446420586e-04};
-  const V a = least(V(27.3), abs(x)), square = a * a, rest = fma(a, a, -square);
+  const V a = min(V(27.3), abs(x)), square = a * a, rest = fma(a, a, -square);
   const V scale = parts::series(a, over) / parts::series(a, under);
   const auto [r, whole] = parts::reduced_exp(-square);
   const V right = parts::scaled(fma(parts::expm1_of(r - rest), scale, scale), whole);
@@ -184,7 +184,7 @@ alignas(64) inline constexpr double erfinv_octaves[15][16] = {
 CANDELABRA_FORMULA Vec<double> erfinv(Vec<double> x) {
   using V = Vec<double>;
   constexpr auto& c = erfinv_octaves;
-  const V a = abs(x), z = least(V(1.0 - 0x1p-53), 1.0 - a);
+  const V a = abs(x), z = min(V(1.0 - 0x1p-53), 1.0 - a);
   const __m512i bits = _mm512_castpd_si512(z.v);
   const V half_octave = _mm512_castsi512_pd(_mm512_maskz_srli_epi64(0xff, bits, 51));
   // The significand without its first two bits: from 1 to 1.5.

@@ -29,7 +29,7 @@ CANDELABRA_FORMULA Vec<double> lgamma_positive(Vec<double> x) {
 CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
   using V = Vec<double>;
   const Mask<double> left = x < V(0.5);
-  V result = lgamma_positive(least(V(1e60), select(left, 1.0 - x, x)));
+  V result = lgamma_positive(min(V(1e60), select(left, 1.0 - x, x)));
   if (any(left)) {
     const V angle = (x - round_even(x)) * 3.14159265358979323846;
     const V sine = abs(sin_of(angle * select(abs(angle) < V(0.8), V(1.0), V(0.0)), angle * angle));

@@ -28,11 +28,11 @@ CANDELABRA_FORMULA V density(V a, V x) {
   const M small = a < V(10.0);
   V result = V(0.0);
   if (any(small)) {
-    const V b = least(V(10.0), a);
+    const V b = min(V(10.0), a);
     result = exp(b * log(x) - x - parts::lgamma_positive(b + 1.0));
   }
   if (any(!small)) {
-    const V b = greatest(V(10.0), a), inverse = parts::quotient(V(1.0), b);
+    const V b = max(V(10.0), a), inverse = parts::quotient(V(1.0), b);
     const V power = b * log1p_minus((x - b) * inverse) - parts::stirling_series(inverse);
     result = select(small, result, exp(power) / hardware_sqrt(6.28318530717958647693 * b));
   }
@@ -96,8 +96,8 @@ CANDELABRA_FORMULA Mask<T> is_ordinary(Vec<T> a, Vec<T> x) {
 // P(a, x), or Q(a, x) = 1 - P(a, x) if `upper`. `rounding` is that of the result's dtype.
 template <bool upper>
 CANDELABRA_FORMULA V regularized(V a, V x, double rounding) {
-  a = least(V(1e30), greatest(V(1e-30), a));
-  x = least(V(1e30), greatest(V(1e-30), x));
+  a = min(V(1e30), max(V(1e-30), a));
+  x = min(V(1e30), max(V(1e-30), x));
   const V one = V(1.0);
   M near = (x < one) & (a < one);
   if constexpr (!upper) near = x < V(0.0);

@@ -61,7 +61,7 @@ CANDELABRA_FORMULA Vec<T> expm1_of(Vec<T> r) {
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> clipped(Vec<T> x, T low, T high) {  // keeps NaN
-  return least(Vec<T>(high), greatest(Vec<T>(low), x));
+  return min(Vec<T>(high), max(Vec<T>(low), x));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> exp_unclipped(Vec<T> x) {
@@ -195,7 +195,7 @@ CANDELABRA_FORMULA Vec<T> exp(Vec<T> x) {
 // For x <= 0.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> exp_negative(Vec<T> x) {
-  return parts::exp_unclipped(greatest(Vec<T>(detail::Format<T>::exp_low), x));
+  return parts::exp_unclipped(max(Vec<T>(detail::Format<T>::exp_low), x));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> exp2(Vec<T> x) {
@@ -278,10 +278,10 @@ template <typename T>
 CANDELABRA_FORMULA Vec<T> tanh(Vec<T> x) {
   const Vec<T> a = abs(x);
   if constexpr (Vec<T>::size == 16) {
-    const Vec<T> result = parts::piecewise(parts::tanh_table, least(Vec<T>(parts::tanh_table.top), a));
+    const Vec<T> result = parts::piecewise(parts::tanh_table, min(Vec<T>(parts::tanh_table.top), a));
     return with_sign_of(select(Vec<T>(T(9.02)) < a, Vec<T>(T(1)), result), x);
   } else {
-    const auto [r, whole] = parts::reduced_exp(least(Vec<T>(T(80)), a + a));
+    const auto [r, whole] = parts::reduced_exp(min(Vec<T>(T(80)), a + a));
     const Vec<T> p = parts::expm1_of(r), power = parts::scaled(Vec<T>(T(1)), whole);
     const Vec<T> t = fma(power, p, power - T(1));
     return with_sign_of(parts::quotient(t, t + T(2)), x);
@@ -292,7 +292,7 @@ CANDELABRA_FORMULA Vec<T> tanh(Vec<T> x) {
 template <typename T>
 CANDELABRA_FORMULA Vec<T> sinh(Vec<T> x) {
   const Vec<T> a = abs(x);
-  const auto [r, whole] = parts::reduced_exp(least(Vec<T>(detail::Format<T>::exp_high + T(1)), a));
+  const auto [r, whole] = parts::reduced_exp(min(Vec<T>(detail::Format<T>::exp_high + T(1)), a));
   const Vec<T> p = parts::expm1_of(r), half_power = parts::scaled(Vec<T>(T(0.5)), whole);
   const Vec<T> large = parts::scaled(p + T(1), whole - T(1));
   const Vec<T> half_t = fma(half_power, p, half_power - T(0.5));  // (e^a - 1) / 2
@@ -301,9 +301,9 @@ CANDELABRA_FORMULA Vec<T> sinh(Vec<T> x) {
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> cosh(Vec<T> x) {
-  const auto [r, whole] = parts::reduced_exp(least(Vec<T>(detail::Format<T>::exp_high + T(1)), abs(x)));
+  const auto [r, whole] = parts::reduced_exp(min(Vec<T>(detail::Format<T>::exp_high + T(1)), abs(x)));
   const Vec<T> half = parts::scaled(parts::expm1_of(r) + T(1), whole - T(1));
-  return half + parts::quotient(Vec<T>(T(0.25)), least(Vec<T>(T(1e30)), half));
+  return half + parts::quotient(Vec<T>(T(0.25)), min(Vec<T>(T(1e30)), half));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> asinh(Vec<T> x) {
@@ -462,7 +462,7 @@ template <typename T>
 CANDELABRA_FORMULA Vec<T> atan(Vec<T> x) {
   const Vec<T> a = abs(x);
   const Mask<T> far = Vec<T>(T(1)) < a;
-  const Vec<T> t = select(far, parts::quotient(Vec<T>(T(1)), least(Vec<T>(T(1e30)), a)), a);
+  const Vec<T> t = select(far, parts::quotient(Vec<T>(T(1)), min(Vec<T>(T(1e30)), a)), a);
   return with_sign_of(parts::atan_of(t, far), x);
 }
 template <typename T>
@@ -505,7 +505,7 @@ template <typename T>
 CANDELABRA_FORMULA Vec<T> hypot(Vec<T> x, Vec<T> y) {
   constexpr bool single = sizeof(T) == 4;
   constexpr T large = single ? T(0x1p60) : T(0x1p500), up = single ? T(0x1p80) : T(0x1p600);
-  const Vec<T> ax = abs(x), ay = abs(y), high = greatest(ax, ay), one = T(1);
+  const Vec<T> ax = abs(x), ay = abs(y), high = max(ax, ay), one = T(1);
   const Mask<T> huge = Vec<T>(large) < high, small = high < Vec<T>(T(1) / large);
   const Vec<T> scale = select(huge, Vec<T>(T(1) / up), select(small, Vec<T>(up), one));
   const Vec<T> back = select(huge, Vec<T>(up), select(small, Vec<T>(T(1) / up), one));
@@ -528,15 +528,15 @@ CANDELABRA_FORMULA Vec<T> sigmoid(Vec<T> x) {
   // A subnormal e^-x is negligible beside 1, and slow.
   constexpr T lost = sizeof(T) == 4 ? T(-80) : T(-700);
   const Vec<T> least_power = select(x < Vec<T>(T(0)), Vec<T>(detail::Format<T>::exp_low), Vec<T>(lost));
-  return parts::logistic(x, parts::exp_unclipped(greatest(least_power, -abs(x))));
+  return parts::logistic(x, parts::exp_unclipped(max(least_power, -abs(x))));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> softplus(Vec<T> x) {
-  return greatest(Vec<T>(T(0)), x) + parts::log1p_small(exp_negative(-abs(x)));
+  return max(Vec<T>(T(0)), x) + parts::log1p_small(exp_negative(-abs(x)));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> log_sigmoid(Vec<T> x) {
-  return least(Vec<T>(T(0)), x) - parts::log1p_small(exp_negative(-abs(x)));
+  return min(Vec<T>(T(0)), x) - parts::log1p_small(exp_negative(-abs(x)));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> silu(Vec<T> x) {
@@ -549,7 +549,7 @@ CANDELABRA_FORMULA Vec<T> silu_derivative(Vec<T> x) {
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> mish(Vec<T> x) {
-  const Vec<T> e = exp(least(Vec<T>(T(20)), x));
+  const Vec<T> e = exp(min(Vec<T>(T(20)), x));
   const Vec<T> n = e * (e + T(2));
   return select(Vec<T>(T(20)) < x, x, x * parts::quotient(n, n + T(2)));
 }
@@ -557,7 +557,7 @@ CANDELABRA_FORMULA Vec<T> mish(Vec<T> x) {
 // With n = e^x (e^x + 2), as above.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> mish_derivative(Vec<T> x) {
-  const Vec<T> e = exp(least(Vec<T>(T(20)), x));
+  const Vec<T> e = exp(min(Vec<T>(T(20)), x));
   const Vec<T> n = e * (e + T(2)), inverse = parts::inverse(n + T(2)), squashed = n * inverse;
   const Vec<T> rest = T(4) * (n + T(1)) * inverse * inverse;  // 1 - squashed^2
   return select(Vec<T>(T(20)) < x, Vec<T>(T(1)), fma(x * parts::quotient(e, e + T(1)), rest, squashed));
@@ -569,7 +569,7 @@ template <typename T>
 CANDELABRA_FORMULA Vec<T> erf(Vec<T> x) {
   const Vec<T> a = abs(x);
   const auto& table = parts::erf_table<T>;
-  const Vec<T> result = parts::piecewise(table, least(Vec<T>(table.top), a));
+  const Vec<T> result = parts::piecewise(table, min(Vec<T>(table.top), a));
   return with_sign_of(select(Vec<T>(parts::erf_one<T>) < a, Vec<T>(T(1)), result), x);
 }
 

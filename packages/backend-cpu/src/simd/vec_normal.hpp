@@ -31,7 +31,7 @@ CANDELABRA_FORMULA V erfcx(V x) {
   V result = erfcx_positive(a);
   const M negative = x < V(0.0);
   if (any(negative)) {
-    const V b = least(V(30.0), a), square = b * b, rest = fma(b, b, -square);
+    const V b = min(V(30.0), a), square = b * b, rest = fma(b, b, -square);
     result = select(negative, fma(V(2.0), exp(square) * (rest + 1.0), -result), result);
   }
   return select(a == V(detail::infinity<double>), select(negative, a, V(0.0)), result);
@@ -46,7 +46,7 @@ CANDELABRA_FORMULA Vec<T> tail(Vec<T> x) {
   // For x >= 0 the caller subtracts it from 1, so that it may saturate early.
   U farthest = U(end);
   if constexpr (!both) farthest = select(x < U(T(0)), farthest, U(T(9)));
-  const U a = least(farthest, abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
+  const U a = min(farthest, abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
   const U scaled =
       parts::quotient(parts::series(parts::quotient(b - k, b + k), parts::erfcx_series<T>), fma(U(T(2)), b, U(T(1))));
   return T(0.5) * scaled * (exp_negative(T(-0.5) * square) * fma(U(T(-0.5)), rest, U(T(1))));

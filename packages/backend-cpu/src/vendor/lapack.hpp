@@ -91,8 +91,8 @@ void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int6
                [&](int64_t begin, int64_t end) {
                  for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
                    for (int64_t i = 0; i < rows; i += tile) {
-                     turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step,
-                               std::min(tile, rows - i), std::min(tile, columns - j));
+                     transpose_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step,
+                                    std::min(tile, rows - i), std::min(tile, columns - j));
                    }
                });
 }

@@ -29,9 +29,9 @@ void over_parts(int64_t size, int64_t width, F&& f) {
 // Columns (right-hand sides) per part, where each column costs `work` multiplications. A part has a
 // quarter of the columns, but enough to pay for a thread and for packing the triangle.
 inline int64_t part_of_columns(int64_t columns, int64_t work) {
-  constexpr int64_t least_work = int64_t{1} << 18, narrowest = 64, widest = 256;
-  const int64_t least = std::clamp<int64_t>(least_work / std::max<int64_t>(1, work), narrowest, int64_t{1} << 30);
-  return std::max(least, std::min((columns + 3) / 4, widest));
+  constexpr int64_t min_work = int64_t{1} << 18, narrowest = 64, widest = 256;
+  const int64_t narrow = std::clamp<int64_t>(min_work / std::max<int64_t>(1, work), narrowest, int64_t{1} << 30);
+  return std::max(narrow, std::min((columns + 3) / 4, widest));
 }
 
 template <typename T>

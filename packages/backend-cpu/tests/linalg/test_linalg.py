@@ -403,7 +403,7 @@ def test_each_library_gives_the_product(library: str) -> None:
 def test_an_unknown_library_is_an_error() -> None:
     result = run({"CANDELABRA_CPU_GEMM": "cublas"})
     assert result.returncode != 0
-    assert 'must be "mkl", "onednn", "tiles" or "panels", but is "cublas"' in result.stderr
+    assert 'must be "mkl", "onednn", "amx" or "panels", but is "cublas"' in result.stderr
 
 
 @pytest.mark.parametrize("library", ["mkl", "onednn"])

@@ -65,7 +65,7 @@ for a, b in [(normal(700, 300), normal(900, 300).T), (normal(200, 900), normal(4
         backend().table.set_thread_count(threads)
         assert np.array_equal(product(a, b), one), (a.shape, threads)
 
-# Whole numbers whose products and sums float32 holds are exact, up to 24 bits.
+# Integers whose products and sums float32 holds are exact, up to 24 bits.
 a, b = (rng.integers(-limit, limit + 1, shape).astype(np.float32) for limit, shape in ((1000, (260, 300)), (16, (300, 270))))
 assert np.array_equal(product(a, b), wide(a) @ wide(b))
 a = np.diag(2.0**24 - 1 - np.arange(256)).astype(np.float32)
@@ -89,17 +89,17 @@ print("done")
 """
 
 
-def has_tile_units() -> bool:
+def has_amx() -> bool:
     flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
     return {"amx_bf16", "amx_tile", "avx512bw"} <= set(flags.split()) and os.environ.get("CANDELABRA_CPU_ISA") != "avx2"
 
 
-def test_products_on_tile_units() -> None:
+def test_products_on_amx() -> None:
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[1], env={**os.environ, "CANDELABRA_CPU_GEMM": "tiles"},
+        [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[1], env={**os.environ, "CANDELABRA_CPU_GEMM": "amx"},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    if has_tile_units():
+    if has_amx():
         assert result.returncode == 0, result.stderr
         assert result.stdout.strip() == "done"
     else:
@@ -118,4 +118,4 @@ def test_shapes_that_leave_tiles_empty_have_another_choice() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     ).stdout
     line = next(line for line in told.splitlines() if line.startswith("float32 matmul, large:"))
-    assert "measured on" in line and "tile units" not in line
+    assert "measured on" in line and "AMX" not in line

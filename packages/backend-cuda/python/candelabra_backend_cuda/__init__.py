@@ -1,5 +1,4 @@
-"""Candelabra's backend for NVIDIA GPUs: a shared library of kernels behind
-``candelabra/backend.h``.
+"""Candelabra's backend for NVIDIA GPUs: a shared library of kernels for ``candelabra/backend.h``.
 
 Nothing here is called by users: ``import candelabra`` finds this package by its entry point and
 loads the library the first time that a tensor is made on the device ``cuda``. What users call is
@@ -23,16 +22,16 @@ __version__ = "0.1.0"
 
 _hook = pluggy.HookimplMarker("candelabra")
 
-#: Where NVIDIA's PyPI packages for CUDA 13 put their libraries, in the namespace package
+#: Folders of the libraries in NVIDIA's PyPI packages for CUDA 13, within the namespace package
 #: ``nvidia``.
 LIBRARY_FOLDERS = ("cu13/lib", "cudnn/lib", "nccl/lib")
 
-#: Functions that the library calls, for as long as it is loaded.
+#: Callbacks of the library. Kept alive as long as it is loaded.
 _kept: list[object] = []
 
 
 def library_path() -> Path:
-    """Return where the shared library of kernels lies.
+    """Return the path of the shared library of kernels.
 
     Returns
     -------
@@ -50,7 +49,7 @@ def library_path() -> Path:
     >>> candelabra_backend_cuda.library_path().name
     'libcandelabra_cuda.so'
     """
-    # In an editable install the package has two folders: the sources', and the one that CMake
+    # In an editable install the package has two folders: the source folder, and the one that CMake
     # installs into.
     candidates = [Path(folder) / "lib" / "libcandelabra_cuda.so" for folder in __path__]
     path = next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
@@ -62,13 +61,14 @@ def library_path() -> Path:
 
 
 def library_folders() -> list[Path]:
-    """Return the folders of NVIDIA's libraries in this environment, without importing anything.
+    """Return the folders of NVIDIA's libraries in this environment, without importing their
+    packages.
 
     Returns
     -------
     list of pathlib.Path
-        Those that exist. ``CANDELABRA_CUDA_LIBRARIES``, folders with ``:`` between them, goes
-        before them.
+        The existing folders. Those of ``CANDELABRA_CUDA_LIBRARIES`` (separated by ``:``) come
+        first.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def library_folders() -> list[Path]:
 
 @_hook
 def candelabra_register_backend(registrar: Registrar) -> None:
-    """Give the core the shared library (the hook of the entry-point group
+    """Register the shared library with the core (the hook of entry-point group
     ``candelabra.backends``).
     """
     path = library_path()
     library = ctypes.CDLL(os.fspath(path))
     library.candelabra_cuda_set_library_folders(":".join(map(os.fspath, library_folders())).encode())
     registrar.library(path)
-    # Imported here: candelabra.backends imports this package, not the other way round.
+    # Imported here, because candelabra.backends imports this package.
     from candelabra import _C
     from candelabra.backends import cuda
     from candelabra.settings import follow_deterministic

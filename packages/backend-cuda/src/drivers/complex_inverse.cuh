@@ -1,7 +1,7 @@
-// The inverse trigonometric and hyperbolic functions of complex numbers, which libcu++ has as
-// logarithms that cancel (asinh left of the imaginary axis) in some of its versions. complex64 is
-// computed in double precision; complex128 by formulas that neither overflow nor underflow. What is
-// infinite or no number is left to libcu++, which has the special cases of C99.
+// Inverse trigonometric and hyperbolic functions of complex numbers. Some versions of libcu++
+// compute them by logarithms that cancel (asinh left of the imaginary axis). Here complex64 is
+// computed in double precision, and complex128 by formulas that neither overflow nor underflow.
+// libcu++ handles infinities and NaN, with the special cases of C99.
 #pragma once
 
 #include "dtypes.hpp"
@@ -10,9 +10,9 @@ namespace candelabra::math {
 
 namespace detail {
 
-// What asin and acos are made of (Hull, Fairgrieve and Tang 1997): b is the sine of the real part
-// of asin z, `beside` its cosine times a, half the sum of the distances from -1 and 1; `height` is
-// the size of the imaginary part.
+// The terms of asin and acos (Hull, Fairgrieve and Tang 1997). a is half the sum of the distances
+// from -1 and 1, b the sine of the real part of asin z, `beside` its cosine times a, and `height`
+// the magnitude of the imaginary part.
 struct Arcs {
   double x, b, beside, height;
 };
@@ -21,7 +21,7 @@ CANDELABRA_HOST_DEVICE inline Arcs arcs_of(double re, double im) {
   const double x = ::cuda::std::fabs(re), y = ::cuda::std::fabs(im), up = x + 1, down = x - 1;
   const double r = ::cuda::std::hypot(up, y), s = ::cuda::std::hypot(down, y), a = 0.5 * r + 0.5 * s;
   const bool inside = x <= 1;
-  // Differences of what is nearly the same, as quotients: y^2 / (r + up) is r - up.
+  // Differences of nearly equal numbers as quotients: y^2 / (r + up) is r - up.
   const double by_up = y * (y / (r + up)), apart = s + ::cuda::std::fabs(down),
                close = apart == 0 ? 0 : y * (y / apart);
   const double above = 0.5 * (by_up + (inside ? close : s + down));  // a - 1
@@ -39,7 +39,7 @@ CANDELABRA_HOST_DEVICE inline Arcs arcs_of(double re, double im) {
   return {x, x / a, beside, height};
 }
 
-constexpr double crossover = 0.6417;  // beyond which the arc tangent is the more accurate
+constexpr double crossover = 0.6417;  // beyond it, the arc tangent is more accurate
 
 CANDELABRA_HOST_DEVICE inline bool is_finite(double x, double y) {
   return ::cuda::std::isfinite(x) && ::cuda::std::isfinite(y);
@@ -80,7 +80,7 @@ CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acosh(::cuda::std::complex<T> z) 
   return {::cuda::std::fabs(turned.imag()), ::cuda::std::copysign(turned.real(), z.imag())};
 }
 
-// log((1 + z) / (1 - z)) / 2 (Kahan 1987), right of the imaginary axis and mirrored.
+// log((1 + z) / (1 - z)) / 2 (Kahan 1987), for the right half-plane; the left one is mirrored.
 template <typename T>
 CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) {
   const double re = z.real(), y = z.imag(), x = ::cuda::std::fabs(re), away = 1 - x;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// Of an element its place in the output by number and by offset, and where it is read.
+// Writes the key, the output offset and the source offset of each element.
 __global__ void __launch_bounds__(threads)
     place_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* numbers, int64_t key_step, int64_t to_step,
                  int64_t key_first, int64_t to_first, int64_t from_first, int64_t places,
@@ -31,8 +31,8 @@ cb_tensor as_far_as(const cb_tensor& source, const cb_tensor& index) {
 
 }  // namespace
 
-ElementPlaces::ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source,
-                             int64_t dim)
+ElementOffsets::ElementOffsets(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source,
+                               int64_t dim)
     : call_(call),
       index_(index),
       places_(out.numel),
@@ -44,11 +44,12 @@ ElementPlaces::ElementPlaces(const Call& call, const cb_tensor& out, const cb_te
   geometry_ = cuda::geometry<4>({&index, &to_.tensor, &from, &key_.tensor});
 }
 
-void ElementPlaces::write(const Additions& additions, int64_t first, const Geometry<4>& piece,
-                          const std::array<int64_t, 4>& offsets) const {
+void ElementOffsets::write(const DeterministicScatterAdd& scatter_add, int64_t first, const Geometry<4>& piece,
+                           const std::array<int64_t, 4>& offsets) const {
   launch(call_, place_kernel, static_cast<unsigned>(divide_up(piece.numel, threads)), threads, 0,
-         additions.keys() + first, additions.to() + first, additions.from() + first, data<int64_t>(index_) + offsets[0],
-         key_.step, to_.step, offsets[3], offsets[1], offsets[2], places_, along_, Indexer<4>(piece));
+         scatter_add.keys() + first, scatter_add.to() + first, scatter_add.from() + first,
+         data<int64_t>(index_) + offsets[0], key_.step, to_.step, offsets[3], offsets[1], offsets[2], places_, along_,
+         Indexer<4>(piece));
 }
 
 Geometry<2> one_element() {

@@ -1,5 +1,4 @@
-// One index for every element (gather, scatter and their relatives): where along a dimension an
-// element is read or written.
+// Offsets of operators with one index per element (gather, scatter and their relatives).
 #pragma once
 
 #include "drivers/iterate.hpp"
@@ -8,8 +7,8 @@
 
 namespace candelabra::cuda {
 
-// A tensor as far as an index reaches, seen without the dimension that is indexed: stride 0 there.
-// `step` is the stride it had.
+// A view of a tensor over the index's sizes, without the indexed dimension: its stride is 0. `step`
+// is the stride it had.
 struct Seen {
   int64_t strides[max_dims];
   int64_t step = 0;
@@ -29,7 +28,7 @@ struct Seen {
   Seen& operator=(const Seen&) = delete;
 };
 
-// The strides that a tensor of these sizes has without gaps: numbers of its elements.
+// A descriptor with contiguous strides, whose offsets number the elements.
 struct Numbered {
   int64_t strides[max_dims];
   cb_tensor tensor;
@@ -43,7 +42,7 @@ struct Numbered {
   Numbered& operator=(const Numbered&) = delete;
 };
 
-// What a kernel checks the numbers along a dimension with.
+// Checks indices along a dimension.
 struct Along {
   int64_t size;
   int dim;
@@ -62,15 +61,16 @@ struct Along {
 #endif
 };
 
-// Where the elements of `source` go along a dimension of `out`, as far as the index reaches.
-class ElementPlaces {
+// Offsets along a dimension of `out` at which the elements of `source` are accumulated, for the
+// part that the index covers.
+class ElementOffsets {
  public:
-  ElementPlaces(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim);
+  ElementOffsets(const Call& call, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim);
 
-  // Of the index, the output, the source and the numbers of the output's elements.
+  // Operands: the index, the output, the source, and the element numbers of the output.
   const Geometry<4>& geometry() const { return geometry_; }
-  // Pair `first` + i of the additions is element i of the piece.
-  void write(const Additions& additions, int64_t first, const Geometry<4>& piece,
+  // Pair `first` + i of the scatter-add is element i of the piece.
+  void write(const DeterministicScatterAdd& scatter_add, int64_t first, const Geometry<4>& piece,
              const std::array<int64_t, 4>& offsets) const;
 
  private:
@@ -83,7 +83,7 @@ class ElementPlaces {
   Geometry<4> geometry_;
 };
 
-// The slab of additions of single elements.
+// The slice of a scatter-add of single elements.
 Geometry<2> one_element();
 
 }  // namespace candelabra::cuda

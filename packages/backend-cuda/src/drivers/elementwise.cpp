@@ -8,7 +8,7 @@ namespace candelabra::cuda::elementwise {
 
 namespace {
 
-// The value that a number stands for, in the type that the formula computes in.
+// Writes a Python number in the type that the formula computes in.
 void read_number(const cb_tensor& tensor, int size, bool as_float, unsigned char* value) {
   if (as_float) {
     const float number = number_of<float>(tensor);
@@ -22,8 +22,8 @@ void read_number(const cb_tensor& tensor, int size, bool as_float, unsigned char
   }
 }
 
-// Whether every operand of the piece can be moved `vec` elements at a time along dimension 0, and
-// is aligned for that.
+// Whether every operand of the piece is aligned, and can be loaded `vec` elements at a time along
+// dimension 0.
 template <int N>
 bool moves_packed(const Geometry<N>& piece, const Plan<N>& plan, void* const* data) {
   if (plan.vec == 1 || piece.sizes[0] % plan.vec != 0) return false;
@@ -76,7 +76,7 @@ void run_pieces(const Call& call, const Plan<N>& plan, Launcher<N> launcher, con
                           ? nullptr
                           : static_cast<char*>(tensor.data) + offsets[static_cast<size_t>(k)] * plan.sizes[k];
     }
-    // The elements that do not fill a packet go apart where there are many of those that do.
+    // If there are many full packets, the elements that do not fill one get a launch of their own.
     const int64_t rest = part.sizes[0] % plan.vec;
     if (rest != 0 && part.ndim == 1 && part.sizes[0] >= 65536) {
       Geometry<N> head = part;

@@ -1,5 +1,5 @@
-// What all elementwise kernels have in common on the host: pieces, addresses, alignment. Compiled
-// once, not for each formula.
+// The host side that all elementwise kernels share: pieces, addresses, alignment. Compiled once,
+// not for each formula.
 #pragma once
 
 #include <array>
@@ -16,16 +16,16 @@ template <int N>
 struct Plan {
   std::array<const cb_tensor*, N> tensors;
   int outs;
-  int vec;           // elements of a packet; 1: the formula has no kernel for packets
-  int sizes[N];      // bytes of an element
+  int vec;           // elements per packet; 1: no packed kernel
+  int sizes[N];      // bytes per element
   bool as_float[N];  // half precisions and float32 are computed in float32
 };
 
-// What a kernel is given of a piece.
+// The part of a kernel's argument that describes a piece.
 template <int N>
 struct Piece {
-  Indexer<N> indexer;  // of elements, or of packets
-  void* data[N];       // null: a number, whose value is
+  Indexer<N> indexer;  // indexes elements, or packets
+  void* data[N];       // null: the operand is `value`
   alignas(16) unsigned char values[N][16];
 };
 
@@ -39,7 +39,7 @@ using GenerateLauncher = void (*)(const Call& call, const void* value, const Pie
 void generate_pieces(const Call& call, const cb_tensor& out, int itemsize, GenerateLauncher launcher,
                      const void* value);
 
-// Throws where a tensor's memory is not aligned to its elements, which kernels cannot read.
+// Throws if a tensor's memory is not aligned to its elements.
 void check_alignment(const cb_tensor& tensor, size_t itemsize);
 
 template <int N, typename... Outs, typename... Ins>

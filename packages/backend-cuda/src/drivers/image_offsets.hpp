@@ -1,6 +1,7 @@
-// The places of images and volumes, for kernels that gather from them: planes of (z, y, x, pixel)
-// elements without gaps, whose pixels are the channels where the memory is channels-last. A thread
-// works out a place once and goes through the planes.
+// Offsets in images and volumes, for kernels that gather from them. A plane holds (z, y, x,
+// channel) elements without gaps. In channels-last memory the channels of a pixel are part of the
+// plane; else each channel is a plane. A thread computes its coordinates once and loops over the
+// planes.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,7 @@
 
 namespace candelabra::cuda {
 
-// Division by a number that is known when the kernel is launched, as Divider, for numerators below
-// 2^63.
+// Division by a launch-time constant, like Divider, for numerators below 2^63.
 struct LongDivider {
   int64_t divisor = 1;
   uint64_t multiplier = 0;
@@ -39,53 +39,54 @@ struct LongDivider {
   __extension__ typedef unsigned __int128 Wide;
 };
 
-// One plane. Spot e is at (z, y, x, pixel) in row-major order.
-struct Spots {
+// Coordinates (z, y, x, channel) of element e of a plane, in row-major order.
+struct PlaneIndexer {
   int64_t count = 0;
-  LongDivider y, x, pixel;
+  LongDivider y, x, pixel_size;
 
-  Spots() = default;
-  Spots(int64_t z, int64_t y, int64_t x, int64_t pixel) : count(z * y * x * pixel), y(y), x(x), pixel(pixel) {}
+  PlaneIndexer() = default;
+  PlaneIndexer(int64_t z, int64_t y, int64_t x, int64_t pixel_size)
+      : count(z * y * x * pixel_size), y(y), x(x), pixel_size(pixel_size) {}
 
-  struct Spot {
-    int64_t z, y, x, pixel;
+  struct Coordinates {
+    int64_t z, y, x, channel;
   };
-  CANDELABRA_HOST_DEVICE Spot operator[](int64_t e) const {
-    const int64_t of_pixel = pixel.quotient(e), of_x = x.quotient(of_pixel), of_y = y.quotient(of_x);
-    return {of_y, of_x - of_y * y.divisor, of_pixel - of_x * x.divisor, e - of_pixel * pixel.divisor};
+  CANDELABRA_HOST_DEVICE Coordinates operator[](int64_t e) const {
+    const int64_t of_pixel = pixel_size.quotient(e), of_x = x.quotient(of_pixel), of_y = y.quotient(of_x);
+    return {of_y, of_x - of_y * y.divisor, of_pixel - of_x * x.divisor, e - of_pixel * pixel_size.divisor};
   }
 };
 
-// A grid over the spots of a plane (x) and the planes (y): as many planes at a time as it takes to
-// fill the device.
-inline dim3 grid_over(const Call& call, int64_t spots, int64_t planes, int threads) {
-  const int64_t across = std::min(divide_up(spots, threads), int64_t{1} << 30);
+// A grid over the elements of a plane (x) and the planes (y): as many planes at a time as fill the
+// device.
+inline dim3 grid_over(const Call& call, int64_t plane_size, int64_t planes, int threads) {
+  const int64_t across = std::min(divide_up(plane_size, threads), int64_t{1} << 30);
   const int64_t full = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 16;
   const int64_t down =
       std::clamp<int64_t>(divide_up(full, std::max<int64_t>(across, 1)), 1, std::min<int64_t>(planes, 65535));
   return planes == 0 ? dim3(0) : dim3(static_cast<unsigned>(across), static_cast<unsigned>(down));
 }
 
-// A batch (N, C, spatial…) as planes: of each channel, or of each entry with its channels as pixels
-// where the memory is channels-last. Several tensors have the same layout, but it does not show
-// where sizes are 1.
+// A batch (N, C, spatial…) as planes: one per channel, or one per sample in channels-last memory.
+// Takes two tensors of the same layout, because sizes of 1 make the layout of one ambiguous.
 struct PlaneLayout {
-  int64_t planes, pixel;
+  int64_t planes, pixel_size;
 };
 inline PlaneLayout plane_layout(const cb_tensor& a, const cb_tensor& b) {
   if (is_contiguous(a) && is_contiguous(b)) return {a.sizes[0] * a.sizes[1], 1};
   return {a.sizes[0], a.sizes[1]};
 }
 
-// Elements of a pixel that are moved as one of twice their size, as often as that goes; the size of
-// an element then.
-inline int64_t widen_pixels(int64_t& pixel, int64_t bytes, const void* a, const void* b) {
+// Merges pairs of a pixel's elements into elements of twice the size while alignment allows, up to
+// 16 bytes. Returns the size of an element.
+inline int64_t widen_pixels(int64_t& pixel_size, int64_t bytes, const void* a, const void* b) {
   const auto addresses = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
-  while (bytes < 16 && pixel % 2 == 0 && addresses % static_cast<uintptr_t>(2 * bytes) == 0) pixel /= 2, bytes *= 2;
+  while (bytes < 16 && pixel_size % 2 == 0 && addresses % static_cast<uintptr_t>(2 * bytes) == 0)
+    pixel_size /= 2, bytes *= 2;
   return bytes;
 }
 
-// Sizes of up to three spatial dimensions, the missing ones in front and 1.
+// Sizes of up to three spatial dimensions, padded in front with 1.
 struct SpatialSizes {
   int64_t sizes[3] = {1, 1, 1};
   explicit SpatialSizes(const cb_tensor& tensor) {

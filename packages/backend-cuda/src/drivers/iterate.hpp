@@ -1,6 +1,6 @@
-// Strided iteration on the host: descriptors of the same sizes become as few dimensions as possible
-// (candelabra/geometry.hpp), then pieces that a kernel can
-// go through with 32-bit indices.
+// Strided iteration on the host. Merges dimensions of descriptors of the same sizes
+// (candelabra/geometry.hpp), and divides the result into pieces that a kernel can index with 32
+// bits.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,17 @@ using kernel::geometry;
 using kernel::max_dims;
 using kernel::Order;
 
-// What a kernel's argument holds; more dimensions than these (after merging) are gone through on
-// the host.
+// The dimensions that a kernel's argument holds. The host loops over further ones (after merging).
 constexpr int max_piece_dims = 8;
 
 enum class Pieces {
-  Any,     // in any order
-  InOrder  // each piece is the range of indices that follows the one before (where the dimensions fit, see for_each_piece)
+  Any,     // any order of the dimensions
+  InOrder  // the pieces are consecutive ranges of row-major indices, if the dimensions fit (see for_each_piece)
 };
 
-// Calls f(piece, offsets) for pieces of a geometry that have at most max_piece_dims dimensions, and
-// of which no index and no offset of an element needs more than 31 bits; offsets[k] is where
-// operand k begins in the piece, in elements.
+// Calls f(piece, offsets) for pieces with at most max_piece_dims dimensions whose indices and
+// offsets fit in 31 bits. offsets[k] is the offset in elements of operand k's first element of the
+// piece.
 template <int N, typename F>
 void for_each_piece(const Geometry<N>& g, F&& f, Pieces order = Pieces::Any) {
   constexpr int64_t limit = int64_t{1} << 31;
@@ -49,7 +48,7 @@ void for_each_piece(const Geometry<N>& g, F&& f, Pieces order = Pieces::Any) {
       offsets = before;
       return;
     }
-    // The dimension that asks for most is halved; with InOrder the outermost one.
+    // Halves the dimension with the largest extent; with InOrder the outermost one.
     int halved = piece.numel >= limit ? piece.ndim - 1 : -1;
     int64_t most = 0;
     for (int k = 0; k < N; ++k) {
@@ -83,8 +82,8 @@ void for_each_piece(const Geometry<N>& g, F&& f, Pieces order = Pieces::Any) {
   descend(descend, g);
 }
 
-// Division by a number that is known when the kernel is launched (Granlund and Montgomery, 1994):
-// the quotient is the upper half of a product, for numerators below 2^31.
+// Division by a launch-time constant (Granlund and Montgomery, 1994), for numerators below 2^31.
+// The quotient is the upper half of a product.
 struct Divider {
   uint32_t divisor = 1, multiplier = 0, shift = 0;
 
@@ -103,12 +102,12 @@ struct Divider {
   }
 };
 
-// Where the elements of N operands are: what a kernel gets of a piece.
+// Maps an index in a piece to the offsets of N operands. Part of a kernel's argument.
 template <int N>
 struct Indexer {
   int ndim = 1;
   uint32_t count = 0;
-  Divider sizes[max_piece_dims];  // of all but the outermost dimension
+  Divider sizes[max_piece_dims];  // without the outermost dimension
   uint32_t strides[max_piece_dims][N];
 
   Indexer() = default;
@@ -135,7 +134,7 @@ struct Indexer {
     }
   }
 
-  // The same in less code, for kernels in which it is not what takes the time.
+  // The same with a rolled loop: less code, for kernels whose time is spent elsewhere.
   CANDELABRA_HOST_DEVICE void at_rolled(uint32_t i, uint32_t (&offsets)[N]) const {
     for (int k = 0; k < N; ++k) offsets[k] = 0;
     int d = 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// Offsets of 32 bits are signed: a stride may be negative.
+// 32-bit offsets are signed, because a stride may be negative.
 template <typename U>
 __global__ void __launch_bounds__(threads)
     move_kernel(U* out, const U* in, const __grid_constant__ Indexer<2> indexer) {
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(threads)
   out[static_cast<int32_t>(at[0])] = in[static_cast<int32_t>(at[1])];
 }
 
-// Two elements as one of twice the size, where they lie side by side and aligned on both sides.
+// Treats two elements as one of twice the size, if they are adjacent and aligned on both sides.
 bool widen(Geometry<2>& g, const void* out, const void* in, size_t wide_bytes) {
   if (wide_bytes > 16 || g.sizes[0] % 2 != 0 || g.strides[0][0] != 1 || g.strides[1][0] != 1) return false;
   if ((reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(in)) % wide_bytes != 0) return false;

@@ -1,4 +1,4 @@
-// Elements from one place to another on the device, whatever their type.
+// Strided copies on the device, for all dtypes.
 #pragma once
 
 #include <array>
@@ -9,18 +9,17 @@
 
 namespace candelabra::cuda {
 
-// Queues the move of all elements of `in` to `out`, of the same sizes and dtype. Strides may be
-// negative. What is written must not be read by the same move.
+// Queues a copy of all elements of `in` to `out`, which has the same sizes and dtype. Strides may
+// be negative; the two must not overlap.
 void move_elements(const Call& call, const cb_tensor& out, const cb_tensor& in);
-// The output of an operator that changes a part of self begins as a copy of it; in place it is
-// there already.
+// Copies self to the output of an operator that changes a part of it. Does nothing in place.
 void initialize_from(const Call& call, const cb_tensor& out, const cb_tensor& self);
 
-// Zeros in all elements.
+// Sets all elements to zero.
 void clear(const Call& call, const cb_tensor& out);
 
-// One element's bytes, for kernels that move elements: the number that a tensor argument stands
-// for, or a Scalar.
+// The bytes of one element, for kernels that copy elements: from a Python number given for a
+// tensor, or a Scalar.
 struct ElementBits {
   alignas(16) unsigned char bytes[16];
   template <typename U>

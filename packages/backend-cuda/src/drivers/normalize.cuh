@@ -1,4 +1,4 @@
-// What the normalizations have in common: gapless operands, sums over a block, sums of columns.
+// Helpers of the normalizations: contiguous operands, block-wide sums, sums of columns.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@ namespace candelabra::cuda::normalize {
 
 constexpr int threads = 256;
 
-// The elements of a tensor in row-major order, where they lie or in a copy.
-class Gapless {
+// The elements of a tensor in row-major order: its memory, or a contiguous copy.
+class Contiguous {
  public:
-  Gapless(const Call& call, const cb_tensor* tensor) {
+  Contiguous(const Call& call, const cb_tensor* tensor) {
     if (!tensor) return;
     data_ = tensor->data;
     if (is_contiguous(*tensor) || tensor->numel == 0) return;
@@ -26,7 +26,7 @@ class Gapless {
     target.strides = strides.data();
     move_elements(call, target, *tensor);
   }
-  // Null where there is no tensor.
+  // Null if there is no tensor.
   template <typename T>
   const memory_t<T>* as() const {
     return static_cast<const memory_t<T>*>(data_);
@@ -42,7 +42,7 @@ struct Pair {
   V first, second;
 };
 
-// Both sums over the threads of a block of whole warps, in a fixed order; every thread gets them.
+// Both sums over the threads of a block of full warps, in a fixed order. Every thread gets them.
 template <typename V>
 __device__ Pair<V> block_sum(Pair<V> mine) {
   __shared__ Pair<V> of_warps[32];
@@ -51,7 +51,7 @@ __device__ Pair<V> block_sum(Pair<V> mine) {
     mine.first += __shfl_xor_sync(0xffffffffu, mine.first, mask);
     mine.second += __shfl_xor_sync(0xffffffffu, mine.second, mask);
   }
-  __syncthreads();  // what an earlier sum left has been read
+  __syncthreads();  // the last call's results have been read
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
   mine = of_warps[0];
@@ -62,7 +62,7 @@ __device__ Pair<V> block_sum(Pair<V> mine) {
   return mine;
 }
 
-// Threads for rows of n elements.
+// Threads per block for rows of n elements.
 inline int threads_for(int64_t n) {
   return n <= 512 ? 128 : n <= 4096 ? 256 : n <= 16384 ? 512 : 1024;
 }
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(tile_columns* tile_rows)
   partial[blockIdx.y * columns + column] = sum;
 }
 
-// Puts the chunks together; either result may be null.
+// Sums the chunks; either result may be null.
 template <typename T>
 __global__ void __launch_bounds__(threads) chunk_sums(const Pair<compute_t<T>>* partial, int64_t chunks,
                                                       int64_t columns, memory_t<T>* first, memory_t<T>* second) {

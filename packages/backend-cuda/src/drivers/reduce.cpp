@@ -22,8 +22,8 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
   if (plan.results == 0) return;
   elementwise::check_alignment(*task.in, static_cast<size_t>(task.in_size));
 
-  // Threads of a block along the elements of a result, and along results: each has several elements
-  // to read at a time.
+  // Threads of a block along the elements of a result, and along results. Each thread has several
+  // elements to load at a time.
   const int64_t each = plan.inner && plan.reduced.strides[0][0] == 1 ? std::max(2 * vec, 4) : 4;
   const int ranks = power_of_two_above(divide_up(plan.length, each), plan.inner ? threads : 8), slots = threads / ranks;
   const int64_t blocks = divide_up(plan.results, slots);
@@ -33,7 +33,7 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
   const int64_t unit = plan.inner ? int64_t{vec} * ranks : ranks;  // whole packets
   const int64_t chunk = divide_up(share, unit) * unit;
 
-  // Chunks of all pieces of the length (one, but for lengths beyond 31 bits).
+  // Chunks of all pieces (one piece, unless the length needs more than 31 bits).
   int64_t chunks = 0;
   for_each_piece(
       plan.reduced,

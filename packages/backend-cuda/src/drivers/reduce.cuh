@@ -1,6 +1,6 @@
-// The way all reductions go. Which elements make up a result, and in which order partial results
-// are put together, follows from the sizes and the device alone, so that the same call gives the
-// same bits every time; there are no atomic additions.
+// The driver of all reductions. The assignment of elements to threads and the order of merges
+// depend only on the sizes and the device, and no kernel uses atomic additions: results are
+// deterministic.
 //
 // An operation is a function object that is copied into the kernel's arguments:
 //
@@ -12,14 +12,14 @@
 //     __device__ Acc identity() const;
 //     __device__ void take(Acc& acc, compute_t<Element> value, int64_t index) const;
 //     __device__ Acc merge(const Acc& a, const Acc& b) const;
-//     __device__ void finish(const Acc& acc, int64_t length, compute_t<float>* result) const;   // one pointer a result
+//     __device__ void finish(const Acc& acc, int64_t length, compute_t<float>* result) const;   // one pointer per result
 //   };
 //   reduce<Operation>(call, operation, input, {&output});
 //
-// A block has threads along the elements of a result and along results, so that neighbouring
-// threads read neighbouring memory in both cases: rows (a result's elements lie side by side) and
-// columns (those of neighbouring results do). Where there are few results of many elements, several
-// blocks share one and leave partial results in a workspace, which a second kernel puts together.
+// A block has threads along the elements of a result and along results, so that accesses are
+// coalesced both for rows (the elements of a result are contiguous) and for columns (those of
+// adjacent results are). For few results of many elements, several blocks share a result: they
+// store partial results in a workspace, and a second kernel merges them.
 #pragma once
 
 #include <cstring>
@@ -72,8 +72,8 @@ struct Arguments {
   Part<Outs> part;
 };
 
-// Puts the partial results of the threads with the same `slot` together; the first of them (rank 0)
-// has the result.
+// Merges the partial results of the threads with the same `slot`. The first of them (rank 0) gets
+// the result.
 template <typename Operation, bool Inner>
 __device__ typename Operation::Acc merged(const Operation& op, typename Operation::Acc acc, int rank, int ranks,
                                           int slot) {
@@ -81,7 +81,7 @@ __device__ typename Operation::Acc merged(const Operation& op, typename Operatio
   __shared__ alignas(16) unsigned char memory[threads * sizeof(Acc)];
   Acc* shared = reinterpret_cast<Acc*>(memory);
   int left = ranks;
-  if constexpr (Inner) {  // threads of a result are neighbours: in one warp as far as it goes
+  if constexpr (Inner) {  // the threads of a result are adjacent, in one warp if possible
     const int width = ranks < 32 ? ranks : 32;
     for (int delta = width / 2; delta > 0; delta /= 2) {
       const Acc other = shuffled_down(acc, delta, width);
@@ -92,8 +92,8 @@ __device__ typename Operation::Acc merged(const Operation& op, typename Operatio
     if (rank % 32 == 0) shared[slot * left + rank / 32] = acc;
     __syncthreads();
     if (rank < left) acc = shared[slot * left + rank];
-    // `left` is at most 8: the first warp of the result goes on, the others come along with what is
-    // not looked at.
+    // `left` is at most 8. All lanes take part in the shuffles; only the first warp of the result
+    // uses the values.
     for (int delta = left / 2; delta > 0; delta /= 2) {
       const Acc other = shuffled_down(acc, delta, 32);
       acc = op.merge(acc, other);
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int j = 0; j < Vec; ++j) a.op.take(acc, values[j], a.part.first + i + j);
       }
-      i = end - (end - begin) % Vec + static_cast<uint32_t>(rank);  // what fills no packet
+      i = end - (end - begin) % Vec + static_cast<uint32_t>(rank);  // elements that do not fill a packet
       for (; i < end; i += static_cast<uint32_t>(ranks)) a.op.take(acc, loaded<Element>(in[i]), a.part.first + i);
     } else {
       constexpr int unroll = Inner || sizeof(memory_t<Element>) >= 8 ? 4 : 8;
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int u = 0; u < unroll; ++u) a.op.take(acc, values[u], a.part.first + i + u * step);
       }
-      if (i < end) {  // fewer than that, read at a time as well
+      if (i < end) {  // loads of the remaining elements also overlap
         Value values[unroll - 1];
 #pragma unroll
         for (int u = 0; u < unroll - 1; ++u) {
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ 
   Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
 
-// All that the host does for one operation: what is common to all of them is in reduce.cpp.
+// The host side of one operation. reduce.cpp has the part that all operations share.
 template <typename Operation, int Outs>
 void launch_part(const Call& call, const void* op, const Part<Outs>& part, const Shape& shape) {
   constexpr int vec = vector_of(sizeof(memory_t<typename Operation::Element>));

@@ -1,5 +1,5 @@
-// What all reductions have in common on the host: which elements make up a result, who reads them,
-// and where partial results go. Compiled once, not for each operation.
+// The host side that all reductions share: which elements belong to a result, which threads load
+// them, and where partial results are stored. Compiled once, not for each operation.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,16 @@
 namespace candelabra::cuda::reduction {
 
 constexpr int threads = 256;
-constexpr int64_t least_work = 4096;  // elements that are worth a block of their own
-// Blocks for a multiprocessor, where one result is shared by several: whole rounds of the six or
-// eight that it takes at a time.
+constexpr int64_t least_work = 4096;  // elements that pay for a block of their own
+// Blocks per multiprocessor where several blocks share a result: a multiple of the six or eight
+// that are resident at a time.
 constexpr int64_t blocks_per_multiprocessor = 24;
 
-// What the reduction of a descriptor is: one output dimension has size 1 where the input's is
-// reduced.
+// The geometry of a reduction. An output dimension of size 1 is reduced if the input's is larger.
 template <int Outs>
 struct Plan {
-  Geometry<1 + Outs> kept;  // one element a result; operands: the input and the outputs
-  Geometry<1> reduced;      // one element an element of the input that makes up a result
+  Geometry<1 + Outs> kept;  // indexes results; operands: the input and the outputs
+  Geometry<1> reduced;      // indexes the input elements of one result
   int64_t results = 1;
   int64_t length = 1;
   bool inner = true;  // rows
@@ -58,26 +57,26 @@ struct Plan {
   }
 };
 
-// Elements that a thread reads at a time where they have no gaps.
+// Elements that a thread loads at a time from contiguous memory.
 constexpr int vector_of(size_t itemsize) {
   return static_cast<int>(16 / itemsize);
 }
 
-// What a kernel is given.
+// The kernel's argument.
 template <int Outs>
 struct Part {
   const void* in;
   void* outs[Outs];
   Indexer<1 + Outs> kept;
   Indexer<1> reduced;
-  int64_t first;            // number of this piece's first element among those of a result
-  int64_t length;           // elements of a result in all pieces
-  uint32_t chunk;           // elements of a result that a block takes
+  int64_t first;            // index within a result of this piece's first element
+  int64_t length;           // elements of a result over all pieces
+  uint32_t chunk;           // elements of a result per block
   uint32_t first_chunk;     // of this piece, among the chunks of all pieces
   uint32_t chunks;          // of all pieces
-  uint32_t results_in_all;  // distance of chunks in `partial`
+  uint32_t results_in_all;  // stride of chunks in `partial`
   uint32_t first_result;    // of this piece
-  void* partial;            // null: blocks write results
+  void* partial;            // null: blocks write the results
 };
 
 enum class Kind { Columns, Rows, PackedRows, Merge };
@@ -91,7 +90,7 @@ template <int Outs>
 struct Task {
   const cb_tensor* in;
   std::array<const cb_tensor*, Outs> outs;
-  std::array<int, Outs> out_sizes;  // bytes of an element
+  std::array<int, Outs> out_sizes;  // bytes per element
   int in_size;
   size_t accumulator_size;
   bool ordered;

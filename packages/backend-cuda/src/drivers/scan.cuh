@@ -1,10 +1,10 @@
-// The way all scans go: cumsum and its like.
+// The driver of all scans: cumsum and its relatives.
 //
-// A line is gone along by a block, a tile at a time: each thread puts a few elements together, the
-// threads' totals are scanned, and what lies before the tile is carried along. Of few long lines
-// each is cut into chunks: their totals first, then the totals' scan, then the chunks from where
-// the ones before end. Where neighbouring lines lie side by side, each thread goes along a line of
-// its own. In every case the order of operations follows from sizes and device alone.
+// One block scans one slice along `dim`, tile by tile. Each thread combines a few elements, the
+// block scans the threads' totals, and the total of a tile is carried to the next one. Few long
+// slices are divided into chunks: one kernel computes their totals, a second one scans the totals,
+// and a third one scans the chunks. If adjacent slices are adjacent in memory, each thread scans a
+// slice of its own. The order of operations depends only on the sizes and the device.
 //
 // An operation is a function object that is copied into the kernel's arguments:
 //
@@ -12,11 +12,11 @@
 //     using Element = float;                  // in memory
 //     using Result = float;                   // in memory
 //     struct Acc;                             // a running result: trivially copyable
-//     static constexpr bool in_turn = false;  // true: elements are put together one after the other, never in groups
-//     __device__ Acc nothing() const;
-//     __device__ Acc taken(compute_t<Element> value, int64_t index) const;
-//     __device__ Acc apply(const Acc& a, const Acc& b) const;   // in any order, but for rounding, unless in_turn
-//     __device__ compute_t<Result> given(const Acc& acc) const;
+//     static constexpr bool sequential = false;  // true: elements are combined strictly in order
+//     __device__ Acc identity() const;
+//     __device__ Acc element(compute_t<Element> value, int64_t index) const;
+//     __device__ Acc apply(const Acc& a, const Acc& b) const;   // associative up to rounding, unless sequential
+//     __device__ compute_t<Result> result(const Acc& acc) const;
 //   };
 //   scan_along(call, operation, input, output, dim);
 #pragma once
@@ -33,8 +33,8 @@ namespace candelabra::cuda {
 namespace scanning {
 
 constexpr int threads = 256;
-constexpr int items = 4;  // elements of a tile that a thread has
-constexpr int64_t short_line = 32;
+constexpr int items = 4;  // elements of a tile per thread
+constexpr int64_t short_slice = 32;
 constexpr int64_t least_chunk = 8192, most_chunks = 4096;
 
 template <typename Op>
@@ -42,20 +42,20 @@ struct Arguments {
   Op op;
   void* out;
   const void* in;
-  int64_t out_stride, in_stride;  // along a line
+  int64_t out_stride, in_stride;  // along a slice
   int64_t length;
-  int64_t chunk;  // elements of a line that a block takes: whole tiles
-  void* starts;   // (lines, chunks): totals, then what lies before each chunk; null: the chunk is the line
+  int64_t chunk;  // elements of a slice per block: whole tiles
+  void* starts;   // (slices, chunks): totals, then prefixes of the chunks; null: one chunk per slice
   uint32_t chunks;
-  Indexer<2> lines;
+  Indexer<2> slices;
 
-  __device__ typename Op::Acc read(const memory_t<typename Op::Element>* line, int64_t i) const {
-    return op.taken(loaded<typename Op::Element>(line[i * in_stride]), i);
+  __device__ typename Op::Acc read(const memory_t<typename Op::Element>* slice, int64_t i) const {
+    return op.element(loaded<typename Op::Element>(slice[i * in_stride]), i);
   }
 };
 
-// Elements of a tile are this far apart in shared memory, so that threads that each read a few of
-// them do not meet in one bank.
+// The stride of tile elements in shared memory, padded against bank conflicts between threads that
+// read several adjacent elements.
 __device__ __forceinline__ int spread(int i) {
   return i + i / 8;
 }
@@ -72,8 +72,9 @@ __device__ Acc shuffled_up(const Acc& value, int delta) {
   return result;
 }
 
-// What lies before a thread's `mine`, from `start` on; `total` becomes all of it. For whole warps;
-// every thread comes here, and what is in `of_warps` is read until the next __syncthreads().
+// The exclusive scan of `mine` over the block's threads, from `start` on. `total` becomes the sum
+// of all. Requires whole warps and all threads. `of_warps` is in use until the next
+// __syncthreads().
 template <typename Op>
 __device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const typename Op::Acc& start,
                                    typename Op::Acc* total, typename Op::Acc* of_warps) {
@@ -96,7 +97,7 @@ __device__ typename Op::Acc before(const Op& op, typename Op::Acc mine, const ty
   return lane == 0 ? result : op.apply(result, neighbour);
 }
 
-// A block scans a chunk of a line. Grid: x lines, y chunks.
+// One block scans one chunk of a slice. Grid: x slices, y chunks.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
@@ -106,19 +107,19 @@ __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ A
   __shared__ alignas(16) unsigned char warp_memory[threads / 32 * sizeof(Acc)];
   Acc *tile = reinterpret_cast<Acc*>(tile_memory), *of_warps = reinterpret_cast<Acc*>(warp_memory);
   uint32_t at[2];
-  a.lines.at_rolled(blockIdx.x, at);
+  a.slices.at_rolled(blockIdx.x, at);
   auto* out = static_cast<memory_t<Result>*>(a.out) + at[0];
   const auto* in = static_cast<const memory_t<typename Op::Element>*>(a.in) + at[1];
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.chunk;
   const int64_t end = begin + a.chunk < a.length ? begin + a.chunk : a.length;
   const int width = static_cast<int>(blockDim.x), me = static_cast<int>(threadIdx.x);
   Acc start = a.starts ? static_cast<const Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y]
-                       : a.op.nothing();
+                       : a.op.identity();
   for (int64_t first = begin; first < end; first += width * items) {
 #pragma unroll
     for (int j = 0; j < items; ++j) {
       const int i = me + j * width;
-      tile[spread(i)] = first + i < end ? a.read(in, first + i) : a.op.nothing();
+      tile[spread(i)] = first + i < end ? a.read(in, first + i) : a.op.identity();
     }
     __syncthreads();
     Acc mine[items];
@@ -136,24 +137,24 @@ __global__ void __launch_bounds__(threads) scan_chunks(const __grid_constant__ A
 #pragma unroll
     for (int j = 0; j < items; ++j) {
       const int i = me + j * width;
-      if (first + i < end) out[(first + i) * a.out_stride] = stored<Result>(a.op.given(tile[spread(i)]));
+      if (first + i < end) out[(first + i) * a.out_stride] = stored<Result>(a.op.result(tile[spread(i)]));
     }
     __syncthreads();
   }
 }
 
-// The total of each chunk.
+// Computes the total of each chunk.
 template <typename Op>
 __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
   __shared__ alignas(16) unsigned char warp_memory[threads / 32 * sizeof(Acc)];
   uint32_t at[2];
-  a.lines.at_rolled(blockIdx.x, at);
+  a.slices.at_rolled(blockIdx.x, at);
   const auto* in = static_cast<const memory_t<typename Op::Element>*>(a.in) + at[1];
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.chunk;
   const int64_t end = begin + a.chunk < a.length ? begin + a.chunk : a.length;
-  constexpr int together = 4;  // reads that are on their way at the same time
-  Acc mine = a.op.nothing();
+  constexpr int together = 4;  // loads in flight
+  Acc mine = a.op.identity();
   int64_t i = begin + threadIdx.x;
   for (; i + (together - 1) * threads < end; i += together * threads) {
     Acc some[together];
@@ -164,41 +165,41 @@ __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ 
   }
   for (; i < end; i += threads) mine = a.op.apply(mine, a.read(in, i));
   Acc total;
-  before(a.op, mine, a.op.nothing(), &total, reinterpret_cast<Acc*>(warp_memory));
+  before(a.op, mine, a.op.identity(), &total, reinterpret_cast<Acc*>(warp_memory));
   if (threadIdx.x == 0) static_cast<Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y] = total;
 }
 
-// Totals of the chunks of a line become what lies before each. A block does a line.
+// Turns the totals of a slice's chunks into exclusive prefixes. One block per slice.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_totals(const __grid_constant__ Arguments<Op> a) {
   using Acc = typename Op::Acc;
   __shared__ alignas(16) unsigned char warp_memory[threads / 32 * sizeof(Acc)];
-  Acc* line = static_cast<Acc*>(a.starts) + static_cast<int64_t>(blockIdx.x) * a.chunks;
-  Acc start = a.op.nothing();
+  Acc* slice = static_cast<Acc*>(a.starts) + static_cast<int64_t>(blockIdx.x) * a.chunks;
+  Acc start = a.op.identity();
   for (uint32_t first = 0; first < a.chunks; first += threads) {
     const uint32_t i = first + threadIdx.x;
-    const Acc mine = i < a.chunks ? line[i] : a.op.nothing();
+    const Acc mine = i < a.chunks ? slice[i] : a.op.identity();
     Acc total;
     const Acc lower = before(a.op, mine, start, &total, reinterpret_cast<Acc*>(warp_memory));
-    if (i < a.chunks) line[i] = lower;
+    if (i < a.chunks) slice[i] = lower;
     start = total;
     __syncthreads();
   }
 }
 
-// A thread does a line.
+// One thread scans one slice.
 template <typename Op>
 __global__ void __launch_bounds__(threads) scan_columns(const __grid_constant__ Arguments<Op> a) {
   using Element = typename Op::Element;
   using Result = typename Op::Result;
-  constexpr int together = 4;  // reads that are on their way at the same time
-  const uint32_t line = blockIdx.x * threads + threadIdx.x;
-  if (line >= a.lines.count) return;
+  constexpr int together = 4;  // loads in flight
+  const uint32_t slice = blockIdx.x * threads + threadIdx.x;
+  if (slice >= a.slices.count) return;
   uint32_t at[2];
-  a.lines.at_rolled(line, at);
+  a.slices.at_rolled(slice, at);
   auto* out = static_cast<memory_t<Result>*>(a.out) + at[0];
   const auto* in = static_cast<const memory_t<Element>*>(a.in) + at[1];
-  typename Op::Acc acc = a.op.nothing();
+  typename Op::Acc acc = a.op.identity();
   int64_t i = 0;
   for (; i + together <= a.length; i += together) {
     memory_t<Element> values[together];
@@ -206,36 +207,36 @@ __global__ void __launch_bounds__(threads) scan_columns(const __grid_constant__ 
     for (int j = 0; j < together; ++j) values[j] = in[(i + j) * a.in_stride];
 #pragma unroll
     for (int j = 0; j < together; ++j) {
-      acc = a.op.apply(acc, a.op.taken(loaded<Element>(values[j]), i + j));
-      out[(i + j) * a.out_stride] = stored<Result>(a.op.given(acc));
+      acc = a.op.apply(acc, a.op.element(loaded<Element>(values[j]), i + j));
+      out[(i + j) * a.out_stride] = stored<Result>(a.op.result(acc));
     }
   }
   for (; i < a.length; ++i) {
     acc = a.op.apply(acc, a.read(in, i));
-    out[i * a.out_stride] = stored<Result>(a.op.given(acc));
+    out[i * a.out_stride] = stored<Result>(a.op.result(acc));
   }
 }
 
 template <typename Op>
 void launch_lines(const Call& call, Arguments<Op>& a) {
-  const int64_t lines = a.lines.count, length = a.length;
-  if constexpr (!Op::in_turn) {
-    // Side by side along the line, or so few lines that threads would be idle.
-    if (length > short_line && (a.in_stride == 1 || lines < 4096)) {
+  const int64_t slices = a.slices.count, length = a.length;
+  if constexpr (!Op::sequential) {
+    // The slice is contiguous, or there are too few slices for one thread each.
+    if (length > short_slice && (a.in_stride == 1 || slices < 4096)) {
       int width = 32;
       while (width < threads && width * items < length) width *= 2;
       const int64_t tile = static_cast<int64_t>(width) * items;
       const int64_t wanted = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 4;
       const int64_t parts =
-          std::min({divide_up(length, least_chunk), std::max<int64_t>(1, wanted / lines), most_chunks});
+          std::min({divide_up(length, least_chunk), std::max<int64_t>(1, wanted / slices), most_chunks});
       a.chunk = divide_up(divide_up(length, parts), tile) * tile;
       const int64_t chunks = divide_up(length, a.chunk);
-      const dim3 grid(static_cast<unsigned>(lines), static_cast<unsigned>(chunks));
+      const dim3 grid(static_cast<unsigned>(slices), static_cast<unsigned>(chunks));
       a.chunks = static_cast<uint32_t>(chunks);
       Workspace starts;
       a.starts = nullptr;
       if (chunks > 1) {
-        starts = Workspace(call, static_cast<size_t>(lines * chunks) * sizeof(typename Op::Acc));
+        starts = Workspace(call, static_cast<size_t>(slices * chunks) * sizeof(typename Op::Acc));
         a.starts = starts.data();
         launch(call, chunk_totals<Op>, grid, threads, 0, a);
         launch(call, scan_totals<Op>, grid.x, threads, 0, a);
@@ -243,13 +244,13 @@ void launch_lines(const Call& call, Arguments<Op>& a) {
       return launch(call, scan_chunks<Op>, grid, static_cast<unsigned>(width), 0, a);
     }
   }
-  launch(call, scan_columns<Op>, static_cast<unsigned>(divide_up(lines, threads)), threads, 0, a);
+  launch(call, scan_columns<Op>, static_cast<unsigned>(divide_up(slices, threads)), threads, 0, a);
 }
 
 }  // namespace scanning
 
-// Scans each line along `dim`; a tensor without dimensions is one line of one element. Output and
-// input may be the same memory.
+// Scans each slice along `dim`. A tensor without dimensions is one slice of one element. Output and
+// input may share their memory.
 template <typename Op>
 void scan_along(const Call& call, const Op& op, const cb_tensor& in, const cb_tensor& out, int64_t dim) {
   using Element = memory_t<typename Op::Element>;

@@ -9,7 +9,7 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr int threads = 128;
-// Pairs that one thread goes through.
+// Pairs per thread.
 constexpr int64_t stretch = 32;
 
 __global__ void __launch_bounds__(256) number_kernel(uint32_t* positions, uint32_t count) {
@@ -42,15 +42,15 @@ __device__ __forceinline__ compute_t<T> product_of(compute_t<T> a, compute_t<T> 
 
 template <typename T>
 __device__ __forceinline__ compute_t<T> combined(Combination::Kind kind, compute_t<T> a, compute_t<T> b) {
-  if constexpr (!is_complex_v<T>) {  // NaN stays
+  if constexpr (!is_complex_v<T>) {  // NaN propagates
     if (kind == Combination::Largest) return a > b || a != a ? a : b;
     if (kind == Combination::Smallest) return a < b || a != a ? a : b;
   }
   return kind == Combination::Product ? product_of<T>(a, b) : sum_of<T>(a, b);
 }
-// What changes nothing.
+// The identity element.
 template <typename T>
-__device__ __forceinline__ compute_t<T> nothing(Combination::Kind kind) {
+__device__ __forceinline__ compute_t<T> identity(Combination::Kind kind) {
   using C = compute_t<T>;
   if (kind == Combination::Product) return C(1);
   if constexpr (!is_complex_v<T>) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ compute_t<T> nothing(Combination::Kind kind) {
   return C(0);
 }
 
-// How many pairs go to a place.
+// The number of pairs with this key.
 __device__ int64_t pairs_of(const Pairs& pairs, uint64_t key) {
   const auto below = [&](uint64_t limit) {
     int64_t low = 0;
@@ -77,7 +77,7 @@ __device__ int64_t pairs_of(const Pairs& pairs, uint64_t key) {
   return below(key + 1) - below(key);
 }
 
-// Whole numbers are rounded down.
+// Integer quotients are rounded down.
 template <typename C>
 __device__ C divided(C value, int64_t count) {
   if constexpr (is_complex_v<C> || std::is_floating_point_v<C>) {
@@ -99,21 +99,21 @@ __device__ __forceinline__ void finish_place(memory_t<T>* place, compute_t<T> va
   *place = stored<T>(value);
 }
 
-// heads[s]: the sum of what continues from the stretch before; tails[s]: of what begins in stretch
-// s and goes on behind it. A place that lies within one stretch is written at once.
+// heads[s] is the sum of the key that continues from the stretch before. tails[s] is the sum of the
+// key that continues into the next one. A key within one stretch is written directly.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     stretch_kernel(memory_t<T>* out, const memory_t<T>* source, compute_t<T> factor, compute_t<T>* heads,
                    compute_t<T>* tails, const compute_t<T>* weights, const __grid_constant__ Pairs pairs,
-                   const __grid_constant__ Indexer<2> slab) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
-  const auto element = static_cast<uint32_t>(number - s * slab.count);
+                   const __grid_constant__ Indexer<2> slice) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slice.count;
+  const auto element = static_cast<uint32_t>(number - s * slice.count);
   if (s >= pairs.stretches) return;
   uint32_t at[2];
-  slab.at_rolled(element, at);
+  slice.at_rolled(element, at);
   const int64_t first = s * stretch, last = min(first + stretch, pairs.count);
   uint64_t key = pairs.keys[first];
-  if (key == static_cast<uint64_t>(pairs.places)) return;  // these come last
+  if (key == static_cast<uint64_t>(pairs.places)) return;  // keys that are skipped come last
   bool continued = first > 0 && pairs.keys[first - 1] == key;
   const Combination::Kind kind = pairs.combination.kind;
   compute_t<T> sum = nothing<T>(kind);
@@ -135,36 +135,36 @@ __global__ void __launch_bounds__(threads)
   if (last < pairs.count && pairs.keys[last - 1] == pairs.keys[last]) (continued ? heads : tails)[number] = sum;
 }
 
-// The places that reach over several stretches.
+// Adds up the keys that span several stretches.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     join_kernel(memory_t<T>* out, const compute_t<T>* heads, const compute_t<T>* tails,
-                const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
-  const auto element = static_cast<uint32_t>(number - s * slab.count);
-  // The last stretch has nothing behind it
+                const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slice) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slice.count;
+  const auto element = static_cast<uint32_t>(number - s * slice.count);
+  // The last stretch has no successor.
   const int64_t first = s * stretch, end = first + stretch;
   if (end >= pairs.count) return;
   const uint64_t key = pairs.keys[end - 1];
   if (key == static_cast<uint64_t>(pairs.places) || pairs.keys[end] != key) return;
-  if (first > 0 && pairs.keys[first - 1] == key) return;  // began before
+  if (first > 0 && pairs.keys[first - 1] == key) return;  // the key began earlier
   uint32_t at[2];
-  slab.at_rolled(element, at);
+  slice.at_rolled(element, at);
   compute_t<T> sum = tails[number];
   for (int64_t k = s + 1; k < pairs.stretches && pairs.keys[k * stretch] == key; ++k)
-    sum = combined<T>(pairs.combination.kind, sum, heads[k * slab.count + element]);
+    sum = combined<T>(pairs.combination.kind, sum, heads[k * slice.count + element]);
   finish_place<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum, pairs, key);
 }
 
 }  // namespace
 
-// Keys and positions twice over, for the sort, around the offsets.
-Additions::Additions(const Call& call, int64_t count, int64_t places)
+// Two buffers of keys and positions for the sort, around the offsets.
+DeterministicScatterAdd::DeterministicScatterAdd(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
-                    const void* weights, const Combination& combination) const {
-  if (count_ == 0 || slab.numel == 0) return;
+void DeterministicScatterAdd::run(const cb_tensor& out, const void* source, const Geometry<2>& slice,
+                                  const cb_scalar& factor, const void* weights, const Combination& combination) const {
+  if (count_ == 0 || slice.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);
   const PairBuffers<uint64_t> buffers{{keys(), memory_.as<uint64_t>(8 * n)},
@@ -177,7 +177,7 @@ void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>&
       combination};
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    for_each_piece(slab, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
+    for_each_piece(slice, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
       const int64_t partial = pairs.stretches * piece.numel;
       const Workspace sums(call_, static_cast<size_t>(2 * partial) * sizeof(C));
       C *heads = sums.as<C>(), *tails = heads + partial;

@@ -1,5 +1,5 @@
-// The lines of tensors along one dimension, for kernels that do something with each: softmax,
-// scans, sorts.
+// 1-D slices of tensors along one dimension, for kernels that process each slice: softmax, scans,
+// sorts.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace candelabra::cuda {
 
-// A tensor of which one dimension is left out: its elements are the first ones of the lines along
+// A view of a tensor without one dimension. Its elements are the first ones of the slices along
 // that dimension.
 class FirstOfLines {
  public:

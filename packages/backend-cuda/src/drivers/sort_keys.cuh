@@ -1,4 +1,4 @@
-// Unsigned keys in the order of elements, as the CPU's sort_keys.hpp has them.
+// Unsigned keys in the order of the elements, as in the CPU backend's sort_keys.hpp.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ using SortableTypes = decltype(BoolType{} + RealTypes{});
 
 template <typename T>
 using Key = std::conditional_t<sizeof(memory_t<T>) == 8, uint64_t, uint32_t>;
-// Bits of a key that may differ between elements of type T.
+// The number of key bits that may differ between elements of type T.
 template <typename T>
 constexpr int key_bits = 8 * static_cast<int>(sizeof(memory_t<T>));
 template <typename T>
 constexpr Key<T> key_mask = static_cast<Key<T>>(~uint64_t{0} >> (64 - key_bits<T>));
 
-// NaN is larger than every number, and both zeros are equal.
+// NaN is larger than every number; both zeros are equal.
 template <typename T>
 __device__ __forceinline__ Key<T> key_of(memory_t<T> value) {
   constexpr Key<T> sign = Key<T>{1} << (key_bits<T> - 1);

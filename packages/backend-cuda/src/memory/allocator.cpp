@@ -1,6 +1,6 @@
-// Blocks are cut from segments that come from the source, and joined with their neighbours when
-// they are given back; a block goes to work on the stream that its segment was made for, so that
-// handing it on needs no waiting. Free blocks are found by size (best fit).
+// Blocks are split from segments, and merged with free neighbours when they are freed. A block
+// serves the stream that its segment was allocated for, so that reusing it needs no
+// synchronization. Free blocks are found by best fit.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr size_t mebibyte = size_t{1} << 20;
-constexpr size_t least_block = 512;       // and alignment
-constexpr size_t small_limit = mebibyte;  // up to this, blocks come from small segments
+constexpr size_t min_block = 512;         // also the alignment
+constexpr size_t small_limit = mebibyte;  // blocks up to this size come from small segments
 constexpr size_t small_segment = 2 * mebibyte;
 constexpr size_t large_segment = 20 * mebibyte;
-constexpr size_t own_segment = 10 * mebibyte;  // from this on, a request gets a segment of its size
+constexpr size_t own_segment = 10 * mebibyte;  // a larger request gets a segment of its own size
 constexpr size_t segment_rounding = 2 * mebibyte;
 
 size_t round_up(size_t value, size_t to) {
@@ -36,20 +36,20 @@ Allocator::Allocator(int device, std::unique_ptr<MemorySource> source, Allocator
       options_(options),
       caching_(options.caching),
       ordinary_(std::make_unique<Pool>()) {
-  figures_.size = sizeof figures_;
+  statistics_.size = sizeof statistics_;
 }
 
-Allocator::~Allocator() = default;  // memory goes with the process: the driver may be gone before
+Allocator::~Allocator() = default;  // the process frees the memory: the driver may be gone before
 
 size_t Allocator::rounded(size_t bytes) const {
   if (bytes > SIZE_MAX - segment_rounding) return bytes;
   if (!caching_) return round_up(std::max<size_t>(bytes, 1), 16);
-  size_t result = std::max(least_block, round_up(bytes, least_block));
-  if (options_.rounding_divisions > 1 && result > least_block) {
-    size_t power = least_block;
+  size_t result = std::max(min_block, round_up(bytes, min_block));
+  if (options_.rounding_divisions > 1 && result > min_block) {
+    size_t power = min_block;
     while (power * 2 <= bytes) power *= 2;
-    const size_t step = std::max(least_block, power / static_cast<size_t>(options_.rounding_divisions));
-    result = round_up(round_up(bytes, step), least_block);
+    const size_t step = std::max(min_block, power / static_cast<size_t>(options_.rounding_divisions));
+    result = round_up(round_up(bytes, step), min_block);
   }
   return result;
 }
@@ -75,15 +75,14 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
   Block* block = find_free(request);
   if (!block && options_.collect_threshold > 0) {
     const int64_t most = limit_ >= 0 ? limit_ : source_->total_bytes();
-    const int64_t wanted = figures_.reserved.current + static_cast<int64_t>(request.bytes) -
+    const int64_t wanted = statistics_.reserved.current + static_cast<int64_t>(request.bytes) -
                            index_from_float<int64_t>(options_.collect_threshold * static_cast<double>(most), 0, most);
     if (wanted > 0) release_enough(wanted);
   }
   if (!block) block = grow(request);
   if (!block) {
-    // Everything that is kept for later goes back first, and what other streams still use is waited
-    // for.
-    ++figures_.retry_count;
+    // Frees all cached memory and waits for blocks that other streams still use.
+    ++statistics_.retry_count;
     collect_events(true);
     block = find_free(request);
     if (!block) {
@@ -115,7 +114,7 @@ Block* Allocator::find_free(const Request& request) {
 }
 
 bool Allocator::has_room_for(size_t bytes) const {
-  return limit_ < 0 || figures_.reserved.current + static_cast<int64_t>(bytes) <= limit_;
+  return limit_ < 0 || statistics_.reserved.current + static_cast<int64_t>(bytes) <= limit_;
 }
 
 Block* Allocator::grow(const Request& request) {
@@ -127,7 +126,7 @@ Block* Allocator::grow(const Request& request) {
   if (bytes < request.bytes || !has_room_for(bytes)) return nullptr;
   void* memory = source_->allocate(bytes);
   if (!memory) return nullptr;
-  ++figures_.device_alloc_count;
+  ++statistics_.device_alloc_count;
   auto segment = std::make_unique<Segment>();
   auto block = std::make_unique<Block>();
   segment->base = static_cast<char*>(memory);
@@ -142,15 +141,14 @@ Block* Allocator::grow(const Request& request) {
   segment->first = segment->last = block.get();
   request.pool->free_blocks(request.small)[request.stream].insert(block.get());
   ++request.pool->segments;
-  add(figures_.reserved, static_cast<int64_t>(bytes));
-  add(figures_.segments, 1);
+  add(statistics_.reserved, static_cast<int64_t>(bytes));
+  add(statistics_.segments, 1);
   segments_.emplace(memory, std::move(segment));
   return block.release();
 }
 
-// One range of addresses for each stream and size class, as long as all memory of the device;
-// memory is put behind its end as it is needed, so that no block is ever too small because of where
-// another one lies.
+// Each stream and size class has one range of addresses, as long as the device's memory. Pages are
+// mapped at its end as needed. So no allocation fails for lack of contiguous addresses.
 Block* Allocator::grow_expandable(const Request& request) {
   Segment* segment = nullptr;
   for (const auto& [base, each] : segments_)
@@ -170,19 +168,19 @@ Block* Allocator::grow_expandable(const Request& request) {
     made->small = request.small;
     segment = segments_.emplace(base, std::move(made)).first->second.get();
     ++request.pool->segments;
-    add(figures_.segments, 1);
+    add(statistics_.segments, 1);
   }
   Block* last = segment->last && segment->last->free() ? segment->last : nullptr;
   const size_t there = last ? last->bytes : 0;
   const size_t bytes = round_up(request.bytes - there, std::max(page, request.small ? small_segment : page));
   if (segment->bytes + bytes > segment->reserved || !has_room_for(bytes)) return nullptr;
   if (!source_->map(segment->base + segment->bytes, bytes)) return nullptr;
-  ++figures_.device_alloc_count;
+  ++statistics_.device_alloc_count;
   auto& free_blocks = segment->pool->free_blocks(segment->small)[segment->stream];
   if (last) {
     free_blocks.erase(last);
     if (last->before) {
-      add(figures_.inactive_split, static_cast<int64_t>(bytes));
+      add(statistics_.inactive_split, static_cast<int64_t>(bytes));
     }
     last->bytes += bytes;
   } else {
@@ -193,31 +191,31 @@ Block* Allocator::grow_expandable(const Request& request) {
     block->before = segment->last;
     (segment->last ? segment->last->after : segment->first) = block.get();
     if (segment->last) {
-      add(figures_.inactive_split, static_cast<int64_t>(bytes));
-      add(figures_.inactive_split_blocks, 1);
+      add(statistics_.inactive_split, static_cast<int64_t>(bytes));
+      add(statistics_.inactive_split_blocks, 1);
     }
     last = segment->last = block.release();
   }
   segment->bytes += bytes;
-  add(figures_.reserved, static_cast<int64_t>(bytes));
+  add(statistics_.reserved, static_cast<int64_t>(bytes));
   free_blocks.insert(last);
   return last;
 }
 
-// A block is "split" where it is not the whole segment; the figures of free ones among them follow
-// every change.
+// A block is "split" if it is not the whole segment. Every change updates the statistics of
+// inactive split blocks.
 void Allocator::take(Block* block, const Request& request) {
   Segment& segment = *block->segment;
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
   free_blocks.erase(block);
   const auto is_split = [](const Block* b) { return b->before != nullptr || b->after != nullptr; };
   if (is_split(block)) {
-    add(figures_.inactive_split, -static_cast<int64_t>(block->bytes));
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split, -static_cast<int64_t>(block->bytes));
+    add(statistics_.inactive_split_blocks, -1);
   }
   const size_t rest = block->bytes - request.bytes;
   const bool cut = segment.small || segment.expandable()
-                       ? rest >= least_block
+                       ? rest >= min_block
                        : rest > small_limit && request.bytes < static_cast<size_t>(options_.max_split_bytes);
   if (cut) {
     auto made = std::make_unique<Block>();
@@ -230,18 +228,18 @@ void Allocator::take(Block* block, const Request& request) {
     block->after = made.get();
     block->bytes = request.bytes;
     free_blocks.insert(made.get());
-    add(figures_.inactive_split, static_cast<int64_t>(rest));
-    add(figures_.inactive_split_blocks, 1);
+    add(statistics_.inactive_split, static_cast<int64_t>(rest));
+    add(statistics_.inactive_split_blocks, 1);
     made.release();
   }
   block->allocated = true;
   block->requested = request.asked;
   allocated_.emplace(block->address, block);
-  add(figures_.allocated, static_cast<int64_t>(block->bytes));
-  add(figures_.active, static_cast<int64_t>(block->bytes));
-  add(figures_.requested, static_cast<int64_t>(request.asked));
-  add(figures_.allocations, 1);
-  add(figures_.active_blocks, 1);
+  add(statistics_.allocated, static_cast<int64_t>(block->bytes));
+  add(statistics_.active, static_cast<int64_t>(block->bytes));
+  add(statistics_.requested, static_cast<int64_t>(request.asked));
+  add(statistics_.allocations, 1);
+  add(statistics_.active_blocks, 1);
 }
 
 // ---- taking back
@@ -249,16 +247,17 @@ void Allocator::take(Block* block, const Request& request) {
 void Allocator::deallocate(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
-  // Of another allocator, or given back twice: nothing that could be done
+  // The address is of another allocator, or was freed twice: ignored, because there is nobody to
+  // report it to.
   if (found == allocated_.end()) return;
   Block* block = found->second;
   allocated_.erase(found);
   block->allocated = false;
-  add(figures_.allocated, -static_cast<int64_t>(block->bytes));
-  add(figures_.requested, -static_cast<int64_t>(block->requested));
-  add(figures_.allocations, -1);
+  add(statistics_.allocated, -static_cast<int64_t>(block->bytes));
+  add(statistics_.requested, -static_cast<int64_t>(block->requested));
+  add(statistics_.allocations, -1);
   if (block->other_streams.empty()) return give_back(block);
-  if (!capturing_.empty()) {  // events of a capture cannot be asked; when it is over
+  if (!capturing_.empty()) {  // events cannot be queried during a capture: deferred until its end
     ++block->pending;
     deferred_.push_back(block);
     return;
@@ -282,12 +281,12 @@ void Allocator::record_stream(void* memory, StreamId stream) {
 void Allocator::give_back(Block* block) {
   Segment& segment = *block->segment;
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
-  add(figures_.active, -static_cast<int64_t>(block->bytes));
-  add(figures_.active_blocks, -1);
+  add(statistics_.active, -static_cast<int64_t>(block->bytes));
+  add(statistics_.active_blocks, -1);
   const auto leave = [&](Block* neighbour) {
     free_blocks.erase(neighbour);
-    add(figures_.inactive_split, -static_cast<int64_t>(neighbour->bytes));
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split, -static_cast<int64_t>(neighbour->bytes));
+    add(statistics_.inactive_split_blocks, -1);
   };
   if (block->before && block->before->free()) {
     leave(block->before);
@@ -299,8 +298,8 @@ void Allocator::give_back(Block* block) {
   }
   free_blocks.insert(block);
   if (block->before || block->after) {
-    add(figures_.inactive_split, static_cast<int64_t>(block->bytes));
-    add(figures_.inactive_split_blocks, 1);
+    add(statistics_.inactive_split, static_cast<int64_t>(block->bytes));
+    add(statistics_.inactive_split_blocks, 1);
   }
   if (segment.uncached && capturing_.empty()) {
     source_->synchronize();
@@ -326,9 +325,9 @@ void Allocator::collect_events(bool wait) {
     if (--block->pending == 0) give_back(block);
   }
   if (pending_.empty()) return;
-  if (wait) ++figures_.sync_count;
-  // Events of a stream come true in their order: behind one that has not, none of the stream is
-  // asked.
+  if (wait) ++statistics_.sync_count;
+  // The events of a stream complete in order: after one that has not, the rest of the stream is
+  // skipped.
   std::vector<StreamId> behind;
   std::vector<Pending> left;
   for (const Pending& each : pending_) {
@@ -355,14 +354,14 @@ void Allocator::destroy_segment(Segment& segment) {
   } else {
     source_->free(segment.base, segment.bytes);
   }
-  ++figures_.device_free_count;
-  add(figures_.reserved, -static_cast<int64_t>(segment.bytes));
-  add(figures_.segments, -1);
+  ++statistics_.device_free_count;
+  add(statistics_.reserved, -static_cast<int64_t>(segment.bytes));
+  add(statistics_.segments, -1);
   --segment.pool->segments;
   segments_.erase(segment.base);
 }
 
-// Gives the free pages at the end of an expandable segment back; true where the whole segment is
+// Unmaps the free pages at the end of an expandable segment. Returns true if the whole segment is
 // free.
 bool Allocator::shrink_expandable(Segment& segment) {
   Block* last = segment.last;
@@ -374,26 +373,26 @@ bool Allocator::shrink_expandable(Segment& segment) {
   if (keep >= segment.bytes) return false;
   source_->synchronize();
   source_->unmap(segment.base + keep, segment.bytes - keep);
-  ++figures_.device_free_count;
+  ++statistics_.device_free_count;
   const auto freed = static_cast<int64_t>(segment.bytes - keep);
   auto& free_blocks = segment.pool->free_blocks(segment.small)[segment.stream];
   free_blocks.erase(last);
-  add(figures_.reserved, -freed);
-  add(figures_.inactive_split, -static_cast<int64_t>(last->bytes));
+  add(statistics_.reserved, -freed);
+  add(statistics_.inactive_split, -static_cast<int64_t>(last->bytes));
   segment.bytes = keep;
   if (keep > end) {
     last->bytes = keep - end;
-    add(figures_.inactive_split, static_cast<int64_t>(last->bytes));
+    add(statistics_.inactive_split, static_cast<int64_t>(last->bytes));
     free_blocks.insert(last);
   } else {
-    add(figures_.inactive_split_blocks, -1);
+    add(statistics_.inactive_split_blocks, -1);
     last->before->after = nullptr;
     segment.last = last->before;
     delete last;
-    // What is left may be one block, which counts as split no longer.
+    // The rest may be one block, which is no longer split.
     if (!segment.last->before && segment.last->free()) {
-      add(figures_.inactive_split, -static_cast<int64_t>(segment.last->bytes));
-      add(figures_.inactive_split_blocks, -1);
+      add(statistics_.inactive_split, -static_cast<int64_t>(segment.last->bytes));
+      add(statistics_.inactive_split_blocks, -1);
     }
   }
   return false;
@@ -411,7 +410,7 @@ void Allocator::release_cached(Pool& pool) {
 }
 
 void Allocator::release_all_cached() {
-  if (!capturing_.empty()) return;  // the system must not be asked to free memory during a capture
+  if (!capturing_.empty()) return;  // the driver must not be asked to free memory during a capture
   release_cached(*ordinary_);
   for (auto each = pools_.begin(); each != pools_.end();) {
     Pool& pool = *each->second;
@@ -420,7 +419,7 @@ void Allocator::release_all_cached() {
   }
 }
 
-// Frees whole cached segments until this much has gone back, the largest first.
+// Frees whole cached segments, the largest first, until `wanted` bytes have been freed.
 void Allocator::release_enough(int64_t wanted) {
   if (!capturing_.empty()) return;
   std::vector<Segment*> found;
@@ -486,7 +485,7 @@ void Allocator::end_pool(void* id) {
 void Allocator::begin_pool_of_thread(void* id) {
   const std::lock_guard lock(mutex_);
   Pool& pool = known_pool(id);
-  ++pool.retained;  // it is there until the end
+  ++pool.retained;  // never freed
   redirected_.emplace_back(std::this_thread::get_id(), &pool);
 }
 

@@ -1,5 +1,5 @@
-// The caching allocator of device memory. Its logic knows nothing of CUDA: memory comes from a
-// MemorySource, which tests replace.
+// The caching allocator of device memory. It does not depend on CUDA: a MemorySource provides
+// memory and events, and tests replace it.
 #pragma once
 
 #include <cstddef>
@@ -20,46 +20,49 @@ namespace candelabra::cuda {
 using StreamId = void*;
 using EventId = void*;
 
-// Where the memory of one device comes from, and how the allocator learns what streams are done
-// with.
+// Provides the memory of one device, and events that tell the allocator when streams have finished.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
 
-  // Null where there is none left.
+  // Returns null if no memory is left.
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* memory, size_t bytes) = 0;
 
-  // Address ranges that grow: 0 granularity where there are none.
+  // Expandable segments: address ranges to which memory is mapped. A granularity of 0 means that
+  // they are not supported.
   virtual size_t granularity() const { return 0; }
-  virtual void* reserve(size_t) { return nullptr; }  // addresses without memory
-  virtual bool map(void*, size_t) { return false; }  // memory behind a part of them; false: none left
-  virtual void unmap(void*, size_t) {}               // gives the memory of a part back
-  virtual void release(void*, size_t) {}             // gives the addresses back
+  virtual void* reserve(size_t) { return nullptr; }  // reserves addresses without memory
+  virtual bool map(void*, size_t) { return false; }  // maps memory to a part of them; false: no memory left
+  virtual void unmap(void*, size_t) {}               // frees the memory of a part
+  virtual void release(void*, size_t) {}             // frees the addresses
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 
-  // An event after what is queued on the stream now. done() may be asked at any time; wait() for
-  // the host.
+  // Records an event behind the work that is queued on the stream now. done() may be called at any
+  // time; wait() blocks the host.
   virtual EventId record(StreamId stream) = 0;
   virtual bool done(EventId event) = 0;
   virtual void wait(EventId event) = 0;
   virtual void destroy(EventId event) = 0;
-  // Whether the stream is being captured: then it must not be asked, and what it allocates belongs
+  // Whether the stream is being captured. Then it must not be queried, and its allocations belong
   // to the graph.
   virtual bool is_captured(StreamId) const { return false; }
   virtual void synchronize() = 0;
 };
 
 struct AllocatorOptions {
-  // False: each block is a segment of its size and goes back at once, for memcheck and the like
+  // If false, each block is a segment of its own and is freed immediately, for memcheck and similar
+  // tools.
   bool caching = true;
   bool expandable_segments = false;
-  int64_t max_split_bytes = INT64_MAX;  // larger blocks are given whole or not at all
-  double collect_threshold = 0;  // of the limit: above, cached segments are freed before the system is asked; 0: never
-  int64_t rounding_divisions = 0;  // sizes are rounded to 2^k / divisions; 0: to 512 bytes
-  // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4";
-  // throws Failure.
+  int64_t max_split_bytes = INT64_MAX;  // larger blocks are not split
+  double collect_threshold =
+      0;  // fraction of the limit above which cached segments are freed before new memory is allocated; 0: never
+  int64_t rounding_divisions = 0;  // sizes are rounded up to a multiple of 2^k / divisions; 0: of 512 bytes
+  // Parses
+  // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4".
+  // Throws Failure.
   static AllocatorOptions parse(const char* text);
 };
 
@@ -74,38 +77,37 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // Memory for work on this stream, aligned to 512 bytes. Throws Failure(CB_OUT_OF_MEMORY).
+  // Allocates memory for work on this stream, aligned to 512 bytes. Throws
+  // Failure(CB_OUT_OF_MEMORY).
   void* allocate(size_t bytes, StreamId stream);
   void deallocate(void* memory);
-  // The memory is used on this stream, too: after deallocate() it waits for what is queued there by
-  // then.
+  // Records that this stream uses the memory too. After deallocate(), the memory is reused only
+  // when the work queued on it by then is done.
   void record_stream(void* memory, StreamId stream);
 
   void empty_cache();
-  void set_limit(int64_t bytes);  // negative: none
+  void set_limit(int64_t bytes);  // negative: no limit
   void reset_peaks();
   void reset_totals();
   cb_memory_details details();
   void statistics(cb_memory_statistics& result);
   void snapshot(void (*visit)(void* context, const cb_memory_block* block), void* context);
-  // The segment that an address is in: base and bytes; false where the address is not of this
+  // Finds the segment of an address: base and bytes. Returns false if the address is not of this
   // allocator.
   bool find_segment(void* address, void** base, size_t* bytes);
 
-  // Pools apart from the ordinary one, for graphs: between begin and end, what is allocated for
-  // `stream` comes from the pool. A pool's memory is kept for it until it is released as often as
-  // it was retained (creation counts).
+  // Private pools for graphs. Between begin and end, allocations for `stream` come from the pool. A
+  // pool keeps its memory until it is released as often as it was retained (creation counts).
   void* create_pool();
   void retain_pool(void* pool);
   void release_pool(void* pool);
   void begin_pool(void* pool, StreamId stream);
   void end_pool(void* pool);
-  // Likewise for all that this thread allocates, whatever the stream; the pool that was begun last
-  // is the one.
+  // Likewise for all allocations of this thread on any stream. The last pool begun is used.
   void begin_pool_of_thread(void* pool);
   void end_pool_of_thread(void* pool);
 
-  // Without caching each block is a segment of its own, which goes back when the block does.
+  // Without caching, each block is a segment of its own and is freed with it.
   void set_caching(bool enabled);
 
  private:
@@ -142,8 +144,8 @@ class Allocator {
   std::recursive_mutex mutex_;
   std::unique_ptr<Pool> ordinary_;
   std::map<void*, std::unique_ptr<Pool>> pools_;
-  std::vector<std::pair<StreamId, Pool*>> capturing_;          // begin_pool without end_pool
-  std::vector<std::pair<std::thread::id, Pool*>> redirected_;  // likewise, of threads
+  std::vector<std::pair<StreamId, Pool*>> capturing_;          // streams with a begin_pool but no end_pool yet
+  std::vector<std::pair<std::thread::id, Pool*>> redirected_;  // threads with a begin_pool_of_thread but no end yet
   std::unordered_map<void*, Block*> allocated_;
   std::map<void*, std::unique_ptr<Segment>> segments_;
   struct Pending {
@@ -152,16 +154,16 @@ class Allocator {
     Block* block;
   };
   std::vector<Pending> pending_;
-  std::vector<Block*> deferred_;  // given back during a capture with streams recorded
-  cb_memory_details figures_{};
+  std::vector<Block*> deferred_;  // freed during a capture, but used by other streams
+  cb_memory_details statistics_{};
   int64_t limit_ = -1;
 };
 
-// The allocator of a device of this process.
+// The allocator of a device.
 Allocator& allocator(int device);
-// The switch of all of them, those that are made later too.
+// Turns caching on or off for all allocators, including later ones.
 void set_caching(bool enabled);
-// Whether there is one yet: deallocation late in the life of the process asks.
+// Whether the allocator exists: memory may be freed late in the life of the process.
 bool has_allocator(int device);
 
 }  // namespace candelabra::cuda

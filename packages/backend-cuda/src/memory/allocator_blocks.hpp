@@ -1,4 +1,4 @@
-// The blocks that an allocator cuts segments into, and the pools that keep those that are free.
+// Blocks, into which an allocator splits segments, and the pools of free ones.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ struct Block {
   char* address = nullptr;
   size_t bytes = 0;
   size_t requested = 0;
-  bool allocated = false;               // handed out
-  int pending = 0;                      // events that its streams have not reached
-  std::vector<StreamId> other_streams;  // recorded, besides the segment's
+  bool allocated = false;               // in use
+  int pending = 0;                      // recorded events that have not completed
+  std::vector<StreamId> other_streams;  // recorded by record_stream, besides the segment's
   bool free() const { return !allocated && pending == 0; }
 };
 
-// Smallest first; among equals the lowest address, which keeps the upper ends free.
+// Smallest first, and among equals the lowest address, which keeps the ends of segments free.
 struct SmallerFirst {
   bool operator()(const Block* a, const Block* b) const {
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
@@ -31,7 +31,7 @@ struct SmallerFirst {
 using FreeBlocks = std::map<StreamId, std::set<Block*, SmallerFirst>>;
 
 struct Pool {
-  void* id = nullptr;  // null: the ordinary one
+  void* id = nullptr;  // null: the default pool
   int retained = 1;
   FreeBlocks small, large;
   int64_t segments = 0;
@@ -40,12 +40,12 @@ struct Pool {
 
 struct Segment {
   char* base = nullptr;
-  size_t bytes = 0;     // memory that is there
-  size_t reserved = 0;  // addresses of an expandable one; 0: it is not
+  size_t bytes = 0;     // mapped memory
+  size_t reserved = 0;  // addresses of an expandable segment; otherwise 0
   StreamId stream = nullptr;
   Pool* pool = nullptr;
   bool small = false;
-  bool uncached = false;  // one block, which takes the segment with it when it is given back
+  bool uncached = false;  // a single block; freed with it
   Block* first = nullptr;
   Block* last = nullptr;
   bool expandable() const { return reserved != 0; }

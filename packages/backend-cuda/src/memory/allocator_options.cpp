@@ -1,4 +1,4 @@
-// CANDELABRA_CUDA_ALLOC_CONF.
+// Parses CANDELABRA_CUDA_ALLOC_CONF.
 #include <cstdlib>
 #include <string>
 

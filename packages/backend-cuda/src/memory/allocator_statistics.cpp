@@ -1,4 +1,4 @@
-// What the allocator tells of itself: figures, a snapshot, and why there is no memory.
+// Reports of the allocator: statistics, a snapshot, and the message of an out-of-memory error.
 #include <cstdio>
 #include <string>
 
@@ -11,8 +11,8 @@ namespace {
 
 template <typename F>
 void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_statistic* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split,
-                                   &d.allocations, &d.segments, &d.active_blocks, &d.inactive_split_blocks})
+  for (cb_statistic* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
+                               &d.segments, &d.active_blocks, &d.inactive_split_blocks})
     f(*figure);
 }
 
@@ -48,29 +48,29 @@ void Allocator::set_limit(int64_t bytes) {
 
 void Allocator::reset_peaks() {
   const std::lock_guard lock(mutex_);
-  candelabra::cuda::reset_peaks(figures_);
+  candelabra::cuda::reset_peaks(statistics_);
 }
 
 void Allocator::reset_totals() {
   const std::lock_guard lock(mutex_);
-  candelabra::cuda::reset_totals(figures_);
+  candelabra::cuda::reset_totals(statistics_);
 }
 
 cb_memory_details Allocator::details() {
   const std::lock_guard lock(mutex_);
-  cb_memory_details result = figures_;
+  cb_memory_details result = statistics_;
   result.limit = limit_;
   return result;
 }
 
 void Allocator::statistics(cb_memory_statistics& result) {
   const std::lock_guard lock(mutex_);
-  result.allocated = figures_.allocated.current;
-  result.allocated_peak = figures_.allocated.peak;
-  result.reserved = figures_.reserved.current;
-  result.reserved_peak = figures_.reserved.peak;
-  result.allocation_count = figures_.allocations.allocated;
-  result.cache_hit_count = figures_.allocations.allocated - figures_.device_alloc_count;
+  result.allocated = statistics_.allocated.current;
+  result.allocated_peak = statistics_.allocated.peak;
+  result.reserved = statistics_.reserved.current;
+  result.reserved_peak = statistics_.reserved.peak;
+  result.allocation_count = statistics_.allocations.allocated;
+  result.cache_hit_count = statistics_.allocations.allocated - statistics_.device_alloc_count;
 }
 
 void Allocator::snapshot(void (*visit)(void* context, const cb_memory_block* block), void* context) {
@@ -107,9 +107,9 @@ bool Allocator::find_segment(void* address, void** base, size_t* bytes) {
 }
 
 void Allocator::fail(const Request& request) {
-  ++figures_.failure_count;
+  ++statistics_.failure_count;
   const int64_t total = source_->total_bytes(), free = source_->free_bytes();
-  const int64_t held = figures_.allocated.current, cached = figures_.reserved.current - held;
+  const int64_t held = statistics_.allocated.current, cached = statistics_.reserved.current - held;
   std::string text = "CUDA out of memory. Tried to allocate " + in_words(static_cast<int64_t>(request.asked)) +
                      ". GPU " + std::to_string(device_) + " has a total capacity of " + in_words(total) + " of which " +
                      in_words(free) + " is free. Of the memory of this process " + in_words(held) +

@@ -22,7 +22,7 @@ void refuse_capture(cudaStream_t stream) {
                   "non_blocking=True");
 }
 
-// Once for each pair of devices; kernels may then read the other's memory, too.
+// Once per pair of devices. Kernels may then read the other device's memory, too.
 void enable_peer(int device, int peer) {
   static std::mutex mutex;
   static auto* enabled = new std::set<std::pair<int, int>>();
@@ -74,8 +74,8 @@ void copy_within(int device, void* to, const void* from, size_t bytes, cudaStrea
   const DeviceGuard guard(device);
   const auto *a = static_cast<const char*>(to), *b = static_cast<const char*>(from);
   if (a < b + bytes && b < a + bytes && a != b) {
-    // Overlapping ranges are left open by cudaMemcpy: in steps of the distance, from the end that
-    // is not overwritten first.
+    // cudaMemcpy does not support overlapping ranges. They are copied in steps of their distance,
+    // so that no byte is overwritten before it is read.
     const size_t step = static_cast<size_t>(a < b ? b - a : a - b);
     for (size_t done = 0; done < bytes; done += step) {
       const size_t n = std::min(step, bytes - done), at = a < b ? done : bytes - done - n;

@@ -10,14 +10,13 @@ namespace candelabra::cuda {
 // Complete on return.
 void copy_from_host(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
 void copy_to_host(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
-// Queued where the host memory is pinned; else as above.
+// Queued if the host memory is pinned; otherwise complete on return.
 void copy_from_host_async(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
 void copy_to_host_async(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
 void copy_within(int device, void* to, const void* from, size_t bytes, cudaStream_t stream);
 
 bool can_access_peer(int device, int peer);
-// Queued on a stream of the source's device; straight across where the devices can reach each
-// other.
+// Queued on a stream of the source's device. Direct if the devices have peer access.
 void copy_peer(int to_device, void* to, int from_device, const void* from, size_t bytes, cudaStream_t stream);
 
 }  // namespace candelabra::cuda

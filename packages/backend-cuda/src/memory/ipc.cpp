@@ -13,7 +13,7 @@ namespace candelabra::cuda {
 
 namespace {
 
-// A block is opened once in a process, however many tensors lie in it.
+// A process opens a block once, for all tensors in it.
 struct Opened {
   void* base;
   int count;

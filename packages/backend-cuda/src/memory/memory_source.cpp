@@ -48,7 +48,7 @@ class CudaSource : public MemorySource {
       size_t value = 0;
       check(driver().granularity(&value, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
             "cuMemGetAllocationGranularity");
-      // Pages of 2 MiB, as few handles as the sizes of segments need.
+      // Pages of 2 MiB at least, to need few handles.
       granularity_ = std::max<size_t>(value, size_t{2} << 20);
     }
     return granularity_;
@@ -64,7 +64,7 @@ class CudaSource : public MemorySource {
     const RelaxedCapture relaxed;
     const CUmemAllocationProp properties = allocation_properties();
     const size_t page = granularity();
-    // A page is a handle of its own, so that any of them can go back alone.
+    // Each page has its own handle, so that it can be freed alone.
     for (size_t done = 0; done < bytes; done += page) {
       CUmemGenericAllocationHandle handle = 0;
       const CUresult result = driver().create(&handle, page, &properties, 0);
@@ -129,7 +129,7 @@ class CudaSource : public MemorySource {
   }
 
  private:
-  // Allocating is no work of a stream: it may be done while this thread captures one.
+  // Allocation is not stream work: it is allowed while this thread captures a stream.
   class RelaxedCapture {
    public:
     RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -154,13 +154,13 @@ class CudaSource : public MemorySource {
   mutable size_t granularity_ = 0;
 };
 
-// One for a device, made when it is first asked for and never destroyed.
+// One per device, created at first use and never destroyed.
 std::vector<std::atomic<Allocator*>>& allocators() {
   static auto* made = new std::vector<std::atomic<Allocator*>>(static_cast<size_t>(device_count()));
   return *made;
 }
 std::mutex allocators_mutex;
-std::optional<bool> wanted_caching;  // with the mutex held
+std::optional<bool> wanted_caching;  // guarded by the mutex
 
 }  // namespace
 

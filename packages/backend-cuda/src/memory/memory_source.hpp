@@ -1,5 +1,5 @@
-// Memory of a CUDA device for the allocator: cudaMalloc, and ranges of addresses by the driver's
-// virtual memory.
+// The MemorySource of a CUDA device: cudaMalloc, and the driver's virtual memory for expandable
+// segments.
 #pragma once
 
 #include "memory/allocator.hpp"

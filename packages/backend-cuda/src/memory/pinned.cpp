@@ -26,7 +26,7 @@ struct HostCache {
   std::mutex mutex;
   std::unordered_map<const void*, HostBlock> blocks;
   std::multimap<size_t, void*> free_blocks;
-  std::vector<void*> waiting;  // given back, with events
+  std::vector<void*> pending;  // freed blocks with pending events
   cb_memory_details figures{};
 };
 HostCache& cache() {
@@ -44,16 +44,16 @@ void mark_in_use(HostCache& all, HostBlock& block) {
   add(all.figures.active_blocks, 1);
 }
 
-// With the lock held: nobody uses the block any more, no stream either.
+// Requires the lock and a block that neither the host nor a stream uses.
 void is_free(HostCache& all, const HostBlock& block) {
   all.free_blocks.emplace(block.bytes, block.memory);
   add(all.figures.active, -static_cast<int64_t>(block.bytes));
   add(all.figures.active_blocks, -1);
 }
 
-// With the lock held: blocks whose events are done become free.
+// Requires the lock. Moves blocks whose events have completed to the free blocks.
 void collect(HostCache& all) {
-  std::erase_if(all.waiting, [&](void* memory) {
+  std::erase_if(all.pending, [&](void* memory) {
     HostBlock& block = all.blocks[memory];
     std::erase_if(block.events, [](cudaEvent_t event) {
       const cudaError_t error = cudaEventQuery(event);
@@ -123,7 +123,7 @@ void deallocate_pinned(void* memory) noexcept {
   if (block.events.empty())
     is_free(all, block);
   else
-    all.waiting.push_back(memory);
+    all.pending.push_back(memory);
 }
 
 bool is_pinned(const void* memory) {
@@ -140,7 +140,7 @@ void record_pinned(void* memory, int device, cudaStream_t stream) {
   const DeviceGuard guard(device);
   HostCache& all = cache();
   const std::lock_guard lock(all.mutex);
-  // The address may lie inside of a block.
+  // The address may lie inside a block.
   const auto found = std::find_if(all.blocks.begin(), all.blocks.end(), [&](const auto& each) {
     const auto* base = static_cast<const char*>(each.second.memory);
     return memory >= base && memory < base + each.second.bytes;

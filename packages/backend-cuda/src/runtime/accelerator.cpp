@@ -111,8 +111,8 @@ void add_copy_functions(cb_accelerator& table) {
   table.can_access_peer = [](int32_t device, int32_t peer, int32_t* result) {
     return guarded([&] { *result = can_access_peer(device, peer); });
   };
-  table.copy_peer = [](int32_t to_device, const cb_memory* to, int32_t from_device, const cb_memory* from, uint64_t bytes,
-                       void* stream) {
+  table.copy_peer = [](int32_t to_device, const cb_memory* to, int32_t from_device, const cb_memory* from,
+                       uint64_t bytes, void* stream) {
     return guarded([&] { copy_peer(to_device, to->address, from_device, from->address, bytes, as_stream(stream)); });
   };
 }

@@ -1,4 +1,4 @@
-// What the device has beyond backend.h: the table of candelabra/accelerator.h.
+// The table of candelabra/accelerator.h: what the device supports beyond backend.h.
 #pragma once
 
 #include "candelabra/accelerator.h"

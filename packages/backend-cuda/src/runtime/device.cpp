@@ -12,13 +12,14 @@ namespace candelabra::cuda {
 
 namespace {
 
-// Architectures that this library has code for, "80;90;100", and the one whose intermediate code
-// any newer device can compile (0: none).
+// Architectures that this library has code for, "80;90;100", and the one whose PTX newer devices
+// can compile (0: none).
 constexpr const char* architectures = CANDELABRA_CUDA_ARCHITECTURES;
 constexpr int portable_architecture = CANDELABRA_CUDA_PTX;
 
 std::vector<DeviceTraits>& all_traits() {
-  static auto* traits = new std::vector<DeviceTraits>();  // outlives whatever frees memory late
+  static auto* traits =
+      new std::vector<DeviceTraits>();  // never destroyed: memory may be freed later than static destructors run
   return *traits;
 }
 std::atomic<bool> forked{false};
@@ -191,7 +192,7 @@ DeviceGuard::~DeviceGuard() {
 bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream, &status);
-  // The default stream while another one is captured
+  // The default stream cannot be used while another stream is captured.
   if (error == cudaErrorStreamCaptureImplicit) {
     cudaGetLastError();
     return false;

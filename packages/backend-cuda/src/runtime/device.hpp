@@ -1,4 +1,4 @@
-// Devices: how many there are, which one a thread is at, what they can do.
+// Devices: their number, the current device of a thread, and their properties.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace candelabra::cuda {
 
-// What kernels ask for when they choose a grid; read once.
+// Properties from which kernels choose a grid. Read once.
 struct DeviceTraits {
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
@@ -20,15 +20,15 @@ struct DeviceTraits {
   bool supported = false;  // this build has kernels for it
 };
 
-// Throws where there is no driver, the driver is too old, or no device can be used: for
-// cb_backend.initialize.
+// Implements cb_backend.initialize. Throws if there is no driver, the driver is too old, or no
+// device can be used.
 void initialize_devices();
 int device_count();  // 0 before initialize_devices
 const DeviceTraits& device_traits(int device);
 void read_properties(int device, cb_device_properties& result);
 void read_details(int device, cb_device_details& result);
 
-// Makes a device the thread's for as long as it lives.
+// Sets the current device of the thread for the lifetime of the guard.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -37,13 +37,13 @@ class DeviceGuard {
   ~DeviceGuard();
 
  private:
-  int before_ = -1;  // -1: it was that device already
+  int before_ = -1;  // -1: the device was current already
 };
 
-// Whether work that is queued on this stream goes to a graph.
+// Whether work that is queued on this stream is captured into a graph.
 bool is_capturing(cudaStream_t stream);
 
-// A forked child has no context: everything that would use the device fails with a clear message.
+// A forked child has no context. Every use of the device fails there with a clear message.
 void devices_after_fork();
 bool in_forked_child();
 

@@ -1,5 +1,5 @@
-// The functions of libcuda that the runtime library has no equal of, found when they are first
-// needed: nothing is linked against the driver, so that the library loads on machines without one.
+// Functions of libcuda without an equivalent in the runtime library, loaded at first use. Nothing
+// links against the driver, so that this library loads on machines without one.
 #pragma once
 
 #include <cuda.h>

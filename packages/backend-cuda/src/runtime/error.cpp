@@ -1,4 +1,4 @@
-// With the functions of candelabra/kernel.hpp that are no inline ones.
+// Defines the functions of candelabra/kernel.hpp that are not inline.
 #define CANDELABRA_KERNEL_DEFINITIONS
 #include "runtime/error.hpp"
 
@@ -18,7 +18,7 @@ constexpr auto device_failure = static_cast<cb_status>(CB_ACCELERATOR_ERROR);
 
 thread_local std::string message_of_thread;
 
-// After one of these, every later call of this process on the device fails, too.
+// After one of these errors, every later call of this process on the device fails too.
 bool poisons_the_context(cudaError_t error) {
   switch (error) {
     case cudaErrorIllegalAddress:
@@ -40,7 +40,7 @@ bool poisons_the_context(cudaError_t error) {
 }  // namespace
 
 void raise_cuda(cudaError_t error, const char* doing) {
-  cudaGetLastError();  // what is not sticky is reported once
+  cudaGetLastError();  // clears an error that is not sticky, so that it is reported once
   if (error == cudaErrorMemoryAllocation) throw failure(CB_OUT_OF_MEMORY, "%s: out of memory (CUDA)", doing);
   if (poisons_the_context(error))
     throw failure(
@@ -89,7 +89,7 @@ int32_t report_outside_kernel() noexcept {
     set_last_message(error.what());
     return error.status();
   } catch (const std::bad_alloc&) {
-    message_of_thread.clear();  // words would need memory
+    message_of_thread.clear();  // formatting a message would need memory
     return CB_OUT_OF_MEMORY;
   } catch (const std::exception& error) {
     set_last_message(error.what());
@@ -107,7 +107,7 @@ int32_t run_kernel(cb_call* raw, void (*kernel)(Call&)) noexcept {
       throw failure(CB_RUNTIME_ERROR, "device %d has compute capability %d.%d, which this build has no kernels for",
                     raw->device_index, device_traits(raw->device_index).capability / 10,
                     device_traits(raw->device_index).capability % 10);
-    raise_fault_of(raw->device_index);  // of a kernel that ran meanwhile
+    raise_fault_of(raw->device_index);  // reported by a kernel that ran meanwhile
     Call call(raw);
     kernel(call);
     if (launch_blocking() && !is_capturing(call.stream())) [[unlikely]] {

@@ -1,5 +1,4 @@
-// From the statuses of NVIDIA's libraries to the ABI's, with a message that says what was being
-// done.
+// Translates the statuses of NVIDIA's libraries to the ABI's, with a message that names the action.
 #pragma once
 
 #include <cuda.h>
@@ -9,7 +8,7 @@
 
 namespace candelabra::cuda {
 
-// Throws where a call of the CUDA runtime failed: check(cudaMemcpyAsync(...), "copying to the
+// Throws if a call of the CUDA runtime failed: check(cudaMemcpyAsync(...), "copying to the
 // device").
 [[noreturn, gnu::cold]] void raise_cuda(cudaError_t error, const char* doing);
 inline void check(cudaError_t error, const char* doing) {
@@ -24,15 +23,15 @@ inline void check(CUresult result, const char* doing) {
     raise_driver(result, doing);
 }
 
-// A failure of one of the libraries: raise_library("cuBLAS", "cublasLtMatmul", status,
+// Throws for a failure of a library: raise_library("cuBLAS", "cublasLtMatmul", status,
 // "CUBLAS_STATUS_NOT_SUPPORTED").
 [[noreturn, gnu::cold]] void raise_library(const char* library, const char* function, int status, const char* text);
 
-// Whether CANDELABRA_LAUNCH_BLOCKING=1 has every kernel waited for.
+// Whether CANDELABRA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel.
 bool launch_blocking();
 
-// The message of this thread's last failure outside a kernel, and the wrapper of all table
-// functions.
+// The message of this thread's last failure outside a kernel, and the wrapper of all functions of
+// the table.
 const char* last_message();
 void set_last_message(const char* text) noexcept;
 int32_t report_outside_kernel() noexcept;

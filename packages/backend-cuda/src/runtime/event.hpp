@@ -1,4 +1,4 @@
-// Events: places in the work of a stream.
+// Events, which mark points in the work of a stream.
 #pragma once
 
 #include <cuda_runtime_api.h>

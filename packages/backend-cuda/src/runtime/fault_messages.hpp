@@ -1,5 +1,5 @@
-// Failures found by kernels whose message is not that of an index: told under a title instead of
-// the operator's name.
+// Faults that kernels report with a message of their own, under a title instead of the operator's
+// name.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace candelabra::cuda {
 
-// Reports with FaultKind::Custom raise RuntimeError "TITLE: TEXT", where {index} and {size} of the
-// text stand for what was reported. Both are literals.
+// Reports with FaultKind::Custom raise RuntimeError "TITLE: TEXT". {index} and {size} in the text
+// stand for the reported numbers. Both strings are literals.
 FaultSink message_sink(const Call& call, const char* title, const char* text);
 
-// A failure that the host has found while nobody was calling: the next operator or synchronization
-// of the device raises it.
+// Records a failure that the host found outside a call. The next operator or synchronization on the
+// device raises it.
 void report_failure(int device, const std::string& text);
 
 }  // namespace candelabra::cuda

@@ -26,7 +26,7 @@ std::unordered_map<int, std::string>& host_texts() {
 }
 
 struct Operators {
-  std::unordered_map<std::string_view, int32_t> numbers;  // names live as long as the core
+  std::unordered_map<std::string_view, int32_t> numbers;  // keys live as long as the core
   std::vector<const char*> names;
   std::vector<std::string> texts;
 };
@@ -47,7 +47,7 @@ Fault* fault_of(int device) {
   found = faults[device].load(std::memory_order_relaxed);
   if (found) return found;
   void* memory = nullptr;
-  // May be first needed during a capture
+  // The first use may be during a capture.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   const cudaError_t error = cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocMapped | cudaHostAllocPortable);

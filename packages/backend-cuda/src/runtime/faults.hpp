@@ -1,10 +1,10 @@
-// Failures that only a running kernel finds (an index out of range), told to the host without
-// waiting for it.
+// Faults, such as an index out of range, that only a running kernel finds. They reach the host
+// without a synchronization.
 //
-// A kernel that meets one writes it to memory that the host sees, and goes on with an index that is
-// in range. The host looks when the next kernel is called and whenever it waits for the device, and
-// raises what it finds: under the name of the operator that failed, with the context unharmed.
-// CANDELABRA_LAUNCH_BLOCKING=1 has it raised by the call itself.
+// A kernel writes a fault to host memory that the device maps, and continues with an index in
+// range. The host looks at that memory when the next kernel is called and whenever it waits for the
+// device. It raises the fault under the name of the operator that failed; the context stays usable.
+// With CANDELABRA_LAUNCH_BLOCKING=1 the call itself raises it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,10 +21,10 @@ enum class FaultKind : int32_t {
   RuntimeIndex = 2,  // the same as RuntimeError (gather, scatter)
   TargetRange = 3,   // "Target %d is out of bounds." as IndexError (nll_loss)
   NotPositive = 4,   // "probability tensor contains either `inf`, `nan` or element < 0"
-  Custom = 5         // the text that was given to fault_sink, as RuntimeError
+  Custom = 5         // the text given to fault_sink, as RuntimeError
 };
 
-// One for a device, in host memory that the device sees.
+// The fault of one device, in host memory that the device maps.
 struct Fault {
   int32_t state;  // 0: none, 1: being written, 2: complete
   FaultKind kind;
@@ -34,14 +34,14 @@ struct Fault {
   int64_t size;
 };
 
-// What a kernel is launched with.
+// The argument with which kernels report faults.
 struct FaultSink {
   Fault* fault;
   int32_t operator_number;
 
 #ifdef __CUDACC__
   __device__ void report(FaultKind kind, int64_t index, int dim, int64_t size) const {
-    if (atomicCAS_system(&fault->state, 0, 1) != 0) return;  // the first one is told
+    if (atomicCAS_system(&fault->state, 0, 1) != 0) return;  // only the first fault is reported
     fault->kind = kind;
     fault->operator_number = operator_number;
     fault->dim = dim;
@@ -50,8 +50,8 @@ struct FaultSink {
     __threadfence_system();
     atomicExch_system(&fault->state, 2);
   }
-  // A checked index: counted from the end where negative; 0 where it is out of range, which is
-  // reported.
+  // Returns a checked index, counted from the end if negative. If it is out of range, reports it
+  // and returns 0.
   __device__ int64_t checked(int64_t index, int dim, int64_t size, bool wraps = true,
                              FaultKind kind = FaultKind::IndexError) const {
     const int64_t wrapped = wraps && index < 0 ? index + size : index;
@@ -62,9 +62,9 @@ struct FaultSink {
 #endif
 };
 
-// The sink of a call; `text` is what FaultKind::Custom says.
+// The sink of a call. `text` is the message of FaultKind::Custom.
 FaultSink fault_sink(const Call& call, const char* text = nullptr);
-// Throws what a kernel of this device has reported, and forgets it.
+// Throws the fault that a kernel of this device has reported, and clears it.
 void raise_fault_of(int device);
 
 }  // namespace candelabra::cuda

@@ -1,6 +1,5 @@
-// Graphs. The random numbers of a graph come from two words in device memory, which every launch
-// writes first: a replay draws other numbers than the one before, as the same calls without a graph
-// would.
+// CUDA graphs. Random numbers of a graph depend on two words in device memory. Every launch writes
+// them first, so that each replay draws new numbers, as the same calls without a graph would.
 #include "runtime/graph.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ struct Capture {
   int device = 0;
   void* pool = nullptr;
   uint64_t random_offset = 0;
-  uint64_t* counter = nullptr;  // seed and offset of a replay, in memory of the pool
+  uint64_t* counter = nullptr;  // seed and offset of a replay, in the pool's memory
   bool is_random = false;
 };
 

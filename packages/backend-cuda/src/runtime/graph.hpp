@@ -1,4 +1,4 @@
-// Capturing what is queued on a stream, and replaying it.
+// Captures the work that is queued on a stream, and replays it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,4 @@
-// Launching kernels: grids, checked launches, memory for the time of a call, numbers on the host,
-// random counters.
+// Launching kernels: grids, checked launches, workspaces, reading results back, random counters.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,13 +17,13 @@
 
 namespace candelabra::cuda {
 
-// Throws where the launch that was just made was refused, or an earlier kernel has failed.
+// Throws if the last launch was rejected or an earlier kernel has failed.
 inline void check_launch(const Call& call) {
   check(cudaGetLastError(), call.raw()->operator_name);
 }
 
-// Queues a kernel with one argument, a struct: launch_with(call, kernel, blocks, threads,
-// &arguments). Where kernels are many, this makes less code of each than launch() does.
+// Queues a kernel that takes one struct: launch_with(call, kernel, blocks, threads, &arguments).
+// Generates less code per kernel than launch().
 void launch_with(const Call& call, const void* kernel, dim3 blocks, dim3 threads, void* argument, size_t shared = 0);
 inline void launch_with(const Call& call, const void* kernel, int64_t blocks, int threads, void* argument) {
   launch_with(call, kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), argument);
@@ -51,15 +50,15 @@ constexpr int64_t divide_up(int64_t value, int64_t by) {
   return (value + by - 1) / by;
 }
 
-// Blocks for a loop `for (i = first; i < count; i += all threads)`: enough to fill the device, and
-// no more than there is work.
+// The number of blocks for a grid-stride loop over `count`: enough to fill the device, but no more
+// than there is work.
 inline unsigned grid_for(const Call& call, int64_t count, int threads, int blocks_per_multiprocessor = 8) {
   const int64_t needed = divide_up(count, threads);
   const int64_t full = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * blocks_per_multiprocessor;
   return static_cast<unsigned>(std::max<int64_t>(1, std::min(needed, full)));
 }
 
-// The loop that goes with it, in a kernel: for (int64_t i : every(count)) is written out as
+// The grid-stride loop in a kernel:
 //   for (int64_t i = first_index(); i < count; i += index_step())
 #ifdef __CUDACC__
 __device__ inline int64_t first_index() {
@@ -70,8 +69,8 @@ __device__ inline int64_t index_step() {
 }
 #endif
 
-// Device memory for the time of a call, from the caching allocator. It may be given back while
-// kernels that use it are still queued: whoever gets it next is on the same stream, behind them.
+// Device memory for the duration of a call, from the caching allocator. It may be freed while
+// kernels that use it are still queued: the next owner works on the same stream, behind them.
 class Workspace {
  public:
   Workspace() = default;
@@ -106,12 +105,12 @@ class Workspace {
   cudaStream_t stream_ = nullptr;
 };
 
-// A table made on the host (of addresses, of sizes) in device memory. Not for calls that are
-// captured in a graph, which would replay the copy from memory that is gone: those throw; give
-// tables of up to 4000 bytes to the kernel by value instead.
+// Copies a table (of addresses, of sizes) from the host to device memory. Throws during a capture,
+// because a replay would copy from host memory that is gone. Pass tables of up to 4000 bytes to the
+// kernel by value instead.
 Workspace upload(const Call& call, const void* host, size_t bytes);
-// Waits for the stream and reads device memory: for operators whose result shape depends on data.
-// Refuses in a capture.
+// Waits for the stream and reads device memory, for operators whose output shape depends on data.
+// Throws during a capture.
 void read_back(const Call& call, void* host, const void* device, size_t bytes);
 template <typename T>
 T read_back(const Call& call, const T* device) {
@@ -122,8 +121,8 @@ T read_back(const Call& call, const T* device) {
 void fill_bytes(const Call& call, void* memory, int value, size_t bytes);     // cudaMemsetAsync
 void copy_bytes(const Call& call, void* to, const void* from, size_t bytes);  // within the device, on the stream
 
-// The random numbers of a call (see random.hpp). In a graph they are those of the replay: the
-// counter comes from memory.
+// The random numbers of a call (see random.hpp). In a graph the counter is read from memory, so
+// that each replay draws new numbers.
 struct PhiloxState {
   uint64_t seed;
   uint64_t offset;

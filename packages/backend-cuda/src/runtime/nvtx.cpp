@@ -9,7 +9,8 @@
 #define CANDELABRA_HAS_NVTX 0
 #endif
 
-// Of the runtime; their header is in a PyPI package of its own, which nothing else needs.
+// Functions of the CUDA runtime. Declared here, because their header is in a separate PyPI package
+// that nothing else needs.
 extern "C" cudaError_t cudaProfilerStart(void);
 extern "C" cudaError_t cudaProfilerStop(void);
 
@@ -42,7 +43,7 @@ void range_end(uint64_t range) noexcept {
 
 #else
 
-// Built without NVTX's headers: profilers show kernels without names of ranges.
+// Without NVTX's headers, profilers show kernels but no named ranges.
 void range_push(const char*) noexcept {}
 void range_pop() noexcept {}
 void mark(const char*) noexcept {}

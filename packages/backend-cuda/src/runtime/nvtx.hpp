@@ -1,5 +1,5 @@
-// Named ranges and marks for NVIDIA's profilers (NVTX). Outside of a profiler they cost a load and
-// a comparison.
+// Named ranges and marks for NVIDIA's profilers (NVTX). Without a profiler they cost a load and a
+// comparison.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ void range_pop() noexcept;
 void mark(const char* text) noexcept;
 uint64_t range_start(const char* text) noexcept;
 void range_end(uint64_t range) noexcept;
-// A profiler that waits for it (nsys --capture-range=cudaProfilerApi) begins or ends to record.
+// Starts or stops recording in a profiler that waits for it (nsys --capture-range=cudaProfilerApi).
 void record_profile(bool is_recording);
 
 }  // namespace candelabra::cuda

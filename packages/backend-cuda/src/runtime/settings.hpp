@@ -1,5 +1,4 @@
-// What the user chooses for the whole process: candelabra.backends.cuda.matmul.allow_tf32 and the
-// like.
+// Settings of the whole process, such as candelabra.backends.cuda.matmul.allow_tf32.
 #pragma once
 
 #include <atomic>
@@ -9,19 +8,19 @@
 namespace candelabra::cuda {
 
 struct Settings {
-  std::atomic<int> matmul_tf32{0};       // float32 products of matrices by way of TF32
-  std::atomic<int> float16_reduced{1};   // partial sums of float16 products may be added up in float16
+  std::atomic<int> matmul_tf32{0};       // matrix products of float32 may use TF32
+  std::atomic<int> float16_reduced{1};   // partial sums of float16 products may be accumulated in float16
   std::atomic<int> bfloat16_reduced{1};  // the same for bfloat16
-  std::atomic<int> deterministic{0};     // the same bits every time, of all that the backend does
+  std::atomic<int> deterministic{0};     // every kernel of the backend is deterministic
   std::atomic<int> cudnn_enabled{1};
-  // Float32 convolutions and recurrent layers by way of TF32
+  // Convolutions and recurrent layers of float32 may use TF32.
   std::atomic<int> cudnn_tf32{1};
-  std::atomic<int> cudnn_benchmark{0};         // plans are chosen by timing them
-  std::atomic<int> cudnn_benchmark_limit{10};  // how many of them; 0 for all
-  std::atomic<int> cudnn_deterministic{0};     // the same bits every time, of cuDNN
-  std::atomic<int> cudnn_attention{1};         // attention of half precisions by cuDNN, where it can
-  std::atomic<int> cufft_plans{4096};          // how many a thread keeps
-  std::atomic<int> told_of_waiting{0};         // calls that wait for the device: 1: a warning, 2: refused
+  std::atomic<int> cudnn_benchmark{0};         // cuDNN plans are chosen by timing them
+  std::atomic<int> cudnn_benchmark_limit{10};  // how many plans are timed; 0: all
+  std::atomic<int> cudnn_deterministic{0};     // cuDNN is deterministic
+  std::atomic<int> cudnn_attention{1};         // attention in half precision uses cuDNN where it can
+  std::atomic<int> cufft_plans{4096};          // the capacity of a thread's plan cache
+  std::atomic<int> told_of_waiting{0};         // calls that synchronize: 1: warn, 2: throw
 
   bool is_deterministic() const { return deterministic || cudnn_deterministic; }
 };
@@ -31,7 +30,7 @@ inline Settings& settings() {
   return instance;
 }
 
-// By the name of the field; null where there is no such setting.
+// Returns the setting with the name of the field, or null.
 inline std::atomic<int>* setting(std::string_view name) {
   struct Named {
     std::string_view name;

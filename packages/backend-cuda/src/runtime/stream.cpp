@@ -16,7 +16,7 @@ namespace {
 
 std::mutex mutex;
 struct Streams {
-  std::map<std::pair<int, int>, std::vector<cudaStream_t>> unused;  // by device and priority
+  std::map<std::pair<int, int>, std::vector<cudaStream_t>> unused;  // returned streams by device and priority
   std::map<cudaStream_t, int> priorities;
 };
 Streams& streams() {

@@ -1,5 +1,5 @@
-// Streams. Which one is current is the core's to know: every function is told. A stream that is
-// given back is handed out again, so that memory that was cached for it finds new use.
+// Streams. The core keeps the current stream and passes it to every function. A returned stream is
+// handed out again, so that memory cached for it is used again.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,13 +1,13 @@
-// Calls that keep the host waiting for the device, and who wants to know of them
+// Warnings and errors for calls that make the host wait for the device
 // (candelabra.cuda.set_sync_debug_mode).
 #pragma once
 
 namespace candelabra::cuda {
 
-// Before anything is queued that is waited for. Warns or throws where the user asked for it.
+// Called before queueing work that is waited for. Warns or throws if the user asked for it.
 void about_to_wait();
 
-// How a warning is said; it may be called without Python's lock.
+// Sets the function that shows a warning. It may be called without the GIL.
 void set_warner(void (*warner)(const char* text));
 
 }  // namespace candelabra::cuda

@@ -1,6 +1,6 @@
-// Handles of NVIDIA's libraries, of which one thread at a time may use each: lent for a call, kept
-// for the next one. They outlive threads, and are never given back, since libraries do not like
-// that at the end of a process.
+// Pools of library handles, each of which one thread at a time may use. A call borrows a handle.
+// Handles outlive threads and are never destroyed, because the libraries may be gone at the end of
+// the process.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,8 @@
 
 namespace candelabra::cuda {
 
-// While it lives, what this thread does beside its streams is allowed although a stream is
-// captured.
+// Allows the thread's operations beside its streams during a capture, for the lifetime of the
+// object.
 class RelaxedCapture {
  public:
   RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -27,8 +27,7 @@ class RelaxedCapture {
 template <typename Handle>
 class HandlePool {
  public:
-  // `make` is called, with the device already the thread's, where all handles of the device are in
-  // use.
+  // Calls `make`, with the current device set, if all handles of the device are in use.
   template <typename Make>
   Handle take(int device, Make&& make) {
     {
@@ -40,7 +39,7 @@ class HandlePool {
         return handle;
       }
     }
-    // A library may take memory of the device for it, also while a graph is captured.
+    // A library may allocate device memory for a handle, also during a capture.
     const RelaxedCapture scope;
     return make();
   }

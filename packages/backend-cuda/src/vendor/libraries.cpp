@@ -61,7 +61,7 @@ Library::Library(const char* title, const char* file, const char* distribution)
     std::error_code error;
     const std::filesystem::path path = folder / file;
     if (!std::filesystem::exists(path, error)) continue;
-    // Global, since the parts of cuDNN and cuSOLVER look for each other by name.
+    // RTLD_GLOBAL, because the parts of cuDNN and cuSOLVER find each other by name.
     handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (handle_) {
       opened().push_back(path.string());

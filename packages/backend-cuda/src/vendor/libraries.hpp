@@ -19,15 +19,15 @@ namespace candelabra::cuda {
 
 class Library {
  public:
-  // Throws Failure where the file is in none of the folders (see set_library_folders);
-  // `distribution` is what to install then.
+  // Throws Failure if the file is in none of the folders (see set_library_folders). The message
+  // names `distribution` as the package to install.
   Library(const char* title, const char* file, const char* distribution);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
-  ~Library() = default;  // stays loaded: these libraries do not like to go before the process does
+  ~Library() = default;  // never closed: these libraries must not be unloaded before the process ends
 
-  void* address(const char* name) const;  // throws where the library is too old to have it
-  void* find(const char* name) const;     // null where it has not
+  void* address(const char* name) const;  // throws if the library is too old to have the function
+  void* find(const char* name) const;     // null if the library lacks the function
   const char* title() const { return title_; }
 
  private:
@@ -36,7 +36,7 @@ class Library {
   void* handle_;
 };
 
-// A function of a library, called as itself.
+// A function of a library that can be called like the function.
 template <typename Signature>
 class Function;
 template <typename Result, typename... Parameters>
@@ -50,10 +50,10 @@ class Function<Result(Parameters...)> {
   Result (*address_)(Parameters...);
 };
 
-// Folders that are looked into first, with ':' between them; called by the package before the table
-// is used. Then come those beside this library (../../nvidia/*/lib), then the system's.
+// Folders that are searched first, separated by ':'. The package calls this before it uses the
+// table. Then follow the folders beside this library (../../nvidia/*/lib), and the system's.
 void set_library_folders(const char* folders);
-// The file names of what is loaded, for describe().
+// The file names of the loaded libraries, for describe().
 std::string loaded_libraries();
 
 }  // namespace candelabra::cuda

@@ -1,12 +1,12 @@
-// The four variants of a routine, for float32, float64, complex64 and complex128, as one that is
-// called with a dtype.
+// S/D/C/Z dispatch: the variants of a routine for float32, float64, complex64 and complex128 as one
+// function that takes a dtype.
 #pragma once
 
 #include "vendor/libraries.hpp"
 
 namespace candelabra::cuda {
 
-// Device memory that becomes a pointer of whatever type the routine takes: cuComplex* or float*.
+// A device address that converts to the pointer type of the routine: cuComplex* or float*.
 struct Address {
   void* address;
   template <typename P>

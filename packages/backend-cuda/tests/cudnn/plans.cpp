@@ -1,5 +1,5 @@
-// Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a
-// device that is only described.
+// Checks that cuDNN has plans for the backend's requests. The library makes plans for a device that
+// is only described, so no GPU is needed.
 #include <cstdio>
 #include <span>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 int failures = 0;
 
-// A device as cuDNN writes down its properties.
+// A device's properties in the form in which cuDNN serializes them.
 struct Device {
   const char* name;
   int capability, multiprocessors, shared;
@@ -35,7 +35,7 @@ struct Device {
   }
 };
 constexpr Device hopper{"NVIDIA H100 80GB HBM3", 900, 132, 232448};
-// Asked for less: most depends on the shapes, not on the device.
+// Tested with fewer shapes: most of the result depends on the shapes, not on the device.
 constexpr Device others[] = {{"NVIDIA A100-SXM4-80GB", 800, 108, 166912}, {"NVIDIA B200", 1000, 148, 232448}};
 
 constexpr int64_t limit = int64_t{1} << 30;
@@ -118,7 +118,7 @@ void attention(const cudnn::Target& target, bool all) {
     for (const Sizes& z : std::span<const Sizes>(known).first(all && dtype == CB_FLOAT16 ? 3 : 1))
       for (const bool causal : {false, true})
         for (const bool backward : {false, true}) {
-          const bool within_rows = causal;  // as a layer lays them out
+          const bool within_rows = causal;  // as attention layers lay them out
           const auto query = heads({z.n, z.h, z.l, z.e}, within_rows), key = heads({z.n, z.g, z.s, z.e}, within_rows);
           const auto value = heads({z.n, z.g, z.s, z.v}, within_rows), output = heads({z.n, z.h, z.l, z.v}, false);
           const CudnnAttention a{dtype,
@@ -143,7 +143,7 @@ void attention(const cudnn::Target& target, bool all) {
         }
 }
 
-// There is no handle without a device, and so neither weights nor plans to look at: whether layers
+// Without a device there is no handle, and so neither weights nor plans. Only checks that layers
 // and sequences can be described.
 void recurrent() {
   for (const auto& [dtype, name] : {std::pair{CB_FLOAT32, "float32"}, std::pair{CB_FLOAT64, "float64"},

@@ -1,5 +1,5 @@
-// The rest of the backend and the CUDA runtime, as far as making plans refers to them: nothing runs
-// here.
+// Stubs of the functions of the backend and the CUDA runtime that the plan code refers to. Nothing
+// runs here.
 #define CANDELABRA_KERNEL_DEFINITIONS
 #include <cstdio>
 #include <cstdlib>

@@ -1,11 +1,11 @@
 """Build the backend for an emulated device: ``python packages/backend-cuda/tests/emulation/build.py
 FOLDER``.
 
-The sources of the backend are translated (``translate.py``) and compiled by g++; ``runtime/`` takes
-the place of CUDA's runtime, ``libraries/`` that of NVIDIA's libraries. With
-``PYTHONPATH=FOLDER/site`` the device ``cuda`` is the emulated one. Needs g++ 12, Ninja and the
-headers of CUDA 13, of its libraries and of CCCL: a toolkit's, or those of NVIDIA's PyPI packages.
-``--help`` lists the options.
+``translate.py`` translates the backend's sources, and g++ compiles them. ``runtime/`` replaces
+CUDA's runtime, and ``libraries/`` replaces NVIDIA's libraries. With ``PYTHONPATH=FOLDER/site`` the
+device ``cuda`` is the emulated one. Needs g++ 12, Ninja and the headers of CUDA 13, of its
+libraries and of CCCL: a toolkit's, or those of NVIDIA's PyPI packages. ``--help`` lists the
+options.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1]
 CORE = BACKEND.parent / "tensor-core"
 
-#: Stand-ins: where the backend looks for each of ``libraries/NAME.cpp``.
+#: Emulated libraries: the folder in which the backend looks for each ``libraries/NAME.cpp``.
 LIBRARIES = {
     "cublaslt": "cu13/lib/libcublasLt.so.13",
     "cublas": "cu13/lib/libcublas.so.13",
@@ -35,14 +35,14 @@ LIBRARIES = {
     "cudnn": "cudnn/lib/libcudnn.so.9",
     "nccl": "nccl/lib/libnccl.so.2",
 }
-#: Their further sources.
+#: Additional sources of emulated libraries.
 FURTHER = {"cudnn": ("cudnn_recurrent",)}
-#: Those that need LAPACK: MKL's static libraries (pip install mkl-static mkl-include).
+#: Libraries that need LAPACK: MKL's static libraries (pip install mkl-static mkl-include).
 ON_LAPACK = ("cublas", "cusolver")
 
 
 def roots(given: list[Path]) -> list[Path]:
-    """Return the folders that a toolkit's or a package's ``include`` may lie in."""
+    """Return the parent folders of the ``include`` folders of toolkits and packages."""
     found = [*given]
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
@@ -54,7 +54,7 @@ def roots(given: list[Path]) -> list[Path]:
 
 
 def folder_of(header: str, among: list[Path]) -> Path:
-    """Return the include folder that has a header."""
+    """Return the include folder that contains a header."""
     for root in among:
         for folder in ("include", "include/cccl", "targets/x86_64-linux/include", "cccl"):
             if (root / folder / header).is_file():
@@ -65,7 +65,7 @@ def folder_of(header: str, among: list[Path]) -> Path:
 
 
 def headers(given: list[Path], folder: Path) -> list[Path]:
-    """Return the include folders; of the libraries only their own headers."""
+    """Return the include folders. Of the libraries, only their own headers are used."""
     among = roots(given)
     links = folder / "library_headers"
     links.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def headers(given: list[Path], folder: Path) -> list[Path]:
 
 
 def families(sources: list[Path]) -> str:
-    """Return the file that CMakeLists.txt writes for the registration of the families."""
+    """Return the file that CMakeLists.txt generates to register the families."""
     names = [path.stem for path in sources if path.parts[0] == "kernels" and "." not in path.stem]
     declared = "".join(f"void register_{name}(KernelTable& table);\n" for name in names)
     called = "".join(f"  register_{name}(table);\n" for name in names)
@@ -89,8 +89,8 @@ def families(sources: list[Path]) -> str:
 
 
 def write_precompiled(folder: Path, language: str) -> str:
-    """Write the header with what nearly every kernel includes; return the name of what g++ makes of
-    it, which it finds by itself.
+    """Write the header of common includes, and return the name of its precompiled form, which g++
+    finds by itself.
     """
     header = folder / "prelude.hpp"
     text = f'#include "{language}"\n#include "runtime/launch.hpp"\n'
@@ -100,7 +100,7 @@ def write_precompiled(folder: Path, language: str) -> str:
 
 
 def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
-    """Translate, and write ``build.ninja``; return the targets."""
+    """Translate the sources and write ``build.ninja``; return the targets."""
     code = folder / "translated"
     sources = translate_folder(BACKEND / "src", code, given.strict)
     generated = folder / "families.cpp"
@@ -136,8 +136,8 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     language = "strict.hpp" if given.strict else "cuda_language.hpp"
     prelude, precompiled = f"-x c++ -include {language}", ""
     if ccache is None:
-        # Two thirds of the time that most kernels take is that of these headers. ccache would not
-        # keep what is made with precompiled ones.
+        # These headers take two thirds of the compile time of most kernels. ccache does not cache
+        # compilations with precompiled headers.
         precompiled = write_precompiled(folder, language)
         lines.append(
             f"build {precompiled}: compile {folder}/prelude.hpp\n  flags = {kernels} -x c++-header\n  what = prelude.hpp"
@@ -187,7 +187,7 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
         )
         lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
         targets.append(os.fspath(out))
-    # A program of kernels with faults, for the tests of the emulation itself.
+    # A program of kernels with faults, which tests the emulation itself.
     faults = folder / "faults.translated.cu"
     text = translated(HERE / "faults.cu", strict=True)
     if not faults.is_file() or faults.read_text() != text:

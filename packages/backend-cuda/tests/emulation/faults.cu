@@ -1,4 +1,4 @@
-// Kernels with faults that the emulation is to find, and some without: faults NAME. Compiled like
+// Kernels with faults that the emulation must find, and kernels without: faults NAME. Compiled like
 // the backend.
 #include <cstdio>
 #include <cstring>

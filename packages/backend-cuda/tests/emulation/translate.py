@@ -1,6 +1,4 @@
-"""From CUDA C++ to what g++ compiles with ``include/cuda_language.hpp``: the few places that are no
-C++.
-"""
+"""Translate CUDA C++ to what g++ compiles with ``include/cuda_language.hpp``."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _CHEVRONS = re.compile(r"<<<(.*?)>>>\s*\(", re.DOTALL)
 
 
 def _start_of_kernel(text: str, end: int) -> int:
-    """Return where the name of the kernel begins that ends at ``end``: an identifier, perhaps with
+    """Return the start of the kernel's name that ends at ``end``: an identifier, perhaps with
     template arguments.
     """
     at, depth = end, 0
@@ -33,7 +31,7 @@ def _start_of_kernel(text: str, end: int) -> int:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Return where the bracket that opens at ``opening`` is closed."""
+    """Return the position of the bracket that closes the one at ``opening``."""
     depth = 0
     for at in range(opening, len(text)):
         depth += (text[at] == "(") - (text[at] == ")")
@@ -43,9 +41,7 @@ def _closing(text: str, opening: int) -> int:
 
 
 def _fresh_shared_memory(declaration: re.Match[str]) -> str:
-    """Have the first thread of a block that comes to a declaration spoil what an earlier block has
-    left there.
-    """
+    """Make the first thread of a block overwrite shared memory that an earlier block has used."""
     items, depth, start, text = [], 0, 0, declaration.group(1)
     for at, c in enumerate(text):
         depth += (c in "<([") - (c in ">)]")
@@ -60,7 +56,7 @@ def _fresh_shared_memory(declaration: re.Match[str]) -> str:
 
 
 def _with_checked_bounds(text: str) -> str:
-    """Have kernels look whether the block is as small as their __launch_bounds__ promise."""
+    """Make kernels check that the block is as small as their __launch_bounds__ promise."""
     at = 0
     while (found := _BOUNDS.search(text, at)) is not None:
         at = found.end()
@@ -80,8 +76,8 @@ def _with_checked_bounds(text: str) -> str:
 
 
 def translated(name: Path, strict: bool = False) -> str:
-    """Return the text of a file for g++; every line keeps its number. ``strict``: with what
-    ``include/strict.hpp`` checks.
+    """Return a file's text translated for g++; lines keep their numbers. ``strict`` adds the checks
+    of ``include/strict.hpp``.
     """
     text = name.read_text()
     if name.suffix in {".cu", ".cuh", ".hpp"}:
@@ -100,8 +96,7 @@ def translated(name: Path, strict: bool = False) -> str:
 
 
 def translate_folder(source: Path, target: Path, strict: bool = False) -> list[Path]:
-    """Write the translation of all sources below ``source`` to ``target``, touching only what has
-    changed.
+    """Translate all sources below ``source`` to ``target``, and write only files that have changed.
 
     Returns
     -------

@@ -1,3 +1,3 @@
-// The words of a failure, which error.cpp has beside what needs the CUDA runtime.
+// The message of a failure. The real error.cpp also needs the CUDA runtime.
 #define CANDELABRA_KERNEL_DEFINITIONS
 #include "kernels.hpp"

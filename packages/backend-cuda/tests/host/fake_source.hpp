@@ -1,5 +1,5 @@
-// A device that is made up, for the allocator: a counter of bytes, addresses that are never
-// touched, and streams whose work is done when the test says so.
+// A fake MemorySource: a counter of bytes, addresses that are never accessed, and streams whose
+// work completes when the test says so.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@ namespace candelabra::cuda {
 class FakeSource : public MemorySource {
  public:
   int64_t capacity = int64_t{1} << 30;
-  size_t page = 0;  // of expandable segments; 0: there are none
+  size_t page = 0;  // page size of expandable segments; 0: not supported
   int64_t used = 0;
   int allocations = 0, frees = 0, synchronizations = 0;
-  std::map<char*, size_t> blocks;    // what allocate() has given
-  std::map<char*, size_t> ranges;    // what reserve() has given
+  std::map<char*, size_t> blocks;    // results of allocate()
+  std::map<char*, size_t> ranges;    // results of reserve()
   std::set<char*> pages;             // mapped
-  std::map<StreamId, int> queued;    // work of a stream so far
-  std::map<StreamId, int> finished;  // of it, done
+  std::map<StreamId, int> queued;    // work queued per stream
+  std::map<StreamId, int> finished;  // completed work
   std::map<EventId, std::pair<StreamId, int>> events;
   std::set<StreamId> captured;
 

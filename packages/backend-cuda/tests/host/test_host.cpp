@@ -1,5 +1,4 @@
-// What of the backend runs without a GPU: the allocator over a made-up device, and the arithmetic
-// of indices.
+// Tests that need no GPU: the allocator over a fake device, and index arithmetic.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -53,7 +52,7 @@ void small_blocks_share_a_segment() {
   f.allocator.deallocate(b);
   f.allocator.deallocate(c);
   EXPECT(f.allocator.details().allocated.current == 0);
-  EXPECT(f.allocator.details().inactive_split.current == 0);  // joined to a whole segment
+  EXPECT(f.allocator.details().inactive_split.current == 0);  // merged to a whole segment
   EXPECT(f.allocator.details().inactive_split_blocks.current == 0);
   f.allocator.empty_cache();
   EXPECT(f.source->used == 0 && f.source->frees == 1);
@@ -93,7 +92,7 @@ void recorded_streams_are_waited_for() {
   f.source->queued[stream(2)] = 5;
   f.allocator.record_stream(a, stream(2));
   f.allocator.record_stream(a, stream(2));
-  f.allocator.record_stream(a, stream(1));  // its own: nothing to wait for
+  f.allocator.record_stream(a, stream(1));  // the segment's own stream: nothing to wait for
   f.allocator.deallocate(a);
   EXPECT(f.source->events.size() == 1);
   EXPECT(f.allocator.details().active.current == 4096 && f.allocator.details().allocated.current == 0);
@@ -109,7 +108,7 @@ void frees_the_cache_before_it_fails() {
   Fixture f({}, static_cast<int64_t>(100 * MiB));
   void* a = f.allocator.allocate(60 * MiB, stream(1));
   f.allocator.deallocate(a);
-  void* b = f.allocator.allocate(80 * MiB, stream(2));  // only after what stream 1 had went back
+  void* b = f.allocator.allocate(80 * MiB, stream(2));  // only after stream 1's memory was freed
   EXPECT(b != nullptr && f.source->frees == 1);
   EXPECT(f.allocator.details().retry_count == 1 && f.allocator.details().failure_count == 0);
   bool failed = false;
@@ -122,7 +121,7 @@ void frees_the_cache_before_it_fails() {
   EXPECT(failed);
   EXPECT(f.allocator.details().failure_count == 1);
   f.allocator.deallocate(b);
-  void* c = f.allocator.allocate(40 * MiB, nullptr);  // goes on after a failure
+  void* c = f.allocator.allocate(40 * MiB, nullptr);  // usable after a failure
   EXPECT(c != nullptr);
 }
 
@@ -166,7 +165,7 @@ void garbage_is_collected() {
   Fixture f(AllocatorOptions::parse("garbage_collection_threshold:0.5"), static_cast<int64_t>(100 * MiB));
   void* a = f.allocator.allocate(40 * MiB, stream(1));
   f.allocator.deallocate(a);
-  f.allocator.allocate(20 * MiB, stream(2));  // would go above half
+  f.allocator.allocate(20 * MiB, stream(2));  // would exceed half of the limit
   EXPECT(f.source->frees == 1 && f.allocator.details().retry_count == 0);
 }
 
@@ -183,7 +182,7 @@ void expandable_segments() {
   EXPECT(d == a + 40 * MiB);
   f.allocator.deallocate(d);
   f.allocator.empty_cache();
-  // What is behind the last block in use went back
+  // The memory behind the last used block was freed
   EXPECT(f.source->used == static_cast<int64_t>(40 * MiB));
   EXPECT(f.source->pages.size() == 20);
   f.allocator.deallocate(c);
@@ -200,7 +199,7 @@ void pools_of_graphs() {
   void* a = f.allocator.allocate(4096, stream(1));
   f.source->queued[stream(2)] = 1;
   f.allocator.record_stream(a, stream(2));
-  f.allocator.deallocate(a);  // its events wait until the capture is over
+  f.allocator.deallocate(a);  // its events stay pending until the capture ends
   EXPECT(f.source->events.empty());
   void* b = f.allocator.allocate(4096, stream(1));
   EXPECT(b != a);
@@ -245,7 +244,7 @@ void pools_of_threads() {
   f.allocator.end_pool_of_thread(outer);
   EXPECT(f.source->allocations == 3);
   void* after = f.allocator.allocate(4096, nullptr);
-  // Beside the other thread's, in the ordinary pool
+  // Like the other thread's, in the default pool
   EXPECT(after != a && after != b && f.source->allocations == 3);
   for (void* memory : {a, b, elsewhere, after}) f.allocator.deallocate(memory);
   f.allocator.empty_cache();
@@ -273,10 +272,10 @@ void caching_can_be_switched() {
   void* c = f.allocator.allocate(4096, nullptr);
   EXPECT(c == a);
   f.allocator.deallocate(b);
-  EXPECT(f.source->frees == 1);  // at once, though there is a cache again
+  EXPECT(f.source->frees == 1);  // freed immediately, although caching is on again
   f.allocator.set_caching(false);
   f.allocator.deallocate(c);
-  EXPECT(f.source->frees == 1);  // what is of a shared segment stays
+  EXPECT(f.source->frees == 1);  // blocks of a shared segment are not freed
   f.allocator.empty_cache();
   EXPECT(f.source->used == 0 && f.allocator.details().reserved.current == 0);
 }
@@ -315,8 +314,8 @@ void blocks_of_their_own_without_caching() {
          f.allocator.details().active.current == 0);
 }
 
-// Blocks of random sizes on several streams: none overlaps another in use, all figures agree, and
-// in the end all memory goes back.
+// Blocks of random sizes on several streams: blocks in use never overlap, the statistics agree, and
+// in the end all memory is freed.
 void random_use(bool expandable) {
   AllocatorOptions options;
   options.expandable_segments = expandable;
@@ -491,7 +490,7 @@ void half_precisions() {
 }
 
 void truncation() {
-  // What is out of range the processor decides, which the compiler does not ask about constants.
+  // The processor decides conversions of numbers out of range; the compiler must not fold them.
   const volatile double large = 3e9, huge = 1e30, nan = NAN;
   EXPECT(truncated<int8_t>(300.0f) == 44 && truncated<uint8_t>(-1.5) == 255);
   EXPECT(truncated<int32_t>(+large) == INT32_MIN && truncated<int32_t>(+nan) == INT32_MIN &&

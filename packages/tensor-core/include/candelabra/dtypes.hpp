@@ -191,8 +191,8 @@ void dispatch_bytes(int64_t itemsize, F&& f) {
 }
 
 // Converts a floating-point number to an integer, toward zero. C++ leaves NaN and numbers out of
-// range undefined. All backends return what x86 and PyTorch do: the least integer of 32 or 64 bits,
-// whose low bits narrower types keep.
+// range undefined. All backends return what x86 and PyTorch do: the minimum integer of 32 or 64
+// bits, whose low bits narrower types keep.
 #if defined(__x86_64__) && !defined(__CUDACC__)
 template <typename R, typename A>
 [[gnu::no_sanitize("float-cast-overflow"), gnu::always_inline]] inline R truncated_to(A value) {

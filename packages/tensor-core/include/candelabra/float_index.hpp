@@ -24,10 +24,11 @@ CANDELABRA_FORMULA I index_from_float(F value, I low, I high) {
   static_assert(std::is_integral_v<I> && std::is_floating_point_v<F>);
   // The largest number that both types hold: F may have fewer digits than I.
   constexpr int more = std::numeric_limits<I>::digits - std::numeric_limits<F>::digits, lost = more > 0 ? more : 0;
-  constexpr F most = static_cast<F>(std::numeric_limits<I>::max() >> lost << lost);
-  constexpr F least = static_cast<F>(std::numeric_limits<I>::min());
-  const F above = value > least ? value : least;                // NaN becomes the least number, too
-  const I whole = static_cast<I>(above < most ? above : most);  // float index: in the range of I by the lines above
+  constexpr F max_value = static_cast<F>(std::numeric_limits<I>::max() >> lost << lost);
+  constexpr F min_value = static_cast<F>(std::numeric_limits<I>::min());
+  const F above = value > min_value ? value : min_value;  // NaN becomes the lowest, too
+  const I whole =
+      static_cast<I>(above < max_value ? above : max_value);  // float index: in the range of I by the lines above
   const I risen = whole < low ? low : whole;
   return risen < high ? risen : high;
 }
@@ -63,11 +64,13 @@ struct EqualBins {
         per_unit(0),
         bins(static_cast<int32_t>(bins)) {
     // Up to these exponents the factor is a normal number of C. 32 is for the number of bins.
-    constexpr int most = std::numeric_limits<C>::max_exponent - 28, usual = most - 32;
+    constexpr int max_exponent = std::numeric_limits<C>::max_exponent - 28, usual = max_exponent - 32;
     const double first = static_cast<double>(low), last = static_cast<double>(high), width = last - first;
-    const int exponent = std::isfinite(width) ? std::ilogb(width) : most;
+    const int exponent = std::isfinite(width) ? std::ilogb(width) : max_exponent;
     if (exponent < -usual || exponent > usual)
-      factor = static_cast<C>(std::ldexp(1.0, exponent < -most ? most : exponent > most ? -most : -exponent));
+      factor = static_cast<C>(std::ldexp(1.0, exponent < -max_exponent  ? max_exponent
+                                              : exponent > max_exponent ? -max_exponent
+                                                                        : -exponent));
     const double wide = static_cast<double>(factor), scaled = last * wide - first * wide;
     scaled_low = low * factor;
     // Otherwise all is in bin 0
@@ -79,8 +82,8 @@ struct EqualBins {
     const bool inside = (value >= low) & (value <= high);
     // float index: inside, the product is from 0 to little more than `bins`, which is at most 2^30
     const auto bin = static_cast<int32_t>(inside ? (value * factor - scaled_low) * per_unit : C(0));
-    const int32_t last = bins - 1, least = bin < last ? bin : last;
-    return inside ? least : bins;
+    const int32_t last = bins - 1, clamped = bin < last ? bin : last;
+    return inside ? clamped : bins;
   }
 };
 

@@ -1,4 +1,5 @@
-// Where grid_sampler takes values from, along one dimension, for the kernels of all backends.
+// Source coordinates and weights of grid_sampler along one dimension, for the kernels of all
+// backends.
 #ifndef CANDELABRA_GRID_SAMPLING_HPP
 #define CANDELABRA_GRID_SAMPLING_HPP
 
@@ -10,44 +11,46 @@
 
 namespace candelabra::grid_sampling {
 
-enum class Mode : int32_t { linear, nearest, cubic };
-enum class Outside : int32_t { zeros, border, reflection };
+enum class InterpolationMode : int32_t { linear, nearest, cubic };
+enum class PaddingMode : int32_t { zeros, border, reflection };
 
-inline Mode mode_named(std::string_view name) {
-  return name == "nearest" ? Mode::nearest : name == "bicubic" ? Mode::cubic : Mode::linear;
+inline InterpolationMode interpolation_mode_named(std::string_view name) {
+  return name == "nearest"   ? InterpolationMode::nearest
+         : name == "bicubic" ? InterpolationMode::cubic
+                             : InterpolationMode::linear;
 }
-inline Outside outside_named(std::string_view name) {
-  return name == "border" ? Outside::border : name == "reflection" ? Outside::reflection : Outside::zeros;
+inline PaddingMode padding_mode_named(std::string_view name) {
+  return name == "border" ? PaddingMode::border : name == "reflection" ? PaddingMode::reflection : PaddingMode::zeros;
 }
 
-// A place brought inside, and how it moves with the place that was given.
+// A coordinate after padding, and its derivative with respect to the coordinate before.
 template <typename C>
-struct Inside {
-  C place, slope;
+struct Coordinate {
+  C value, grad;
 };
 
+// Applies the padding mode to a coordinate in elements, as compute_coordinates() of ATen.
 template <typename C>
-CANDELABRA_FORMULA Inside<C> confined(C place, C size, Outside outside, bool align_corners) {
-  if (outside == Outside::zeros) return {place, 1};
-  C slope = 1;
-  if (outside == Outside::reflection) {
+CANDELABRA_FORMULA Coordinate<C> compute_coordinates(C coord, C size, PaddingMode padding_mode, bool align_corners) {
+  if (padding_mode == PaddingMode::zeros) return {coord, 1};
+  C grad = 1;
+  if (padding_mode == PaddingMode::reflection) {
     const C low = align_corners ? C(0) : C(-0.5), whole = align_corners ? size - 1 : size,
             span = whole > 0 ? whole : C(1);
-    const C distance = math::abs(place - low), turns = math::floor(distance / span), rest = distance - turns * span;
-    const bool even = turns - 2 * math::floor(turns / 2) == 0;
-    slope = (place < low) == even ? C(-1) : C(1);
-    place = even ? rest + low : span - rest + low;
-    place = whole > 0 ? place : C(0);
+    const C distance = math::abs(coord - low), flips = math::floor(distance / span), rest = distance - flips * span;
+    const bool even = flips - 2 * math::floor(flips / 2) == 0;
+    grad = (coord < low) == even ? C(-1) : C(1);
+    coord = even ? rest + low : span - rest + low;
+    coord = whole > 0 ? coord : C(0);
   }
-  // What is no number goes to the beginning. Two choices one after the other, which compilers make
-  // of whole registers.
-  const bool within = (place > 0) & (place < size - 1);
-  const C least = place > 0 ? place : C(0);
-  return {least < size - 1 ? least : size - 1, within ? slope : C(0)};
+  // NaN becomes 0. Compilers vectorize two consecutive selections.
+  const bool within = (coord > 0) & (coord < size - 1);
+  const C above = coord > 0 ? coord : C(0);
+  return {above < size - 1 ? above : size - 1, within ? grad : C(0)};
 }
 
-// Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and
-// their derivatives.
+// Weights of Keys' cubic convolution (a = -0.75) for the four neighbours of a point, and their
+// derivatives. t is the distance of the point from the second neighbour.
 template <typename C>
 CANDELABRA_FORMULA void cubic(C t, C* weights, C* slopes) {
   constexpr C a = C(-0.75);

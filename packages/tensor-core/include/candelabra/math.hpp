@@ -169,7 +169,7 @@ CANDELABRA_FORMULA T select(bool condition, T a, T b) {
   return condition ? a : b;
 }
 template <typename T>
-CANDELABRA_FORMULA T greatest(T a, T b) {  // returns b if either is NaN
+CANDELABRA_FORMULA T max(T a, T b) {  // returns b if either is NaN
   return a > b ? a : b;
 }
 // a b + c, rounded once.

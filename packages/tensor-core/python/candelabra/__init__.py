@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .package_folders import folders_of
 
-# The other distributions add candelabra.autograd, candelabra.nn, … from folders of their own.
+# The other distributions add candelabra.autograd, candelabra.nn, … from their own folders.
 __path__ = folders_of(__name__, __path__)
 
 from . import _C
@@ -59,8 +59,8 @@ from .settings import *
 from .version import __version__
 
 UntypedStorage = Storage
-#: Where CMake's find_package(candelabra CONFIG) finds the headers that backends are built against:
-#: for candelabra_DIR.
+#: The folder for CMake's find_package(candelabra CONFIG), with the headers that backends compile
+#: against: for candelabra_DIR.
 cmake_prefix_path = _C.__file__.rpartition("/")[0] + "/cmake"
 inf = float("inf")
 nan = float("nan")
@@ -68,11 +68,11 @@ pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-#: Every operator by name, those that are no functions of the package included:
+#: Every operator by name, including those that are not functions of the package:
 #: ``candelabra.ops.silu(x)``.
 ops = assembly.ops
-# Functions, methods and the names of the dtypes that hide Python's own: from here on `bool` and
-# `float` are dtypes in this module.
+# Functions, methods, and dtypes whose names hide Python's own: from here on `bool` and `float` are
+# dtypes in this module.
 globals().update(assembly.assemble(Tensor))
 __getattr__ = assembly.missing_attribute
 __dir__ = assembly.directory(globals())

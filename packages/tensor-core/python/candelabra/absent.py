@@ -1,6 +1,4 @@
-"""Names that PyTorch has and Candelabra does not: what each is, so that an error can say more than
-that the name is missing.
-"""
+"""Names that PyTorch has and Candelabra lacks, by kind, so that errors can give a reason."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ _SPARSE = "there are no sparse tensors; all are strided"
 _QUANTIZED = "there are no quantized tensors"
 _COMPILER = "there is no compiler: programs run as they are written"
 
-#: The names of each kind, and why they are not there.
+#: The names of each kind, and why they are missing.
 _REASONS: tuple[tuple[str, str], ...] = (
     (
         "sparse sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor "

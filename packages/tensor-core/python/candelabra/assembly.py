@@ -1,5 +1,5 @@
-"""Puts the package together: operators and composites become functions of the package and methods
-of Tensor.
+"""Assembly of the package: operators and composites become functions of the package and methods of
+Tensor.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
     from typing import Any
 
-#: Dtypes under the names that hide Python's own or are PyTorch's second ones.
+#: Dtypes whose names hide Python's own, and PyTorch's second names of dtypes.
 DTYPE_NAMES = {
     "bool": _C.bool, "float": _C.float32, "double": _C.float64, "half": _C.float16, "short": _C.int16, "int": _C.int32,
     "long": _C.int64, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }  # fmt: skip
 
-#: In-place variants that are functions too, besides those of one argument.
+#: In-place variants that are also functions, besides those with one argument.
 FUNCTIONS_IN_PLACE = ("clamp", "gcd", "index_put", "lcm", "logit", "nan_to_num", "round", "xlogy")
-#: The same, of methods that are made of operators.
+#: The same for methods composed of operators.
 METHODS_AS_FUNCTIONS = (
     "addmv_",
     "clamp_max_",
@@ -43,7 +43,7 @@ METHODS_AS_FUNCTIONS = (
     "sinc_",
 )
 
-#: Subpackages that other distributions bring.
+#: Subpackages from other distributions.
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "distributions": "candelabra-distributions",
@@ -84,17 +84,17 @@ LAZY_FUNCTIONS = {
     "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
     "is_autocast_enabled": "amp", "set_autocast_cache_enabled": "amp", "set_autocast_dtype": "amp", "set_autocast_enabled": "amp",
 }  # fmt: skip
-#: Functions of candelabra.nn.functional that PyTorch has in the package as well.
+#: Functions of candelabra.nn.functional that PyTorch also has in the package.
 NN_FUNCTIONS = frozenset({
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "celu_", "constant_pad_nd",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "grid_sampler", "grid_sampler_2d",
     "grid_sampler_3d", "hardshrink", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "native_channel_shuffle",
     "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 })  # fmt: skip
-#: Functions of candelabra.autograd that PyTorch has in the package as well.
+#: Functions of candelabra.autograd that PyTorch also has in the package.
 TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled"})
-#: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other
-#: arguments than there.
+#: Functions of candelabra.nn.functional.native, which PyTorch has in the package with other
+#: parameters than in nn.functional.
 NATIVE_FUNCTIONS = frozenset({
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
     "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
@@ -124,7 +124,7 @@ class OperatorNamespace:
 
 
 class Operators(SimpleNamespace):
-    """Every operator by name, and a namespace for each that custom operators were defined in."""
+    """All operators by name, and a namespace for each namespace of custom operators."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -155,7 +155,7 @@ def assemble(tensor: Any) -> dict[str, Any]:
             setattr(tensor, inplace.name, inplace)
             if len(operator.parameters) == 1 or operator.name in FUNCTIONS_IN_PLACE:
                 functions[inplace.name] = inplace
-    # What pickle looks up when it meets a function or an operator.
+    # The names under which pickle finds functions and operators.
     for made in composite.FUNCTIONS.values():
         made.__module__ = "candelabra"
     for name, made in composite.FUNCTIONS.items():
@@ -294,7 +294,7 @@ if not any(finder is MissingSubpackage for finder in sys.meta_path):
 
 
 def directory(namespace: dict[str, Any]) -> Callable[[], list[str]]:
-    """Return the package's ``__dir__``: also what is imported on first use."""
+    """Return the package's ``__dir__``, including names that are imported on first use."""
 
     def names() -> list[str]:
         return sorted({*namespace, *SUBPACKAGES, *LAZY_MODULES, *LAZY_FUNCTIONS, "default_generator"})

@@ -1,8 +1,8 @@
-"""Collectives between processes, one device each: what distributed training is built of.
+"""Collectives between processes, with one device each: the basis of distributed training.
 
 A communicator joins the ranks of a group of processes. Its collectives are queued on the current
-stream of its device, as operators are, and have to be called in the same order by all ranks. Which
-library does the work is the backend's: NCCL for ``cuda``.
+stream of its device, like operators. All ranks must call them in the same order. The backend
+implements them: by NCCL for ``cuda``.
 
 >>> import candelabra
 >>> candelabra.communication.is_available("cpu")
@@ -33,8 +33,8 @@ _COLLECTIVES = 256  # CB_CAP_COLLECTIVES
 
 
 class _Groups(threading.local):
-    """The tensors of this thread's groups: nothing of a group is queued before its end, and until
-    then their memory must not be another's.
+    """The tensors of this thread's groups. They are kept alive until the end of the group, when its
+    collectives are queued.
     """
 
     def __init__(self) -> None:
@@ -57,17 +57,17 @@ def _device(given: Device) -> device:
 
 
 def is_available(device_type: str) -> bool:
-    """Return whether devices of a type have collectives.
+    """Return whether a device type supports collectives.
 
     Parameters
     ----------
     device_type : str
-        Such as ``"cuda"``.
+        For example ``"cuda"``.
 
     Returns
     -------
     bool
-        False, too, where there is no such device.
+        Also False if there is no such device.
 
     Examples
     --------
@@ -79,8 +79,7 @@ def is_available(device_type: str) -> bool:
 
 
 def version(device_type: str) -> tuple[str, int]:
-    """Return the library that does the collectives of a device type, and its version as the vendor
-    counts.
+    """Return the library that implements the collectives of a device type, and its version.
 
     Raises
     ------
@@ -98,7 +97,7 @@ def version(device_type: str) -> tuple[str, int]:
 
 
 def unique_id(device_type: str) -> bytes:
-    """Return an id for one new communicator: rank 0 makes it, and sends it to the others by other
+    """Return an id for a new communicator. Rank 0 creates it, and sends it to the others by other
     means.
 
     Raises
@@ -132,21 +131,21 @@ def _reduction(op: str) -> int:
 
 
 class Communicator:
-    """The ranks of a group of processes, and what they send each other.
+    """A group of ranks, and their collectives.
 
     Parameters
     ----------
     device : device, str or int
         This rank's device. Two ranks must not share one.
     unique_id : bytes
-        What `unique_id` has returned on one rank, the same for all.
+        The result of `unique_id` on one rank; the same for all.
     rank, size : int
-        The number of this rank, from 0, and how many there are.
+        The number of this rank, from 0, and the number of ranks.
     timeout : float or timedelta, optional
-        Seconds that making the communicator, and each collective, may take; None: without end.
-        After that, or where a rank fails, the communicator ends: what waits on the device gives up,
-        its results are undefined, and the next operator on the device, or whatever else is asked of
-        the communicator, raises RuntimeError. The process goes on.
+        The time limit in seconds of creating the communicator and of each collective; None for no
+        limit. After a timeout or the failure of a rank, the communicator is aborted. Kernels that
+        wait on the device return with undefined results, and the next operator on the device or
+        call of the communicator raises RuntimeError. The process continues.
     name : str, optional
         For messages.
 
@@ -201,12 +200,12 @@ class Communicator:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._size
 
     @property
     def name(self) -> str | None:
-        """What it is called in messages."""
+        """The name in messages."""
         return self._name
 
     def _open(self) -> int:
@@ -222,16 +221,16 @@ class Communicator:
     def split(
         self, color: int | None, key: int = 0, *, timeout: float | timedelta | None = 600.0, name: str | None = None
     ) -> Communicator | None:
-        """Make communicators of parts of the ranks; all ranks call it.
+        """Split the communicator into several; all ranks must call it.
 
         Parameters
         ----------
         color : int, optional
-            Ranks with the same one come together; with None, the rank takes no part.
+            Ranks with the same color form a communicator; a rank with None joins none.
         key : int
-            Their order in the new communicator; among equals that of the ranks.
+            The order in the new communicator; equal keys are ordered by rank.
         timeout, name
-            Of the new communicator.
+            Timeout and name of the new communicator.
 
         Returns
         -------
@@ -249,7 +248,7 @@ class Communicator:
         return made
 
     def all_reduce(self, tensor: Tensor, op: str = "sum", *, out: Tensor | None = None) -> Tensor:
-        """Combine the tensors of all ranks; all have the result.
+        """Reduce the tensors of all ranks; every rank gets the result.
 
         Parameters
         ----------
@@ -266,31 +265,29 @@ class Communicator:
         return result
 
     def broadcast(self, tensor: Tensor, root: int) -> Tensor:
-        """Copy the tensor of one rank to those of the others."""
+        """Copy the tensor of one rank to those of all others."""
         self._run("broadcast", tensor, tensor, peer=root)
         return tensor
 
     def reduce(self, tensor: Tensor, root: int, op: str = "sum", *, out: Tensor | None = None) -> Tensor:
-        """Combine the tensors of all ranks; the root has the result, in `out` or `tensor`."""
+        """Reduce the tensors of all ranks; the root gets the result in `out` or `tensor`."""
         result = tensor if out is None else out
         self._run("reduce", tensor, result, op, root)
         return result
 
     def all_gather(self, out: Tensor, tensor: Tensor) -> Tensor:
-        """Put the tensors of all ranks one after the other into `out`, which has as many times the
-        elements.
-        """
+        """Concatenate the tensors of all ranks in `out`."""
         self._run("all_gather", tensor, out)
         return out
 
     def reduce_scatter(self, out: Tensor, tensor: Tensor, op: str = "sum") -> Tensor:
-        """Combine the tensors of all ranks; each has one part of the result, in `out`."""
+        """Reduce the tensors of all ranks; each rank gets one part of the result in `out`."""
         self._run("reduce_scatter", tensor, out, op)
         return out
 
     def all_to_all(self, out: Tensor, tensor: Tensor) -> Tensor:
-        """Send part i of the tensor to rank i; `out` has the parts that the ranks have sent
-        here.
+        """Send part i of the tensor to rank i; `out` gets the parts that the ranks have sent to
+        this one.
         """
         if out.data_ptr() == tensor.data_ptr() and tensor.numel():
             raise ValueError("all_to_all(): out must not be the tensor that is sent")
@@ -298,7 +295,7 @@ class Communicator:
         return out
 
     def send(self, tensor: Tensor, peer: int) -> None:
-        """Send a tensor to a rank, which receives it. The device waits until it does."""
+        """Send a tensor to a rank, which must receive it. The device waits for the receiver."""
         self._run("send", tensor, None, peer=peer)
 
     def receive(self, tensor: Tensor, peer: int) -> Tensor:
@@ -307,24 +304,24 @@ class Communicator:
         return tensor
 
     def barrier(self) -> None:
-        """Wait, on the host, until all ranks have come here."""
+        """Wait on the host until all ranks have reached this call."""
         from candelabra import zeros
 
         self.all_reduce(zeros(1, device=self._device))
         self.wait()
 
     def query(self) -> None:
-        """Raise RuntimeError where the communicator has failed."""
+        """Raise RuntimeError if the communicator has failed."""
         _C.communicator_query(self._device, self._open())
 
     def wait(self, timeout: float | timedelta | None = None) -> None:
-        """Wait on the host until everything that is queued is done.
+        """Wait on the host until all queued work is done.
 
         Parameters
         ----------
         timeout : float or timedelta, optional
-            Seconds until that counts as a failure, which ends the communicator; each collective has
-            its own besides.
+            Seconds after which the wait counts as a failure, which aborts the communicator.
+            Collectives also have their own timeout.
 
         Raises
         ------
@@ -334,13 +331,13 @@ class Communicator:
         _C.communicator_wait(self._device, self._open(), _milliseconds(timeout))
 
     def abort(self) -> None:
-        """End what is under way at once, and the communicator with it."""
+        """Abort pending work and the communicator, without waiting."""
         if self._address is not None:
             _C.communicator_abort(self._device, self._address)
 
     def close(self) -> None:
-        """Wait for what is queued and give the communicator back; all ranks do. Nothing happens the
-        second time.
+        """Wait for queued work and destroy the communicator; all ranks must call it. A second call
+        does nothing.
         """
         with self._lock:
             address, self._address = self._address, None
@@ -353,7 +350,7 @@ class Communicator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failure other ranks may never come.
+        # After a failure, other ranks may never call it.
         if kind is not None:
             self.abort()
         self.close()
@@ -363,7 +360,7 @@ class Communicator:
         if address is None:
             return
         self._address = None
-        # Nobody waits for other ranks in here.
+        # Does not wait for other ranks.
         _C.communicator_abort(self._device, address)
         _C.communicator_destroy(self._device, address)
 
@@ -377,10 +374,10 @@ class Communicator:
 
 @contextmanager
 def group(device: Device) -> Iterator[None]:
-    """Begin together all collectives that are called in the block: sends and receives that wait for
-    each other, parts of any sizes.
+    """Group all collectives that are called in the block, such as sends and receives that wait for
+    each other.
 
-    They are queued at the end of the block, behind whatever operators were called in it.
+    They are queued at the end of the block, behind the operators called in it.
 
     Parameters
     ----------
@@ -410,5 +407,5 @@ def group(device: Device) -> Iterator[None]:
         _C.communicator_group(where, False)
     finally:
         inner = _groups.held.pop()
-        if _groups.held:  # the end of the outermost one counts
+        if _groups.held:  # only the end of the outermost group counts
             _groups.held[-1].extend(inner)

@@ -22,25 +22,25 @@ __all__ = [
 
 
 class Stream:
-    """Stands where programs ask for a stream; operators on the CPU are done when they return.
+    """A stream for programs that require one. Operators on the CPU are done when they return.
 
     Parameters
     ----------
     priority : int
-        Without a meaning here.
+        Ignored.
     """
 
     def __init__(self, priority: int = -1) -> None:
         self.priority = priority
 
     def synchronize(self) -> None:
-        """Return: everything is done."""
+        """Do nothing: all work is done."""
 
     def wait_stream(self, stream: Any) -> None:
-        """Return: everything is done."""
+        """Do nothing: all work is done."""
 
     def query(self) -> bool:
-        """Tell whether everything is done: it is."""
+        """Return True: all work is done."""
         return True
 
 
@@ -48,7 +48,7 @@ _current = Stream()
 
 
 def is_available() -> bool:
-    """Tell whether a backend of the CPU can be used.
+    """Return whether a backend of the CPU can be used.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Tell whether the backend of the CPU is loaded.
+    """Return whether the backend of the CPU is loaded.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def current_device() -> str:
 
 
 def set_device(device: Device) -> None:
-    """Do nothing: there is one.
+    """Do nothing: there is one device.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def set_device(device: Device) -> None:
 
 
 def synchronize(device: Device = None) -> None:
-    """Wait until everything is done.
+    """Wait until all work is done.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def synchronize(device: Device = None) -> None:
 
 
 def current_stream(device: Device = None) -> Stream:
-    """Return the stream that stands for the order of the calls.
+    """Return the CPU's only stream.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def current_stream(device: Device = None) -> Stream:
 
 
 def stream(stream: Stream | None) -> AbstractContextManager[Any]:
-    """Return a context that does nothing: operators run in the order of the calls.
+    """Return a context manager that does nothing.
 
     Examples
     --------

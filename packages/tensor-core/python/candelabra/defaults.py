@@ -1,4 +1,4 @@
-"""Defaults of the process: dtype, device, threads, seeds."""
+"""Defaults of the process: dtype, device, number of threads, seeds."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = [
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of floating-point tensors made without one.
+    """Set the dtype of floating-point tensors created without a dtype.
 
     Parameters
     ----------
     d
-        A floating-point dtype; complex tensors get the complex one of the same precision.
+        A floating-point dtype. It also determines the default complex dtype.
 
     Raises
     ------
     TypeError
-        Where `d` is not a floating-point dtype.
+        If `d` is not a floating-point dtype.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype of floating-point tensors made without one.
+    """Return the dtype of floating-point tensors created without a dtype.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_device(device: Device) -> None:
-    """Set the device of tensors made without one.
+    """Set the device of tensors created without a device.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def set_default_device(device: Device) -> None:
 
 
 def get_default_device() -> device:
-    """Return the device of tensors made without one.
+    """Return the device of tensors created without a device.
 
     Examples
     --------
@@ -92,13 +92,13 @@ def _leave_device(self: device, kind: object, error: object, trace: object) -> N
     _C.set_default_device(_entered.pop())
 
 
-# ``with candelabra.device("cpu"):`` sets the default device for a while.
+# ``with candelabra.device("cpu"):`` sets the default device in the block.
 _C.device.__enter__ = _enter_device
 _C.device.__exit__ = _leave_device
 
 
 def get_num_threads(device: Device = "cpu") -> int:
-    """Return how many threads a backend computes with.
+    """Return the number of threads of a backend.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def get_num_threads(device: Device = "cpu") -> int:
 
 
 def set_num_threads(number: int, device: Device = "cpu") -> None:
-    """Set how many threads a backend computes with. Results do not depend on it.
+    """Set the number of threads of a backend. Results do not depend on it.
 
     Parameters
     ----------
@@ -130,17 +130,17 @@ def set_num_threads(number: int, device: Device = "cpu") -> None:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the generators of all devices; the same seed gives the same numbers on every device.
+    """Seed the generators of all devices. The same seed gives the same numbers on every device.
 
     Parameters
     ----------
     seed
-        A whole number of 64 bits; negative ones count from the end.
+        A 64-bit integer; negative numbers wrap around.
 
     Returns
     -------
     Generator
-        That of the default device.
+        The generator of the default device.
 
     Examples
     --------
@@ -156,14 +156,14 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the generators of all devices with a number that the system picks, and return it."""
+    """Seed the generators of all devices with a number from the system, and return it."""
     picked = _C.default_generator(_C.get_default_device()).seed()
     _C.manual_seed(picked)
     return picked
 
 
 def initial_seed() -> int:
-    """Return the seed that the default device's generator began with.
+    """Return the seed of the default device's generator.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state(device: Device = None) -> Tensor:
-    """Return the state of a device's generator, that of the default device's where none is given.
+    """Return the state of a device's generator, by default that of the default device.
 
     Examples
     --------
@@ -191,7 +191,5 @@ def get_rng_state(device: Device = None) -> Tensor:
 
 
 def set_rng_state(new_state: Tensor, device: Device = None) -> None:
-    """Set the state of a device's generator to one that :func:`candelabra.get_rng_state`
-    returned.
-    """
+    """Set the state of a device's generator to a result of :func:`candelabra.get_rng_state`."""
     _C.default_generator(_C.get_default_device() if device is None else device).set_state(new_state)

@@ -1,9 +1,8 @@
-"""Who sees calls of operators before they run: autocasting first, then the levels and the observer
-of candelabra.autograd.
+"""Dispatch hooks, which see operator calls before they run: first autocasting, then the functorch
+layers and the observer of candelabra.autograd.
 
-The core has one place for an dispatch hook on each thread (``_C.set_interposer``); this module
-shares it out. While nobody is there, a call of an operator pays for one comparison and nothing here
-runs.
+The core has one dispatch hook per thread (``_C.set_dispatch_hook``), and this module combines
+several. Without a hook, a call pays for one comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class _Thread(threading.local):
     #: Set together with `casting`.
     cast_as: CastingOfFunctions
     inner: DispatchHook | None = None
-    #: Whether a call is being done with arguments that were cast.
+    #: Whether a call with cast arguments is running.
     busy = False
 
 
@@ -37,7 +36,7 @@ _thread = _Thread()
 
 
 def set_inner(dispatch_hook: DispatchHook | None) -> None:
-    """Set who sees calls last on this thread, or None."""
+    """Set the innermost hook of this thread, or None."""
     _thread.inner = dispatch_hook
     _refresh()
 
@@ -58,13 +57,13 @@ def set_casting(casting: Casting | None, cast_as: CastingOfFunctions) -> None:
 
 
 def _refresh() -> None:
-    _C.set_interposer(_thread.inner if _thread.casting is None else _interpose)
+    _C.set_dispatch_hook(_thread.inner if _thread.casting is None else _dispatch)
 
 
-def _interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+def _dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
     casting = _thread.casting
-    # What does not record is the inside of something that was looked at already; so is what a cast
-    # call itself calls.
+    # Calls that are not recorded are part of a call that was cast already, like those within a cast
+    # call.
     if casting is not None and record and out is None and not _thread.busy:
         _thread.busy = True
         try:
@@ -78,8 +77,8 @@ def _interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: A
 
 
 def in_full_precision(tensor: Any) -> Any:
-    """A tensor of a half precision as float32 where calls are autocast on this thread; for
-    functions that would refuse it otherwise.
+    """Convert a tensor of half precision to float32 under autocast, for functions that do not
+    support half precision.
     """
     if _thread.casting is None or tensor.dtype.itemsize != 2 or not tensor.dtype.is_floating_point:
         return tensor
@@ -87,8 +86,8 @@ def in_full_precision(tensor: Any) -> Any:
 
 
 def full_precision(function: _Function) -> _Function:
-    """Decorate a function made of operators that loses precision in a half dtype: where calls are
-    autocast, its tensors come as float32.
+    """Decorate a composite function that loses precision in half precision: under autocast its
+    tensors are converted to float32.
     """
 
     @functools.wraps(function)
@@ -105,8 +104,8 @@ def full_precision(function: _Function) -> _Function:
 
 
 def computed(policy: str) -> Callable[[_Function], _Function]:
-    """Decorate a function made of operators that autocasting takes for one: its tensors are cast,
-    and nothing inside of it is.
+    """Decorate a composite function that autocast treats like an operator: its tensors are cast,
+    and calls within it are not.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ class inference_mode(_Switch):
 
 
 def is_grad_enabled() -> bool:
-    """Tell whether operations are recorded now, in this thread.
+    """Return whether operations are recorded now, in this thread.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Tell whether inference mode is on now, in this thread.
+    """Return whether inference mode is on now, in this thread.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Memory layouts: there is one, strided."""
+"""Memory layouts. The only one is strided."""
 
 from __future__ import annotations
 
 
 class layout:
-    """How the elements of a tensor are kept. The only layout is ``candelabra.strided``: sizes and
-    strides on one storage.
+    """The memory layout of a tensor. The only layout is ``candelabra.strided``: sizes and strides
+    on one storage.
     """
 
     __slots__ = ("_name",)

@@ -19,14 +19,14 @@ _FORMATS = {
 
 
 class finfo:
-    """The range and precision of a floating-point dtype; of its parts for a complex one.
+    """The range and precision of a floating-point dtype, or of the parts of a complex one.
 
     Attributes
     ----------
     bits : int
         Bits of one number.
     eps : float
-        Distance from 1 to the next larger number.
+        The distance from 1 to the next larger number.
     max, min : float
         The largest and the lowest number.
     tiny, smallest_normal : float

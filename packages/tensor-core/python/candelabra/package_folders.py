@@ -12,7 +12,7 @@ import sys
 
 
 def folders_of(package: str, known: list[str]) -> list[str]:
-    """Return the folders that a package's modules are looked for in.
+    """Return the folders in which a package's modules are searched.
 
     Parameters
     ----------

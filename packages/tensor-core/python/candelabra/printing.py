@@ -1,7 +1,7 @@
-"""How tensors are printed: as PyTorch prints them.
+"""Printing of tensors, in PyTorch's format.
 
-Only the elements that are shown are ever read: a huge tensor is cut down to its edges before its
-elements come to the host.
+Only the elements that are shown are read: a large tensor is reduced to its edges before it is
+copied to the host.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed.
+    """Set options of printing tensors.
 
     Parameters
     ----------
     precision
-        Digits after the decimal point; 4 at first.
+        Digits after the decimal point. Default: 4.
     threshold
-        More elements than this are cut down to the edges; 1000 at first.
+        Tensors with more elements are summarized by their edges. Default: 1000.
     edgeitems
-        How many are shown at each edge; 3 at first.
+        The number of elements at each edge. Default: 3.
     linewidth
-        Characters a line; 80 at first.
+        Characters per line. Default: 80.
     profile
-        ``"default"``, ``"short"`` or ``"full"``: values for all of these, which the others then
-        change.
+        ``"default"``, ``"short"`` or ``"full"``: values of all these options, which the other
+        arguments override.
     sci_mode
-        Whether numbers are printed in scientific notation; None, as after every call without it,
-        decides by their range.
+        Whether to use scientific notation. None, which every call without it sets, decides by the
+        range of the elements.
 
     Raises
     ------
     ValueError
-        Where there is no such profile.
+        If there is no such profile.
     TypeError
-        Where one of the counts is no integer.
+        If one of the counts is not an integer.
 
     Examples
     --------
@@ -104,9 +104,7 @@ def set_printoptions(
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
-    """Return nested lists of the elements that are shown, with Ellipsis where some were left
-    out.
-    """
+    """Return nested lists of the elements that are shown, with Ellipsis for omitted ones."""
     if t.ndim == 0 or not summarize:
         return t.tolist()
     length, edge = t.shape[0], options.edgeitems
@@ -133,7 +131,7 @@ def _flat(shown: Any) -> Iterator[Any]:
 
 
 class _Whole:
-    """Formats integers and bools: all as wide as the widest."""
+    """Formats integers and bools in a column of the widest one's width."""
 
     def __init__(self, values: list[Any]) -> None:
         self.width = max((len(str(value)) for value in values), default=1)
@@ -143,8 +141,8 @@ class _Whole:
 
 
 class _Real:
-    """Formats floating-point numbers: without decimals where all are whole, in scientific notation
-    where they range far.
+    """Formats floating-point numbers: without decimals if all are integers, in scientific notation
+    if their range is large.
     """
 
     def __init__(self, values: list[float]) -> None:
@@ -174,7 +172,7 @@ class _Real:
 
 
 class _Complex:
-    """Formats complex numbers: real and imaginary parts each by a format of their own."""
+    """Formats complex numbers: real and imaginary parts each in their own format."""
 
     def __init__(self, values: list[complex]) -> None:
         self.real = _Real([value.real for value in values])
@@ -215,7 +213,7 @@ def _array_text(shown: Any, ndim: int, indent: int, formatter: Any) -> str:
 
 
 def _is_usual(dtype: _C.dtype, empty: bool) -> bool:
-    """Tell whether the dtype is what the printed elements would give again."""
+    """Return whether the printed elements imply the dtype."""
     default = _C.get_default_dtype()
     if dtype is default:
         return True
@@ -250,7 +248,7 @@ def _node_name(node: Any) -> str:
 
 
 def tensor_text(self: Tensor) -> str:
-    """Return the tensor as it is printed."""
+    """Return the text of a tensor."""
     plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)

@@ -27,7 +27,7 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iterates[None]:
-    """Give the generators back the state they had, at the end of the block.
+    """Context manager that restores the states of generators at its end.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def fork_rng(
         Whose generators; besides these, that of the default device. By default those of all devices
         of the device types in use, or of `device_type` where it is given.
     enabled : bool
-        False does nothing, so that a program may leave it to a switch.
+        If False, do nothing.
     device_type : str, optional
-        The device type that numbers in `devices` belong to.
+        The device type that integers in `devices` refer to.
 
     Raises
     ------
     BackendError
-        Where there is no such device.
+        If there is no such device.
 
     Examples
     --------

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def print_as(result_type: Any, name: str, fields: tuple[str, ...]) -> None:
-    """Make results of this type print one field a line, under their public name."""
+    """Make results of this type print one field per line, under their public name."""
 
     def represent(self: Any) -> str:
         return f"candelabra.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"

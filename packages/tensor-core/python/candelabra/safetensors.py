@@ -12,7 +12,7 @@ import json
 
 from candelabra import _C
 
-# The package before its module, or two threads could each wait for what the other imports.
+# Imports the package before its module, so that two threads cannot wait for each other's imports.
 from . import serialization as _serialization  # noqa: F401
 from .serialization.errors import explained
 from .serialization.places import Places, storage_memory
@@ -66,7 +66,7 @@ def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> d
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such file, is damaged, or holds numbers of a dtype that is not there.
+        If it is no such file, is damaged, or holds numbers of a dtype that is not there.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class safe_open:
     filename
         A path.
     framework
-        Taken for the sake of others: tensors are Candelabra's.
+        Ignored; for compatibility. Tensors are Candelabra's.
     device
         Where the tensors go.
 
@@ -162,7 +162,7 @@ class safe_open:
         return sorted(self._found, key=lambda name: (self._found[name].begin, name))
 
     def metadata(self) -> dict[str, str] | None:
-        """Return the text that was saved with the tensors."""
+        """Return the metadata that was saved with the tensors."""
         return self._metadata
 
     def get_tensor(self, name: str) -> Tensor:
@@ -174,7 +174,7 @@ class safe_open:
             return read_tensor(self._source, self._places, described, self._begin)
 
     def get_slice(self, name: str) -> SafeSlice:
-        """Return one tensor to take a part of by indexing; only that part is read."""
+        """Return a view of one tensor that supports indexing; only the indexed part is read."""
         return SafeSlice(self, self._described(name))
 
     def _described(self, name: str) -> Described:
@@ -185,7 +185,7 @@ class safe_open:
 
 
 class SafeSlice:
-    """A tensor in a file, of which a part is read by indexing it."""
+    """A tensor in a file, of which indexing reads a part."""
 
     def __init__(self, file: safe_open, described: Described) -> None:
         self._file = file
@@ -207,7 +207,7 @@ class SafeSlice:
 
 
 def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[Any]]:
-    """The head of a file, and the memory of its tensors."""
+    """Return the header of a file, and the memory of its tensors."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, Tensor] but received {type(tensors).__name__}")
     for name, tensor in tensors.items():
@@ -236,7 +236,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
         or not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items())
     ):
         raise TypeError("save(): metadata must be a dict of str to str")
-    # As the package orders them: the largest dtypes first, so that all are aligned.
+    # In the package's order: the largest dtypes first, so that all are aligned.
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     at = 0
@@ -258,7 +258,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
 
 
 def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
-    """The names of tensors, those together whose memory overlaps."""
+    """Return groups of names of tensors whose memory overlaps."""
     ranges = sorted(
         (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.dtype.itemsize, str(tensor.device), name)
         for name, tensor in tensors.items()
@@ -277,24 +277,23 @@ def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
 
 
 def save_file(tensors: dict[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors as a safetensors file, which takes the place of the one that is there all at
-    once.
+    """Save tensors to a safetensors file, which is replaced atomically.
 
     Parameters
     ----------
     tensors
-        Contiguous tensors, none on the memory of another.
+        Contiguous tensors that do not share memory.
     filename
         A path.
     metadata
-        Text to go with them.
+        Text to save with the tensors.
 
     Raises
     ------
     ValueError
-        Where one is no tensor, not contiguous, or of a dtype that the format has not (complex128).
+        If one is not a tensor, not contiguous, or of a dtype that the format lacks (complex128).
     RuntimeError
-        Where tensors share memory.
+        If tensors share memory.
 
     Examples
     --------
@@ -329,8 +328,8 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
 def save_model(
     model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
 ) -> None:
-    """Write the state of a module as a safetensors file; of tensors that are the same, one, and the
-    names of the others in the metadata.
+    """Save the state of a module to a safetensors file. Tensors that share their memory are saved
+    once; the metadata has their other names.
 
     Parameters
     ----------
@@ -339,14 +338,14 @@ def save_model(
     filename
         A path.
     metadata
-        Text to go with it.
+        Text to save with the tensors.
     force_contiguous
-        Whether tensors that are not contiguous are copied; otherwise they are refused.
+        Whether to copy tensors that are not contiguous, instead of raising an error.
 
     Raises
     ------
     RuntimeError
-        Where tensors share a part of their memory, and none of them has all of it.
+        If tensors share a part of their memory, and none of them has all of it.
 
     Examples
     --------
@@ -377,8 +376,8 @@ def save_model(
 
 
 def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
-    """Read the state of a module from a safetensors file, and return the names that are missing and
-    those that are not expected.
+    """Load the state of a module from a safetensors file; return the missing and the unexpected
+    names.
 
     Parameters
     ----------
@@ -387,14 +386,14 @@ def load_model(model: Any, filename: Path, strict: bool = True, device: Device =
     filename
         A path.
     strict
-        Whether there must be no such names.
+        Whether to raise if there are such names.
     device
-        Where the file is read to.
+        The device to load to.
 
     Raises
     ------
     RuntimeError
-        Where `strict` is set and names are missing or not expected.
+        If `strict` is set and names are missing or not expected.
 
     Examples
     --------

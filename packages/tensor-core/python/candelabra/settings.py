@@ -29,7 +29,7 @@ class _Settings:
 
 
 settings = _Settings()
-# Backends' functions that are told whether deterministic algorithms are asked for.
+# Functions of backends that are told whether deterministic algorithms are required.
 _followers: list[Callable[[bool], None]] = []
 # The same for the precision of matrix products.
 _precision_followers: list[Callable[[str], None]] = []
@@ -38,32 +38,32 @@ _precision_followers: list[Callable[[str], None]] = []
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for algorithms that give the same bits at every run.
+    """Require deterministic algorithms, which give bitwise the same results at every run.
 
     On the CPU, results are the same at every run with as many threads. For any number of threads
     they are the same, too, but for what MKL and oneDNN share among threads: products and
     factorizations of large matrices, eigenvalues, singular values and least squares, convolutions
-    that are not 3x3, products of bfloat16 and float16. Where this is True, products, LU and
-    Cholesky factorizations are cut into parts by their sizes alone, and the others run on one
-    thread, which takes up to twice the time on two threads, and more on more.
-    candelabra-backend-cuda then takes only those of cuDNN's algorithms that give the same bits, and
-    other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`.
+    that are not 3x3, products of bfloat16 and float16. If this is True, products, LU and Cholesky
+    factorizations are divided into parts by their sizes alone, and the others run on one thread,
+    which takes up to twice the time on two threads, and more on more. candelabra-backend-cuda then
+    only uses deterministic algorithms of cuDNN, and other backends ask
+    :func:`candelabra.are_deterministic_algorithms_enabled`.
 
-    What this changes everywhere is memory that nobody has set: ``empty`` and its relatives, and
-    what ``resize_`` adds, is filled with NaN (integers: the largest), so that a program that reads
-    it by mistake reads the same every time.
+    On every backend, uninitialized memory (of ``empty`` and its relatives, and the new elements of
+    ``resize_``) is filled with NaN, or the maximum of integer dtypes. A program that reads it by
+    mistake then reads the same every time.
 
     Parameters
     ----------
     mode : bool
-        True asks for them, False (as at the start) does not.
+        Whether to require deterministic algorithms. Default: False.
     warn_only : bool
-        Whether an operator that has no such algorithm warns; otherwise it raises RuntimeError.
+        Whether operators without a deterministic algorithm warn instead of raising RuntimeError.
 
     Raises
     ------
     TypeError
-        Where `mode` is no bool.
+        If `mode` is no bool.
 
     Examples
     --------
@@ -86,14 +86,15 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def follow_deterministic(tell: Callable[[bool], None]) -> None:
-    """Have a function told whether deterministic algorithms are asked for, now and when it changes.
+    """Register a callback that is told whether deterministic algorithms are required, now and when
+    it changes.
 
     A backend calls this when it is loaded.
 
     Parameters
     ----------
     tell : callable
-        Takes whether they are; it is not called at once where they are not.
+        Takes a bool. Not called immediately if they are not required.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def follow_deterministic(tell: Callable[[bool], None]) -> None:
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Tell whether algorithms that give the same bits at every run are asked for.
+    """Return whether deterministic algorithms are required.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Tell whether an operator without a deterministic algorithm warns rather than raises.
+    """Return whether operators without a deterministic algorithm warn instead of raising.
 
     Examples
     --------
@@ -138,20 +139,20 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set what :func:`candelabra.use_deterministic_algorithms` sets, as one of three modes.
+    """Set the modes of :func:`candelabra.use_deterministic_algorithms` by a single argument.
 
     Parameters
     ----------
     debug_mode : int or str
-        0 or ``"default"``: deterministic algorithms are not asked for; 1 or ``"warn"``: an operator
-        without one warns; 2 or ``"error"``: it raises.
+        0 or ``"default"``: deterministic algorithms are not required; 1 or ``"warn"``: operators
+        without one warn; 2 or ``"error"``: they raise.
 
     Raises
     ------
     TypeError
-        Where it is neither an int nor a str.
+        If it is neither an int nor a str.
     RuntimeError
-        Where there is no such mode.
+        If there is no such mode.
 
     Examples
     --------
@@ -189,7 +190,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def unset_memory(made: Tensor) -> Tensor:
-    """Fill memory that nobody has set, where deterministic algorithms are asked for."""
+    """Fill uninitialized memory if deterministic algorithms are required."""
     if settings.deterministic:
         dtype = made.dtype
         if dtype.is_floating_point or dtype.is_complex:
@@ -203,23 +204,23 @@ def unset_memory(made: Tensor) -> Tensor:
     return made
 
 
-# ---- numbers
+# ---- numerics
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set how exactly matrix products of float32 are computed where a backend has a choice.
+    """Set the precision of float32 matrix products.
 
     Parameters
     ----------
     precision : str
-        ``"highest"``: in float32. ``"high"`` and ``"medium"`` allow a backend to compute in
-        TensorFloat32 or in bfloat16 where that is faster; candelabra-backend-cpu computes in
-        float32 with every setting. Another word changes nothing, and warns.
+        ``"highest"``: float32. ``"high"`` and ``"medium"`` allow a backend to use TensorFloat32 or
+        bfloat16 if that is faster; candelabra-backend-cpu computes in float32 with every setting.
+        Other words are ignored with a warning.
 
     Raises
     ------
     RuntimeError
-        Where it is no str.
+        If it is not a str.
 
     Examples
     --------
@@ -278,25 +279,24 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Set whether floating-point numbers too small to be normal are taken for zero, as operands and
-    as results.
+    """Set whether denormal numbers are flushed to zero, as operands and as results.
 
-    On the thread that calls and on all threads that candelabra-backend-cpu computes with.
+    Applies to the calling thread and to all threads of candelabra-backend-cpu.
 
     Parameters
     ----------
     mode : bool
-        True flushes them, which some processors are much faster with.
+        Whether to flush, which is much faster on some processors.
 
     Returns
     -------
     bool
-        Whether the backend of the CPU can; on x86-64 it can.
+        Whether the CPU backend supports it; on x86-64 it does.
 
     Raises
     ------
     RuntimeError
-        Where `mode` is no bool.
+        If `mode` is no bool.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_num_interop_threads() -> int:
-    """Return the number that :func:`candelabra.set_num_interop_threads` set, 1 at first.
+    """Return the number set by :func:`candelabra.set_num_interop_threads`; 1 by default.
 
     Examples
     --------
@@ -329,11 +329,11 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(number: int) -> None:
-    """Note how many operators may run at once.
+    """Set the number of inter-op threads, which has no effect.
 
     Operators of one Python thread run one after the other, each on the threads of
     :func:`candelabra.set_num_threads`; so nothing depends on this number. It is kept for programs
-    that set it and ask for it.
+    that set and read it.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def set_num_interop_threads(number: int) -> None:
     Raises
     ------
     RuntimeError
-        Where it is no positive int.
+        If it is not a positive int.
 
     Examples
     --------
@@ -359,24 +359,23 @@ def set_num_interop_threads(number: int) -> None:
 
 # ---- warnings
 
-#: What `warnings.filters` has while warnings are always shown; last, so that the user's own filters
-#: win.
+#: The filter that shows all warnings. Last, so that the user's own filters take precedence.
 _ALWAYS: tuple[str, None, type[Warning], None, int] = ("always", None, UserWarning, None, 0)
 
 
 def set_warn_always(b: bool) -> None:
-    """Set whether a warning is shown each time, and not only the first time at each place.
+    """Set whether warnings are shown each time, instead of once per location.
 
     Parameters
     ----------
     b : bool
-        True: each time, unless a filter of the module `warnings` says otherwise. False: as Python
-        does.
+        If True, show warnings each time, unless a filter of the module `warnings` matches. If
+        False, use Python's rules.
 
     Raises
     ------
     RuntimeError
-        Where it is no bool.
+        If it is no bool.
 
     Examples
     --------
@@ -396,13 +395,13 @@ def set_warn_always(b: bool) -> None:
     else:
         while _ALWAYS in warnings.filters:
             warnings.filters.remove(_ALWAYS)  # type: ignore[attr-defined]
-        # Python's own rule for what no filter names; said so that the module sees that its filters
+        # Python's default filter. Set explicitly, so that the module notices that its filters
         # changed.
         warnings.simplefilter("default", UserWarning, append=True)
 
 
 def is_warn_always_enabled() -> bool:
-    """Tell whether warnings are shown each time.
+    """Return whether warnings are shown each time.
 
     Examples
     --------
@@ -417,7 +416,7 @@ def is_warn_always_enabled() -> bool:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Tell whether the core was compiled with libstdc++'s ABI of 2011: it always is.
+    """Return whether the core was compiled with libstdc++'s ABI of 2011: it always is.
 
     Backends do not depend on it: they are reached by way of C99.
 

@@ -142,7 +142,7 @@ class TypedStorage:
         return -1 if self.device.index is None else self.device.index
 
     def is_shared(self) -> bool:
-        """Tell whether the memory is shared between processes."""
+        """Return whether the memory is shared between processes."""
         return self._untyped_storage.is_shared()
 
     def share_memory_(self) -> TypedStorage:
@@ -151,11 +151,11 @@ class TypedStorage:
         return self
 
     def is_pinned(self, device: Device = None) -> bool:
-        """Tell whether the memory is pinned."""
+        """Return whether the memory is pinned."""
         return self._untyped_storage.is_pinned(device)
 
     def resizable(self) -> bool:
-        """Tell whether the size can be changed: it cannot."""
+        """Return whether the size can be changed: it cannot."""
         return False
 
     # ---- the elements

@@ -119,8 +119,8 @@ class TableCheck {
  private:
   template <typename... Parts>
   void expect(bool is_right, const Parts&... parts) const {
-    check(is_right, backend_error, "the table of ", distribution_, " for device '", device_type_, "' is malformed: ",
-          parts..., "; see docs/backends.md");
+    check(is_right, backend_error, "the table of ", distribution_, " for device '", device_type_,
+          "' is malformed: ", parts..., "; see docs/backends.md");
   }
 
   void check_groups() const {
@@ -141,8 +141,8 @@ class TableCheck {
     expect(table_.kernel_count <= most_kernels, "kernel_count is ", table_.kernel_count);
     expect(reinterpret_cast<uintptr_t>(table_.kernels) % alignof(cb_kernel_entry) == 0, "kernels is not aligned");
     const uint64_t stride = table_.kernel_entry_size;
-    expect(stride >= smallest_entry && stride % alignof(cb_kernel_entry) == 0 && stride <= 4096, "kernel_entry_size is ",
-           stride, ", not sizeof(cb_kernel_entry)");
+    expect(stride >= smallest_entry && stride % alignof(cb_kernel_entry) == 0 && stride <= 4096,
+           "kernel_entry_size is ", stride, ", not sizeof(cb_kernel_entry)");
     std::set<std::string_view> seen;
     uint64_t number = 0;
     for (const cb_kernel_entry& entry : kernel_entries(table_)) {

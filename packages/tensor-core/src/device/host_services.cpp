@@ -33,8 +33,8 @@ void log(const char* device_type, int32_t level, const char* message) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* logging = PyImport_ImportModule("logging");
-  PyObject* text = PyUnicode_DecodeUTF8(message ? message : "", message ? static_cast<Py_ssize_t>(std::strlen(message)) : 0,
-                                        "replace");
+  PyObject* text = PyUnicode_DecodeUTF8(message ? message : "",
+                                        message ? static_cast<Py_ssize_t>(std::strlen(message)) : 0, "replace");
   PyObject* name = PyUnicode_FromFormat("candelabra.backends.%s", device_type ? device_type : "unknown");
   PyObject* logger = logging && name ? PyObject_CallMethod(logging, "getLogger", "O", name) : nullptr;
   PyObject* done = logger && text ? PyObject_CallMethod(logger, "log", "isO", level, "%s", text) : nullptr;
@@ -94,7 +94,8 @@ Options& options() {
 
 std::string option_key(const std::string& device_type, const std::string& name, char separator, int (*convert)(int)) {
   std::string key = device_type + separator + name;
-  std::ranges::transform(key, key.begin(), [&](char c) { return static_cast<char>(convert(static_cast<unsigned char>(c))); });
+  std::ranges::transform(key, key.begin(),
+                         [&](char c) { return static_cast<char>(convert(static_cast<unsigned char>(c))); });
   return key;
 }
 

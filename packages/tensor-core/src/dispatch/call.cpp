@@ -68,7 +68,9 @@ void Call::convert(int i, Dtype dtype) {
     if (argument.tensor->dtype != dtype) {
       // A converting kernel reads any dtype. convert_dtype() handles complex to real, because it
       // warns.
-      if ((op.kernel_table()[device.type].flags & CB_KERNEL_CONVERTS) && is_complex(argument.tensor->dtype) <= is_complex(dtype)) return;
+      if ((op.kernel_table()[device.type].flags & CB_KERNEL_CONVERTS) &&
+          is_complex(argument.tensor->dtype) <= is_complex(dtype))
+        return;
       argument.tensor = keep(convert_dtype(argument.tensor, dtype));
       argument.descriptor = nullptr;  // it describes the old memory
     }

@@ -140,8 +140,10 @@ void make_all_dense(Call& call) {
   const DeviceType& type = device_type(call.device);
   if (type.has_cpu_fallback) throw Declined();
   raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device),
-        " (", type.distribution, "), and no decomposition; python -m candelabra.backends lists what there is, and "
-        "candelabra.backends.cpu_fallback('", type.name, "') computes such operators on the CPU");
+        " (", type.distribution,
+        "), and no decomposition; python -m candelabra.backends lists what there is, and "
+        "candelabra.backends.cpu_fallback('",
+        type.name, "') computes such operators on the CPU");
 }
 
 // Allocates the results and calls the kernel.

@@ -29,7 +29,7 @@ std::vector<PyTypeObject*>& wrapper_types() {
   return types;
 }
 
-PyObject* set_interposer(PyObject*, PyObject* callable) {
+PyObject* set_dispatch_hook(PyObject*, PyObject* callable) {
   if (callable != Py_None && !PyCallable_Check(callable)) {
     PyErr_Format(PyExc_TypeError, "expected a callable or None, not %s", Py_TYPE(callable)->tp_name);
     return nullptr;
@@ -75,7 +75,7 @@ PyObject* make_wrapper(PyObject*, PyObject* arguments) {
 
 }  // namespace
 
-PyObject* thread_interposer() {
+PyObject* thread_dispatch_hook() {
   return slot.callable.get();
 }
 
@@ -83,9 +83,10 @@ bool is_wrapper(PyObject* object) {
   return std::ranges::find(wrapper_types(), Py_TYPE(object)) != wrapper_types().end();
 }
 
-PyMethodDef interposing_functions[] = {
-    {"set_interposer", set_interposer, METH_O,
-     "set_interposer(callable)\n\nSet this thread's dispatch hook. Every operator call first calls callable(operator, "
+PyMethodDef dispatch_hook_functions[] = {
+    {"set_dispatch_hook", set_dispatch_hook, METH_O,
+     "set_dispatch_hook(callable)\n\nSet this thread's dispatch hook. Every operator call first calls "
+     "callable(operator, "
      "arguments, out, generator, record); if that returns NotImplemented, the operator runs. None removes the hook. "
      "Returns "
      "the previous hook."},

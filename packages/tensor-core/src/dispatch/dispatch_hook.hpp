@@ -11,16 +11,16 @@ namespace candelabra {
 // How many threads have a hook. Without any, a call pays for one comparison.
 extern std::atomic<int> dispatch_hooks;
 // This thread's hook, or null. Borrowed.
-PyObject* thread_interposer();
+PyObject* thread_dispatch_hook();
 
 inline PyObject* dispatch_hook() {
-  return dispatch_hooks.load(std::memory_order_relaxed) == 0 ? nullptr : thread_interposer();
+  return dispatch_hooks.load(std::memory_order_relaxed) == 0 ? nullptr : thread_dispatch_hook();
 }
 
 // Whether an object was made by make_wrapper. Its memory may not be its whole value, so callers ask
 // the object for the value.
 bool is_wrapper(PyObject* object);
 
-extern PyMethodDef interposing_functions[];
+extern PyMethodDef dispatch_hook_functions[];
 
 }  // namespace candelabra

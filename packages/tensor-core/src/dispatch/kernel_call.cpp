@@ -188,8 +188,8 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
   frame.error[error_capacity - 1] = 0;
   if (status == CB_NOT_IMPLEMENTED && !frame.error[0]) decline(call);
   const DeviceType& type = device_type(call.device);
-  const std::string origin = text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ",
-                                  type.distribution);
+  const std::string origin =
+      text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ", type.distribution);
   if (frame.error[0]) {
     // A message that names the operator needs no prefix.
     const bool named = std::strstr(frame.error, call.name()) != nullptr;
@@ -343,9 +343,12 @@ int32_t allocate_workspace(cb_call* kernel_call, uint64_t bytes, cb_memory* resu
 }
 
 int32_t is_cancelled(cb_call* kernel_call) {
-  return serve(kernel_call, [](Frame&) {
-    if (PyErr_CheckSignals() < 0) throw PythonError();
-  }) == CB_OK ? 0 : 1;
+  return serve(kernel_call,
+               [](Frame&) {
+                 if (PyErr_CheckSignals() < 0) throw PythonError();
+               }) == CB_OK
+             ? 0
+             : 1;
 }
 
 }  // namespace candelabra

@@ -219,15 +219,15 @@ TensorRef import_capsule(PyObject* capsule) {
 
 // Calls the object's __dlpack__. An exporter older than DLPack 1.0 accepts no keywords.
 py::object call_dlpack_method(py::handle exporter) {
-  const py::object method = exporter.attr("__dlpack__");
-  const py::tuple none;
-  py::dict keywords;
-  keywords["max_version"] = py::make_tuple(1, 0);
-  if (PyObject* capsule = PyObject_Call(method.ptr(), none.ptr(), keywords.ptr()))
+  static constinit InternedOnce name("__dlpack__");
+  static constinit LookedUpOnce keywords, version;
+  PyObject* const arguments[] = {exporter.ptr(), version.get([] { return owned(Py_BuildValue("(ii)", 1, 0)); })};
+  PyObject* const names = keywords.get([] { return owned(Py_BuildValue("(s)", "max_version")); });
+  if (PyObject* capsule = PyObject_VectorcallMethod(name.get(), arguments, 1, names))
     return py::reinterpret_steal<py::object>(capsule);
   if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
   PyErr_Clear();
-  return method();
+  return stolen(PyObject_CallMethodNoArgs(exporter.ptr(), name.get()));
 }
 
 py::object from_dlpack(py::handle object, py::handle device, py::handle copy) {

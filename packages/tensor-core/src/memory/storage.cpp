@@ -118,15 +118,14 @@ void* new_position(size_t bytes) {
   void* handle = allocation.storage ? allocation.storage : allocation.address;
   if (handle) type.table->deallocate(device.index, handle, allocation.bytes);
   raise(backend_error, type.name, " (", type.distribution, "): allocate() succeeded and returned ",
-        !handle ? "no memory: set storage, address or both"
-                : "an address that is not aligned to 64 bytes");
+        !handle ? "no memory: set storage, address or both" : "an address that is not aligned to 64 bytes");
 }
 
 }  // namespace
 
 Storage* make_storage(Device device, size_t bytes) {
   const DeviceType& type = device_type(device);
-  cb_allocation allocation{sizeof(cb_allocation), bytes, nullptr, nullptr, nullptr, CB_MEMORY_DEVICE,
+  cb_allocation allocation{sizeof(cb_allocation),       bytes, nullptr, nullptr, nullptr, CB_MEMORY_DEVICE,
                            type.has(CB_CAP_HOST_MEMORY)};
   if (bytes > 0) {
     allocation.stream = current_stream(device);

@@ -197,8 +197,8 @@ Ref<> fall_back_to_cpu(Call& call, Given& given, bool recording) {
   });
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
   const Ref<> device = owned(device_object(call.device));
-  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(),
-                           given.generator ? given.generator : Py_None, device.get()};
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.generator ? given.generator : Py_None,
+                           device.get()};
   Ref<> result;
   {
     const NoGrad no_grad;
@@ -398,7 +398,7 @@ int set_slot(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
-int set_recorder(PyObject* self, PyObject* value, void* closure) {
+int set_autograd_function(PyObject* self, PyObject* value, void* closure) {
   if (set_slot<&Operator::autograd_function>(self, value, closure) < 0) return -1;
   has_tape |= reinterpret_cast<Operator*>(self)->autograd_function != nullptr;
   return 0;
@@ -458,7 +458,7 @@ PyGetSetDef operator_attributes[] = {
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>,
      "Called where the arguments do not fit the schema.", nullptr},
-    {"autograd_function", get_slot<&Operator::autograd_function>, set_recorder,
+    {"autograd_function", get_slot<&Operator::autograd_function>, set_autograd_function,
      "autograd_function(result, *arguments) -> result", nullptr},
     {"inplace_autograd_function", get_slot<&Operator::inplace_autograd_function>,
      set_slot<&Operator::inplace_autograd_function>, "inplace_autograd_function(operator, *arguments) -> result",
@@ -488,7 +488,7 @@ PyMethodDef operator_methods[] = {
     {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)),
      METH_FASTCALL | METH_KEYWORDS, "Call without counting the change of a tensor that nobody else has seen yet."},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
-     "again(arguments, out, generator)\n\nCall with the arguments that an dispatch hook was given."},
+     "again(arguments, out, generator)\n\nCall with the arguments that a dispatch hook was given."},
     {"check", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_check)), METH_FASTCALL,
      "Raise what a call with these arguments, given by position, would raise before it computes."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},

@@ -16,8 +16,8 @@ struct Kernel {
   cb_kernel compiled = nullptr;
   PyObject* python = nullptr;  // a callable
   const cb_backend* backend = nullptr;
-  uint32_t flags = 0;           // enum cb_kernel_flags
-  bool is_restricted = false;   // there are dtypes that the kernel does not get
+  uint32_t flags = 0;                    // enum cb_kernel_flags
+  bool is_restricted = false;            // there are dtypes that the kernel does not get
   uint64_t dtypes = ~uint64_t{0};        // mask: the dtypes that it computes in
   uint64_t known_dtypes = ~uint64_t{0};  // mask: the dtypes of its minor version of the ABI
   bool there() const { return compiled || python; }

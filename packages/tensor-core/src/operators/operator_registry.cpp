@@ -120,7 +120,7 @@ PyObject* forget_operator(PyObject*, PyObject* name) {
 PyMethodDef operator_functions[] = {
     {"forget_operator", forget_operator, METH_O,
      "forget_operator(name)\n\nTake a custom operator out of the registry."},
-    {"declare_operator", declare_operator, METH_VARARGS, 
+    {"declare_operator", declare_operator, METH_VARARGS,
      "Declare an operator: schema, shape rule, tags, docstring, refused dtypes, title."},
     {nullptr, nullptr, 0, nullptr},
 };

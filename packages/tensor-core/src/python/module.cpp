@@ -45,7 +45,7 @@ void populate_hot_path(PyObject* module) {
               init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
               init_random(module);
   for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
-                                 data_functions, numpy_functions, random_functions, interposing_functions}) {
+                                 data_functions, numpy_functions, random_functions, dispatch_hook_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
   if (!done) throw PythonError();

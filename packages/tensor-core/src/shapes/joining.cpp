@@ -35,12 +35,12 @@ bool is_legacy_empty(const TensorObject& tensor) {
 bool orders_channels_last(const TensorObject& tensor) {
   if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0)
     return is_channels_last_batch(tensor);
-  int64_t least = 0;
+  int64_t min_stride = 0;
   for (int dim : {1, 3, 2, 0}) {
-    if (tensor.strides[dim] < least) return false;
+    if (tensor.strides[dim] < min_stride) return false;
     // A single image of one channel is in both orders, and counts as row-major.
-    if (dim == 0 && least == tensor.strides[1]) return false;
-    least = tensor.strides[dim] * std::max<int64_t>(tensor.sizes[dim], 1);
+    if (dim == 0 && min_stride == tensor.strides[1]) return false;
+    min_stride = tensor.strides[dim] * std::max<int64_t>(tensor.sizes[dim], 1);
   }
   return true;
 }

@@ -164,9 +164,8 @@ void view_dtype(Call& call) {
             " to view ", names(), ", but got ", self.sizes[last]);
       check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio,
             " to view ", names(), ", but got ", self.offset);
-      check(self.numel == 0 || !self.storage->is_host_visible || is_aligned(self.data(), dtype),
-            PyExc_RuntimeError, "the memory of self is not aligned to elements of the dtype to view ", names(),
-            "; clone() it first");
+      check(self.numel == 0 || !self.storage->is_host_visible || is_aligned(self.data(), dtype), PyExc_RuntimeError,
+            "the memory of self is not aligned to elements of the dtype to view ", names(), "; clone() it first");
       for (int i = 0; i < last; ++i) {
         check(self.strides[i] % ratio == 0, PyExc_RuntimeError, "self.stride(", i, ") must be divisible by ", ratio,
               " to view ", names(), ", but got ", self.strides[i]);

@@ -74,9 +74,8 @@ bool copy_bytes_async(Position destination, Position source, size_t bytes) {
   if (to_host ? !table.copy_to_host_async : !table.copy_from_host_async) return false;
   const cb_memory memory = memory_at(to_host ? source : destination);
   void* const stream = current_stream(device);
-  const int32_t status =
-      to_host ? table.copy_to_host_async(device.index, destination.address(), &memory, bytes, stream)
-              : table.copy_from_host_async(device.index, &memory, source.address(), bytes, stream);
+  const int32_t status = to_host ? table.copy_to_host_async(device.index, destination.address(), &memory, bytes, stream)
+                                 : table.copy_from_host_async(device.index, &memory, source.address(), bytes, stream);
   if (status != CB_OK) raise_backend_failure(type, to_host ? "copy_to_host_async" : "copy_from_host_async", status);
   return true;
 }

@@ -113,8 +113,12 @@ class Reader {
         return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0, 0};
       case Kind::Int:
         if (unsigned_ && integers_[i] < 0) {
-          return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i],
-                  static_cast<double>(static_cast<uint64_t>(integers_[i])), 0, 0};
+          return {CB_SCALAR_INT,
+                  CB_SCALAR_UNSIGNED,
+                  integers_[i],
+                  static_cast<double>(static_cast<uint64_t>(integers_[i])),
+                  0,
+                  0};
         }
         return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0, 0};
       case Kind::Float:

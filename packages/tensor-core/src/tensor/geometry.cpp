@@ -45,8 +45,8 @@ class CommonByte {
     std::sort(terms_, terms_ + count_, [](const Term& x, const Term& y) { return x.stride > y.stride; });
     for (int i = count_ - 1; i >= 0; --i) {
       const Term& next = terms_[i + 1];
-      terms_[i].least = terms_[i].stride * terms_[i].low + (i + 1 < count_ ? next.least : 0);
-      terms_[i].most = terms_[i].stride * terms_[i].high + (i + 1 < count_ ? next.most : 0);
+      terms_[i].min_sum = terms_[i].stride * terms_[i].low + (i + 1 < count_ ? next.min_sum : 0);
+      terms_[i].max_sum = terms_[i].stride * terms_[i].high + (i + 1 < count_ ? next.max_sum : 0);
     }
   }
 
@@ -55,7 +55,7 @@ class CommonByte {
  private:
   struct Term {
     int64_t stride, low, high;  // the term is k * stride with low <= k <= high
-    int64_t least, most;        // bounds of the sum of this term and those of smaller strides
+    int64_t min_sum, max_sum;   // bounds of the sum of this term and those of smaller strides
   };
 
   void add(int64_t stride, int64_t low, int64_t high) {
@@ -72,12 +72,12 @@ class CommonByte {
   bool search(int i, int64_t target) {
     if (i == count_) return target == 0;
     const Term& term = terms_[i];
-    if (target < term.least || target > term.most) return false;
+    if (target < term.min_sum || target > term.max_sum) return false;
     if (--budget_ < 0) return true;  // undecided: report an overlap
     const bool last = i + 1 == count_;
-    const int64_t least = last ? 0 : terms_[i + 1].least, most = last ? 0 : terms_[i + 1].most;
-    const int64_t from = std::max(term.low, -floor_divide(most - target, term.stride));
-    const int64_t to = std::min(term.high, floor_divide(target - least, term.stride));
+    const int64_t min_sum = last ? 0 : terms_[i + 1].min_sum, max_sum = last ? 0 : terms_[i + 1].max_sum;
+    const int64_t from = std::max(term.low, -floor_divide(max_sum - target, term.stride));
+    const int64_t to = std::min(term.high, floor_divide(target - min_sum, term.stride));
     for (int64_t k = from; k <= to; ++k) {
       if (search(i + 1, target - k * term.stride)) return true;
     }

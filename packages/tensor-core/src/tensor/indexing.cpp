@@ -19,7 +19,7 @@ PyObject* const failure = nullptr;
 
 // Whether a dispatch hook sees this tensor of a subclass. Its memory may not tell the whole value,
 // so everything must go through operators.
-bool seen_by_interposer(const TensorObject* tensor) {
+bool seen_by_dispatch_hook(const TensorObject* tensor) {
   return dispatch_hook() && Py_TYPE(tensor) != tensor_type;
 }
 
@@ -148,7 +148,7 @@ int64_t index_of(const cb_scalar& number) {
 void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
   check(is_integral(tensor->dtype), PyExc_IndexError,
         "tensors used as indices must be long, int, byte or bool tensors, not ", name(tensor->dtype));
-  if (tensor->ndim() == 0 && !seen_by_interposer(tensor.get())) {
+  if (tensor->ndim() == 0 && !seen_by_dispatch_hook(tensor.get())) {
     item.part = is_mask(*tensor.get()) ? Part::Bool : Part::Int;
     item.index = index_of(candelabra::item(tensor.get()));
     if (item.part == Part::Bool) item.index = item.index != 0;
@@ -442,7 +442,7 @@ void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool 
 
 // Appends dimensions of size 1 to the mask, one for each later dimension of the tensor.
 TensorRef mask_for(const TensorObject& destination, TensorObject* mask, int position) {
-  if (seen_by_interposer(mask)) {
+  if (seen_by_dispatch_hook(mask)) {
     BasicView view(mask, true);
     for (int i = position + mask->ndim(); i < destination.ndim(); ++i) view.unsqueeze(view.sizes().size());
     return view.view_or_self();

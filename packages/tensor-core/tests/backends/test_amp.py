@@ -14,7 +14,7 @@ from candelabra.amp import GradScaler, custom_bwd, custom_fwd
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     yield
-    assert _C.set_interposer(None) is None and not c.is_autocast_enabled()
+    assert _C.set_dispatch_hook(None) is None and not c.is_autocast_enabled()
 
 
 MATRIX = c.ones(3, 3) + c.eye(3)

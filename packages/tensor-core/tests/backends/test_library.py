@@ -446,7 +446,7 @@ def test_autocasting():
         library.register_autocast(operator, "abacus", candelabra.float16)
 
 
-def test_interposers_see_custom_operators():
+def test_dispatch_hooks_see_custom_operators():
     from candelabra import dispatch_hooks
 
     operator = define("seen", numpy_scaled)

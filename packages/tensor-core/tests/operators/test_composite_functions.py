@@ -440,7 +440,7 @@ def test_default_device_as_a_context():
 def test_small_integers_in_functions_made_of_operators(dtype: str) -> None:
     kind = getattr(c, dtype)
     ones = c.ones(2, 300, dtype=kind)
-    # Sums of whole numbers are int64, but where the operator that they are part of has a dtype of
+    # Sums of integers are int64, but where the operator that they are part of has a dtype of
     # its own.
     assert c.einsum("ij->i", ones).tolist() == [300, 300]
     assert c.einsum("ij,k->k", ones, ones[0]).dtype is c.int64
@@ -453,7 +453,7 @@ def test_small_integers_in_functions_made_of_operators(dtype: str) -> None:
     assert c.unravel_index(c.tensor(7, dtype=kind), (4, 5))[0].dtype is c.int64
     assert c.nansum(ones, out=c.empty(0, dtype=c.int64)).item() == 600
     assert c.trapezoid(c.tensor([1, 3, 4], dtype=kind)).item() == 5.5
-    # Counted before they are cut down to whole numbers, in all but int64.
+    # Counted before they are cut down to integers, in all but int64.
     assert c.arange(0, 1, 0.25, dtype=kind).tolist() == [0, 0, 0, 0]
     assert c.arange(1.0, 5.1, 2.0, dtype=kind).tolist() == [1, 3, 5]
     assert c.arange(1.0, 5.1, 2.0, dtype=c.int64).tolist() == [1, 3]

@@ -13,7 +13,7 @@ SCENARIOS = {
             import candelabra
             return candelabra.ones(3).sum().item()
 
-        assert at_once(use) == [3.0] * 32
+        assert run_concurrently(use) == [3.0] * 32
     """,
     "NumPy": """
         import candelabra
@@ -26,7 +26,7 @@ SCENARIOS = {
                 return tensor.numpy(force=True)
             return tensor.numpy()
 
-        found = at_once(use)
+        found = run_concurrently(use)
         for number, array in enumerate(found):
             assert type(array).__module__ == "numpy" and array.tolist() == [number, number + 0.5], (number, array)
         candelabra.from_numpy(found[0])[0] = 7
@@ -43,7 +43,7 @@ SCENARIOS = {
             lambda number: candelabra.zeros(3).to("cpu").add_(number),
             lambda number: candelabra.arange(3) * 0.0 + number if candelabra.backends.device_count("cpu") == 1 else None,
         )
-        for number, tensor in enumerate(at_once(lambda number: uses[number % len(uses)](number))):
+        for number, tensor in enumerate(run_concurrently(lambda number: uses[number % len(uses)](number))):
             assert tensor.tolist() == [number] * 3 and tensor.device.type == "cpu", (number, tensor)
         assert candelabra._C.loaded_device_types() == ["cpu"]
     """,
@@ -80,7 +80,7 @@ SCENARIOS = {
                 time.sleep(0.001)
             return candelabra.full((200,), 2.5, device="late")
 
-        for tensor in at_once(use):
+        for tensor in run_concurrently(use):
             assert tensor.tolist() == [2.5] * 200 and tensor.device.type == "late"
     """,
     "the default device": """
@@ -105,7 +105,7 @@ SCENARIOS = {
             started.wait()
             candelabra.set_default_device("early")
 
-        at_once(use)
+        run_concurrently(use)
         # What one thread has chosen is not undone by those that looked for the default before.
         assert candelabra.get_default_device().type == "early"
     """,
@@ -139,7 +139,7 @@ SCENARIOS = {
             turn = number % len(names)
             return {name: uses[name]() for name in names[turn:] + names[:turn]}
 
-        found = at_once(use)
+        found = run_concurrently(use)
         for name in names:
             expected = uses[name]()
             for result in found:
@@ -167,7 +167,7 @@ SCENARIOS = {
                         getattr(value, exported)
             return found
 
-        found = at_once(use)
+        found = run_concurrently(use)
         for name in names:
             assert all(one[name] is getattr(candelabra, name) for one in found), name
     """,
@@ -178,7 +178,7 @@ SCENARIOS = {
             assert candelabra.default_generator is candelabra.random.default_generator
             return candelabra.rand(64, dtype=candelabra.float64).tolist(), candelabra.initial_seed()
 
-        found = at_once(use)
+        found = run_concurrently(use)
         assert len({seed for _, seed in found}) == 1
         # No two threads are given the same part of the stream.
         assert len({value for values, _ in found for value in values}) == 32 * 64
@@ -221,7 +221,7 @@ SCENARIOS = {
             turn = number % len(uses)
             return [one(tensor) for one in uses[turn:] + uses[:turn]]
 
-        for number, results in enumerate(at_once(use)):
+        for number, results in enumerate(run_concurrently(use)):
             for result in results:
                 assert candelabra.allclose(result, candelabra.tensor([number, number + 1.0]), atol=1e-3), (number, result)
     """,

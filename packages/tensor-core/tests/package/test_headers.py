@@ -128,9 +128,9 @@ int main() {
   EXPECT(Guarded<fill>::run(&call) == CB_NOT_IMPLEMENTED);
 
   using namespace candelabra::formulas;
-  EXPECT((divide_whole<Whole::Floor>(-7, 2) == -4 && divide_whole<Whole::Trunc>(-7, 2) == -3 && divide_whole<Whole::Remainder>(-7, 2) == 1));
-  EXPECT((divide_whole<Whole::Fmod>(-7, 2) == -1 && divide_whole<Whole::Floor, int8_t>(-128, -1) == -128));
-  EXPECT(power_whole(3, 5) == 243 && power_whole(-1, -3) == -1 && RightShift{}(-8, 70) == -1 && LeftShift{}(1, 40) == 0);
+  EXPECT((divide_integers<DivisionKind::Floor>(-7, 2) == -4 && divide_integers<DivisionKind::Trunc>(-7, 2) == -3 && divide_integers<DivisionKind::Remainder>(-7, 2) == 1));
+  EXPECT((divide_integers<DivisionKind::Fmod>(-7, 2) == -1 && divide_integers<DivisionKind::Floor, int8_t>(-128, -1) == -128));
+  EXPECT(integer_power(3, 5) == 243 && integer_power(-1, -3) == -1 && RightShift{}(-8, 70) == -1 && LeftShift{}(1, 40) == 0);
   EXPECT(Maximum{}(1.0, 2.0) == 2.0 && Heaviside{}(0.0, 0.5) == 0.5 && SquaredError{}(3.0f, 1.0f) == 4.0f);
   EXPECT(HalfNextAfter<Half>{}(0x3c00, 0x4000) == 0x3c01);
   using Z = std::complex<double>;

@@ -24,7 +24,7 @@ def tensors(name):
 
 
 REFERENCES = references()
-#: Those of floating-point numbers; some are of whole numbers only.
+#: Those of floating-point numbers; some are of integers only.
 NAMES = [
     name for family in ("elementwise", "special") for name in FAMILIES[family]
     if 1 <= tensors(name) <= 2 and name != "clamp" and name in REFERENCES and "float64" in REFERENCES[name].dtypes

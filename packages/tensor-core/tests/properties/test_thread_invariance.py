@@ -1,4 +1,4 @@
-"""Every operator with a kernel gives the same bits on one, two and three threads.
+"""Every operator with a kernel is deterministic on one, two and three threads.
 
 Operators that hand their work to a library are left out by name: how that library shares it among
 threads, and so the order in which it adds, is its own.

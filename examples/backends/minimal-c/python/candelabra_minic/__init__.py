@@ -1,4 +1,4 @@
-"""Device type ``minic``: the plugin is one hook that names the shared library beside this file."""
+"""Device type ``minic``: a plugin with one hook, which names the shared library beside this file."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ hookimpl = pluggy.HookimplMarker("candelabra")
 
 @hookimpl
 def candelabra_register_backend(registrar: Registrar) -> None:
-    """Register the library that holds the memory functions and the kernels."""
+    """Register the library with the memory functions and the kernels."""
     registrar.library(Path(__file__).parent / "libminic.so")

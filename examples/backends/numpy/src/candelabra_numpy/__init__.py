@@ -1,5 +1,5 @@
-"""Device type ``numpy``: the tensors live in ordinary memory, which the core allocates; the kernels
-are NumPy callables.
+"""Device type ``numpy``: tensors are in host memory, which the core allocates; the kernels are
+NumPy functions.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ def candelabra_register_backend(registrar: Registrar) -> None:
         elementwise, special, reduction, indexing, linalg, factorization, spectral, solving, fft, loss, convolution, pooling, random,
         optimizer,
     )  # fmt: skip
-    assert all(module.__name__.startswith(__name__) for module in modules)  # importing them filled KERNELS
+    assert all(module.__name__.startswith(__name__) for module in modules)  # the import filled KERNELS
     for name, kernel in KERNELS.items():
         registrar.kernel(name, kernel)

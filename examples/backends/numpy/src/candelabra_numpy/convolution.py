@@ -1,5 +1,5 @@
-"""Convolution over any number of spatial dimensions, by windows and one product of matrices; and
-its two gradients.
+"""Convolution over any number of spatial dimensions, by windows and a matrix product, and its two
+gradients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Ints = tuple[int, ...]
 
 
 def _spans(position: Ints, sizes: Ints, stride: Ints, dilation: Ints) -> tuple[slice, ...]:
-    """What a kernel position reads of the padded input, for outputs of these sizes."""
+    """Return the slices of the padded input that a kernel position reads, for outputs of these
+    sizes.
+    """
     return tuple(
         slice(p * d, p * d + (n - 1) * s + 1, s) for p, n, s, d in zip(position, sizes, stride, dilation, strict=True)
     )

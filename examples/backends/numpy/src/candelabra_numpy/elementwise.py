@@ -91,7 +91,7 @@ def heaviside(a: Array, at_zero: Array) -> Array:
 @kernel("complex")
 def complex_(real: Array, imag: Array) -> Array:
     result = np.empty(real.shape, np.result_type(real, np.complex64))
-    result.real, result.imag = real, imag  # real + 1j * imag would make NaN of an infinite part
+    result.real, result.imag = real, imag  # real + 1j * imag would turn an infinite part into NaN
     return result
 
 
@@ -149,7 +149,7 @@ def remainder(a: Array, b: Array) -> Array:
 def pow_(a: Array, b: Array) -> Array:
     if not np.issubdtype(np.result_type(a, b), np.integer):
         return np.power(a, b)
-    # a negative exponent leaves the powers of 1 and -1, all others become 0
+    # a negative exponent keeps powers of 1 and -1; others become 0
     power = np.power(a, np.maximum(b, 0))
     odd = np.equal(np.remainder(b, 2), 1)
     inverse = np.where(np.equal(a, 1), 1, np.where(np.equal(a, -1), np.where(odd, -1, 1), 0))
@@ -202,7 +202,7 @@ def _copy(out: Any, _: Any, source: Any, non_blocking: bool) -> None:
         store(out, values.copy() if np.may_share_memory(array(out), values) else values)
 
 
-KERNELS["copy_"] = _copy  # the imaginary part is dropped without NumPy's warning
+KERNELS["copy_"] = _copy  # drop the imaginary part without NumPy's warning
 
 
 @kernel("fill_")

@@ -1,6 +1,4 @@
-"""Factorizations of matrices, by LAPACK through NumPy and SciPy, one matrix of the batch after the
-other.
-"""
+"""Factorizations of matrices by LAPACK, through NumPy and SciPy, one matrix of the batch at a time."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ Array = Any
 
 
 def routine(name: str, a: Array) -> Any:
-    """LAPACK's routine for the dtype of a matrix; those of Hermitian matrices are another name for
-    real ones.
+    """Return LAPACK's routine for the dtype of a matrix. Routines for Hermitian matrices have other
+    names than for real ones.
     """
     if a.dtype.kind != "c":
         name = name.replace("he", "sy").replace("un", "or")
@@ -32,7 +30,7 @@ def cholesky(a: Array, upper: bool) -> tuple[Array, int]:
 
 
 def _without_exchanges(a: Array) -> tuple[Array, int]:
-    """Eliminate column by column."""
+    """Eliminate column by column, without pivoting."""
     a = a.copy()
     info = 0
     for i in range(min(a.shape)):

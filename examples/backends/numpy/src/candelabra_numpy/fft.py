@@ -1,5 +1,5 @@
-"""Discrete Fourier transforms. NumPy's inverse divides by the number of points, which the operators
-leave to `scale`.
+"""Discrete Fourier transforms. NumPy's inverse divides by the number of points, but the operators
+do not normalize.
 """
 
 from __future__ import annotations

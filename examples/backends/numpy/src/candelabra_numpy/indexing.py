@@ -1,4 +1,4 @@
-"""Reading and writing at positions. NumPy checks the indices."""
+"""Indexing. NumPy checks the indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _check(index: Array, size: int, dim: int, error: type[Exception] = IndexErro
 
 
 def _grid(index: Array, dim: int) -> tuple[Array, ...]:
-    """Open indices of every element of `index`, with `index` itself in dimension `dim`."""
+    """Return open indices of every element of `index`, with `index` itself in dimension `dim`."""
     grid: list[Array] = list(np.indices(index.shape, sparse=True))
     grid[dim] = index
     return tuple(grid)

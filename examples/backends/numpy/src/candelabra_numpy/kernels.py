@@ -1,4 +1,4 @@
-"""How a kernel of this package is written: a function of NumPy arrays that returns the result."""
+"""Registration of this package's kernels: functions of NumPy arrays that return the result."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import numpy as np
 
 import candelabra
 
-#: The kernels by operator name, as the core is to call them.
+#: The kernels by operator name, in the form that the core calls.
 KERNELS: dict[str, Callable[..., None]] = {}
 
 
 def array(value: Any) -> Any:
-    """The NumPy array on a tensor's memory; tensors in lists too; anything else as it is.
+    """Return the NumPy array on a tensor's memory, also for tensors in lists; other values are
+    returned unchanged. NumPy has no bfloat16: the result for such a tensor is a float32 copy, which
+    `store` rounds back.
 
     NumPy has no bfloat16: what is returned of such a tensor is a copy in float32, which `store`
     rounds back.
     """
     if isinstance(value, candelabra.Tensor):
         if value.dtype is candelabra.bfloat16:
-            # A shifted array of no dimension is a scalar.
+            # A shifted zero-dimensional array is a scalar.
             return np.asarray(bits(value).astype(np.uint32) << 16).view(np.float32)
         return value.detach().numpy()
     if isinstance(value, tuple):
@@ -30,7 +32,7 @@ def array(value: Any) -> Any:
 
 
 def bits(tensor: candelabra.Tensor) -> Any:
-    """The upper halves of the float32 numbers that a bfloat16 tensor stands for, in its memory."""
+    """Return the upper halves of float32 numbers, which are a bfloat16 tensor's memory."""
     return tensor.detach().view(candelabra.int16).numpy().view(np.uint16)
 
 
@@ -46,7 +48,7 @@ def store(tensor: candelabra.Tensor, values: Any) -> None:
 
 
 def memory(value: Any) -> Any:
-    """The arrays of tensors that are changed in place."""
+    """Return the arrays of tensors that are changed in place."""
     tensors = value if isinstance(value, tuple) else (value,)
     if any(tensor.dtype is candelabra.bfloat16 for tensor in tensors):
         raise NotImplementedError(
@@ -56,8 +58,8 @@ def memory(value: Any) -> Any:
 
 
 def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register ``f(*arguments) -> result`` under these operator names. It gets arrays; what it
-    returns is written to the output.
+    """Register ``f(*arguments) -> result`` under these operator names. It gets arrays; its result
+    is written to the output.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

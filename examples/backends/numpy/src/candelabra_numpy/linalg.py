@@ -1,4 +1,4 @@
-"""Products of matrices and vectors."""
+"""Matrix and vector products."""
 
 from __future__ import annotations
 

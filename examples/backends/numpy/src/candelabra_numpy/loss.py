@@ -1,5 +1,5 @@
-"""Connectionist temporal classification (Graves et al. 2006), in logarithms of probabilities, one
-sequence after the other.
+"""Connectionist temporal classification (Graves et al. 2006), in log probabilities, one sequence at
+a time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Array = Any
 def _sequences(
     scores: Array, targets: Array, times: Array, lengths: Array, blank: int
 ) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Number, scores of the states at each time, and the states: labels with blanks around them;
-    and which may be skipped to.
+    """Yield for each sequence its number, the scores of states at each time, the states (labels
+    with blanks around them), and which states may be reached by a skip.
     """
     ends = np.cumsum(lengths)
     for i, (time, length) in enumerate(zip(times, lengths, strict=True)):
@@ -30,15 +30,13 @@ def _sequences(
             )
         states = np.full(2 * length + 1, blank)
         states[1::2] = labels
-        skips = np.zeros(len(states), bool)  # a blank may be left out between two labels that differ
+        skips = np.zeros(len(states), bool)  # the blank between two different labels may be skipped
         skips[3::2] = states[3::2] != states[1:-2:2]
         yield i, scores[:time, i][:, states], states, skips
 
 
 def _ways(scores: Array, skips: Array) -> Array:
-    """For each time and state, the logarithm of the probability of all ways to it (equations 6 and
-    7).
-    """
+    """Return for each time and state the log probability of all paths to it (equations 6 and 7)."""
     time, count = scores.shape
     ways = np.full((time, count), -np.inf, scores.dtype)
     if time:
@@ -62,7 +60,7 @@ def _forward(
             alphas[i, : len(ways), : len(states)] = ways
             if len(ways):
                 losses[i] = -np.logaddexp.reduce(ways[-1, -2:])
-            else:  # nothing was heard: right where nothing was said
+            else:  # without time steps: only an empty target has a path
                 losses[i] = 0 if len(states) == 1 else np.inf
 
 
@@ -76,7 +74,7 @@ def _backward(
         for i, scores, states, skips in _sequences(all_scores, array(targets), times, lengths, blank):
             if zero_infinity and np.isinf(known[i]):
                 continue
-            # ways from a state to the end are ways to it, read backwards
+            # paths from a state to the end are paths to it, reversed
             skips_back = (
                 np.concatenate([skips[2:], [False, False]])[::-1] if len(states) > 2 else np.zeros(len(states), bool)
             )

@@ -1,4 +1,4 @@
-"""One optimizer step over all parameters. The lists are changed in place; there is no output."""
+"""Optimizer steps over all parameters. The lists are changed in place; there is no output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Lists = Any
 
 
 def _gradients(params: Lists, grads: Lists, decay: float, maximize: bool) -> Any:
-    """Each parameter with its gradient and its number in the lists."""
+    """Yield each parameter with its gradient and its index in the lists."""
     for i, (p, g) in enumerate(zip(memory(params), array(grads), strict=True)):
         g = -g if maximize else g
         yield i, p, g + decay * p if decay else g
@@ -95,7 +95,7 @@ def _adamax(
 
 
 def _moments(means: Lists, squares: Lists, i: int, g: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
-    """The running means of the gradient and of its square, with this gradient."""
+    """Return the running averages of the gradient and of its square, updated with this gradient."""
     mean, square = memory(means)[i], memory(squares)[i]
     mean += (1 - beta1) * (g - mean)
     square[...] = beta2 * square + (1 - beta2) * g * g

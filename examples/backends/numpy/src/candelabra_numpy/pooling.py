@@ -1,6 +1,4 @@
-"""Pooling: every window as a list of positions in the flattened plane, then a reduction over the
-list.
-"""
+"""Pooling: each window is a list of indices in the flattened plane, which is then reduced."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ Ints = tuple[int, ...]
 def _windows(
     sizes: Ints, outputs: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> Iterator[tuple[Ints, Array]]:
-    """Each output position with the flat positions that its window reads inside the plane."""
+    """Yield each output index with the flat indices that its window reads inside the plane."""
     for output in product(*map(range, outputs)):
         ranges = [
             [p for p in (o * s - pad + k * d for k in range(width)) if 0 <= p < n]
@@ -29,9 +27,7 @@ def _windows(
 
 
 def _adaptive(sizes: Ints, outputs: Ints) -> Iterator[tuple[Ints, Array]]:
-    """Each output position with its share of the plane, neighbours overlapping where the sizes do
-    not divide.
-    """
+    """Yield each output index with its part of the plane. Parts overlap if the sizes do not divide."""
     for output in product(*map(range, outputs)):
         ranges = [range(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(output, sizes, outputs, strict=True)]
         yield output, np.ravel_multi_index(np.meshgrid(*ranges, indexing="ij"), sizes).ravel()
@@ -58,7 +54,7 @@ def _output_sizes(sizes: Ints, kernel_size: Ints, stride: Ints, padding: Ints, d
     for n, k, s, p, d in zip(sizes, kernel_size, stride, padding, dilation, strict=True):
         reach = n + 2 * p - d * (k - 1) - 1
         size = (-(-reach // s) if ceil_mode else reach // s) + 1
-        if ceil_mode and (size - 1) * s >= n + p:  # a window may not begin in the padding on the right
+        if ceil_mode and (size - 1) * s >= n + p:  # a window may not begin in the right padding
             size -= 1
         result.append(size)
     return tuple(result)
@@ -95,7 +91,7 @@ def _divisors(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Iterator[float]:
-    """What each window's sum is divided by, in the order of the windows."""
+    """Return the divisor of each window's sum, in the order of the windows."""
     for output in product(*map(range, outputs)):
         if divisor_override is not None:
             yield divisor_override

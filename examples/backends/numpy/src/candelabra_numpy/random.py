@@ -1,5 +1,5 @@
 """Random numbers: Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2,
-3", SC'11), counted as docs/random-numbers.md says, so that a seed gives the same numbers here as on
+3", SC'11), with counters as in docs/random-numbers.md, so that a seed gives the same numbers as on
 every other backend.
 """
 
@@ -20,7 +20,7 @@ _32 = np.uint64(32)
 
 
 def blocks(seed: int, first: int, count: int) -> Array:
-    """`count` blocks of four 32-bit words from counter `first` on: an array of shape (count, 4),
+    """Return `count` blocks of four 32-bit words from counter `first` on, of shape (count, 4) and
     dtype uint64.
     """
     counter = np.uint64(first & (2**64 - 1)) + np.arange(count, dtype=np.uint64)
@@ -44,7 +44,7 @@ def words64(seed: int, offset: int, count: int) -> Array:
 
 
 def unit(dtype: Any, seed: int, offset: int, count: int) -> Array:
-    """Numbers in [0, 1) for results of this dtype; half precision is computed from 32-bit draws."""
+    """Return numbers in [0, 1) for results of this dtype. Half precision uses 32-bit draws."""
     if dtype == np.float64:
         return (words64(seed, offset, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return (words32(seed, offset, count) >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)

@@ -15,7 +15,7 @@ Dims = tuple[int, ...]
 
 
 def _wide(a: Array) -> Array:
-    """Half precision is summed in float32."""
+    """Return half precision as float32, in which it is summed."""
     return a.astype(np.float32) if a.dtype == np.float16 else a
 
 
@@ -115,7 +115,7 @@ def cumprod(a: Array, dim: int, dtype: Any) -> Array:
 def _order(a: Array, dim: int, descending: bool) -> Array:
     if not descending:
         return np.argsort(a, axis=dim, kind="stable")
-    # Stable the other way round: sort the reversed array, read it from the end.
+    # A stable descending sort: sort the reversed array and read it from the end.
     order = np.flip(np.argsort(np.flip(a, dim), axis=dim, kind="stable"), dim)
     return a.shape[dim] - 1 - order
 
@@ -133,7 +133,7 @@ def topk(a: Array, k: int, dim: int, largest: bool, sorted_: bool) -> tuple[Arra
 
 
 def _class_weights(target: Array, weight: Array | None, classes: int, ignore_index: int, dtype: Any) -> Array:
-    """The weight of each target; 0 where it is ignored."""
+    """Return the weight of each target; 0 for ignored ones."""
     kept = target != ignore_index
     wrong = kept & ((target < 0) | (target >= classes))
     if wrong.any():

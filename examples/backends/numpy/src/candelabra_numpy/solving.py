@@ -1,4 +1,4 @@
-"""Systems of linear equations, by LAPACK through SciPy, one matrix of the batch after the other."""
+"""Linear systems by LAPACK, through SciPy, one matrix of the batch at a time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array
 def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, int, Array | None]:
     (m, n), columns = a.shape, b.shape[1]
     singular = np.zeros(min(m, n), a.real.dtype) if driver in ("gelsd", "gelss") else None
-    x = np.zeros((max(m, n), columns), a.dtype)  # as many rows as LAPACK wants for the solution
+    x = np.zeros((max(m, n), columns), a.dtype)  # as many rows as LAPACK requires for the solution
     if a.size == 0 or b.size == 0:
         return x, 0, singular
     if not (np.isfinite(a).all() and np.isfinite(b).all()):

@@ -1,4 +1,4 @@
-"""Special functions, which are SciPy's, and divisors."""
+"""Special functions by SciPy, and integer divisors."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def xlog1py(a: Array, b: Array) -> Array:
 
 
 def _after_the_first(kind: Callable[..., Array], n: Array, x: Array) -> Array:
-    """The polynomial of one degree less; none comes before the first."""
+    """Return the polynomial of one degree less; zero before the first."""
     return np.where(n > 0, kind(np.maximum(n - 1, 0), x), 0)
 
 
-#: Polynomials by degree and place.
+#: Polynomials by degree and argument.
 _POLYNOMIALS: dict[str, Callable[[Array, Array], Array]] = {
     "chebyshev_polynomial_t": special.eval_chebyt,
     "chebyshev_polynomial_u": special.eval_chebyu,
-    # of the third and fourth kind: differences and sums of two neighbours of the second
+    # third and fourth kind: differences and sums of two adjacent ones of the second
     "chebyshev_polynomial_v": lambda n, x: special.eval_chebyu(n, x) - _after_the_first(special.eval_chebyu, n, x),
     "chebyshev_polynomial_w": lambda n, x: special.eval_chebyu(n, x) + _after_the_first(special.eval_chebyu, n, x),
     "shifted_chebyshev_polynomial_t": special.eval_sh_chebyt,
@@ -69,7 +69,7 @@ _POLYNOMIALS: dict[str, Callable[[Array, Array], Array]] = {
 def _polynomial(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def compute(x: Array, n: Array) -> Array:
         degree = np.trunc(n)
-        # SciPy's recurrences are those of whole degrees, in double precision
+        # SciPy's recurrences need integer degrees and double precision
         values = function(np.maximum(degree, 0).astype(np.int64), np.asarray(x, np.float64))
         return np.where(degree < 0, 0, values)
 

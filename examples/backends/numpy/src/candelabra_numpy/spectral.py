@@ -1,5 +1,5 @@
-"""Eigenvalues and singular values, by NumPy. A matrix for which there are none has NaN for results
-and says so in `info`.
+"""Eigenvalues and singular values by NumPy. If they do not exist, the results are NaN, and `info`
+reports it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
     return made
 
 
-def recorder_of(
+def autograd_function_of(
     operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
 ) -> Callable[..., Any]:
     """Return the autograd function of a custom operator.

@@ -255,7 +255,7 @@ class Walk:
     def _run(self) -> None:
         heap, pending, free, needed = self.heap, self.pending, self.free, self.needed
         create_graph = self.create_graph
-        leaves_at_once = self.captures is None
+        accumulates_leaves = self.captures is None
         special = self.anomaly or needed is not None
         node: Any = None
         try:
@@ -285,7 +285,7 @@ class Walk:
                         break
                     edge = node._edge
                     if isinstance(edge, Tensor):
-                        if leaves_at_once and edge._hooks is None:
+                        if accumulates_leaves and edge._hooks is None:
                             take_gradient(edge, grad, create_graph, HELD_BY_ENGINE)
                         else:
                             self.reach_leaf(edge, grad)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import levels
-from .transforms.dual_level import DualLevel, forward_enabled, is_forward_enabled
+from . import functorch_layers
+from .transforms.jvp_layer import JvpLayer, forward_enabled, is_forward_enabled
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -14,11 +14,11 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class _Entered(NamedTuple):
-    level: DualLevel
+    layer: JvpLayer
     context: Any
 
 
-class _State(levels.threading.local):
+class _State(functorch_layers.threading.local):
     entered: _Entered | None = None
 
 
@@ -56,10 +56,10 @@ def enter_dual_level() -> int:
     """
     if _state.entered is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    level = DualLevel(lifting=False)
-    context = levels.entered(level)
+    layer = JvpLayer(lifting=False)
+    context = functorch_layers.entered(layer)
     context.__enter__()
-    _state.entered = _Entered(level, context)
+    _state.entered = _Entered(layer, context)
     return 0
 
 
@@ -144,7 +144,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     for what, value in (("tensor", tensor), ("tangent", tangent)):
-        if not levels.differentiable(value):
+        if not functorch_layers.differentiable(value):
             raise ValueError(
                 f"Expected {what} to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}"
             )
@@ -161,7 +161,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             f"Expected the tangent to be on the device of its primal, {tensor.device}, but got {tangent.device}"
         )
-    own = _state.entered.level
+    own = _state.entered.layer
     if own.owns(tensor) and own.tangent_of(tensor) is not None:
         raise RuntimeError("make_dual: the tensor has a tangent already")
     return own.dual(own.unwrap(tensor), own.unwrap(tangent))
@@ -182,7 +182,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if _state.entered is None:
         return UnpackedDualTensor(tensor, None)
-    own = _state.entered.level
+    own = _state.entered.layer
     return UnpackedDualTensor(own.unwrap(tensor), own.tangent_of(tensor))
 
 

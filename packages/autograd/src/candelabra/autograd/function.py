@@ -282,11 +282,11 @@ def _backward_of(function: type[Function]) -> Callable[..., Any]:
 
 def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if transformation_depth():
-        from .levels import apply_within, level_of
+        from .functorch_layers import apply_within, layer_of
 
-        level = level_of(arguments)
-        if level is not None:
-            return apply_within(function, arguments, keywords, level)
+        layer = layer_of(arguments)
+        if layer is not None:
+            return apply_within(function, arguments, keywords, layer)
     return run_forward(function, arguments, keywords, keep=False)[0]
 
 

@@ -227,7 +227,7 @@ def jacobian(
         given = _prepared(given, create_graph)
         several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jacobian")
         _check_depends(outputs, strict)
-        rows = _rows_at_once if vectorize else _jacobian_of
+        rows = _vectorized_jacobian if vectorize else _jacobian_of
         blocks = [rows(output, given, create_graph, strict) for output in outputs]
     made = tuple(_finished(block, create_graph, several) for block in blocks)
     return made if several_outputs else made[0]
@@ -247,7 +247,9 @@ def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool,
     )
 
 
-def _rows_at_once(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
+def _vectorized_jacobian(
+    output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> tuple[Tensor, ...]:
     """Compute all rows in one batched backward pass."""
     count = output.numel()
     if not count or not output.requires_grad:

@@ -99,7 +99,7 @@ def unpack(packed: _Packed) -> Tensor:
     return tensor
 
 
-def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
+def _autograd_function_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap an autograd function so that tensors its node saves pass through the hooks."""
 
     def packing(result: Any, *arguments: Any) -> Any:
@@ -173,7 +173,7 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
 
 def transformation_depth() -> int:
     """Return how many function transforms are active; their tapes ignore saved-tensor hooks."""
-    from .levels import _state
+    from .functorch_layers import _state
 
     return _state.depth
 
@@ -213,7 +213,7 @@ class saved_tensors_hooks:
         with _lock:
             _users += 1
             if _users == 1:
-                enter_mode(_recorder_with_packing)
+                enter_mode(_autograd_function_with_packing)
         _packing.stack.append(self.hooks)
 
     def __exit__(self, *error: object) -> None:
@@ -224,7 +224,7 @@ class saved_tensors_hooks:
         with _lock:
             _users -= 1
             if _users == 0:
-                leave_mode(_recorder_with_packing)
+                leave_mode(_autograd_function_with_packing)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -337,7 +337,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
     >>> x.grad
     tensor([4.])
     """
-    from . import levels
+    from . import functorch_layers
 
     context = _AllowMutationContext()
 
@@ -355,19 +355,19 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
             raise RuntimeError("what the tape kept was forgotten: clear() was called")
         return handle.tensor
 
-    before = levels._state.observer
+    before = functorch_layers._state.observer
 
     def watch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
         if out is not None:
-            for tensor in levels.tensors_in((out,)):
+            for tensor in functorch_layers.tensors_in((out,)):
                 context.protect(tensor)
-        if levels.changes_arguments(operator):
+        if functorch_layers.changes_arguments(operator):
             changed = arguments if "!)[]" in operator.schema else arguments[:1]
-            for tensor in levels.tensors_in(changed):
+            for tensor in functorch_layers.tensors_in(changed):
                 context.protect(tensor)
         if before is not None:
             return before(operator, arguments, out, generator, record)
-        return levels.pass_on(operator, arguments, out, generator, record)
+        return functorch_layers.pass_on(operator, arguments, out, generator, record)
 
     every: list[_SavedHandle] = []
 
@@ -377,11 +377,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
         return handle
 
     with saved_tensors_hooks(pack_and_note, unpack):
-        levels.set_observer(watch)
+        functorch_layers.set_observer(watch)
         try:
             yield context
         finally:
-            levels.set_observer(before)
+            functorch_layers.set_observer(before)
             for handle in every:
                 handle.tensor = handle.context = None
             context.kept.clear()

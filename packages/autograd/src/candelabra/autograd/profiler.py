@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import candelabra
 from candelabra import Tensor
 
-from . import levels
+from . import functorch_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -327,13 +327,13 @@ class profile:
             raise RuntimeError("a profile is being taken on this thread already")
         self.entered = True
         _session.current = self
-        levels.set_observer(self._observe)
+        functorch_layers.set_observer(self._observe)
         return self
 
     def __exit__(self, *error: object) -> None:
         if not self.enabled:
             return
-        levels.set_observer(None)
+        functorch_layers.set_observer(None)
         _session.current = None
         self._finished = EventList(self._events, self.profile_memory)
 
@@ -358,7 +358,7 @@ class profile:
     def _observe(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
         if self._passing:
             self._passing = False
-            return levels.pass_on(operator, arguments, out, generator, record)
+            return functorch_layers.pass_on(operator, arguments, out, generator, record)
         # A recorded in-place operation dispatches a second time with `record` False; count it once.
         again = not record and self._open and self._open[-1].name == operator.name
         event = None if again else self.begin(operator.name)
@@ -425,9 +425,9 @@ class profile:
 
 def _new_memory(operator: Any, arguments: tuple[Any, ...], out: Any, result: Any) -> int:
     """Return the size in bytes of results that are neither views nor arguments."""
-    if out is not None or levels.changes_first(operator) or operator.tags & levels.VIEW:
+    if out is not None or functorch_layers.changes_first(operator) or operator.tags & functorch_layers.VIEW:
         return 0
-    given = {id(tensor) for tensor in levels.tensors_in(arguments)}
+    given = {id(tensor) for tensor in functorch_layers.tensors_in(arguments)}
     parts = result if isinstance(result, tuple) else (result,)
     return sum(
         part.nbytes for part in parts if isinstance(part, Tensor) and id(part) not in given and not part._is_view()

@@ -316,7 +316,7 @@ def _show_saved(node_class: Any) -> None:
             setattr(node_class, f"_saved_{slot.removeprefix('value_')}", value(slot))
 
 
-def write_recorder(name: str) -> _Writer:
+def write_autograd_function(name: str) -> _Writer:
     """Return a writer for the autograd function of operator `name`."""
     return _Writer(ROWS[name], OPERATORS[name])
 
@@ -357,7 +357,7 @@ def _lazy(name: str) -> AutogradFunction:
     def first_time(*arguments: Any) -> Any:
         with _changing:
             if _plain[name] is first_time:
-                _plain[name] = WRITTEN[name] if name in WRITTEN else write_recorder(name).build()
+                _plain[name] = WRITTEN[name] if name in WRITTEN else write_autograd_function(name).build()
                 _use(name, _plain[name])
             record = AUTOGRAD_FUNCTIONS[name]
         return record(*arguments)

@@ -99,8 +99,8 @@ class SplitProduct {
 
   void compute() const {
     const int64_t row_panels = blocks_of(p_.m, panel_side), column_panels = blocks_of(p_.n, panel_side);
-    const int64_t at_once = blocks_of(plan_.rows_stay ? p_.n : most_columns, panel_side);
-    const auto [down, across] = grid(row_panels, column_panels, at_once, in_parallel() ? 1 : thread_count());
+    const int64_t panels_per_split = blocks_of(plan_.rows_stay ? p_.n : most_columns, panel_side);
+    const auto [down, across] = grid(row_panels, column_panels, panels_per_split, in_parallel() ? 1 : thread_count());
     parallel_for(down * across, 1, [&, down = down, across = across](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i / across, column = i % across;
@@ -114,16 +114,17 @@ class SplitProduct {
  private:
   // How many threads share rows, and how many share columns. Relative costs for each k: 20 for a
   // block, 26 to split a panel of 32 rows or columns. Threads with the same panel split it
-  // separately. Rows are split once per `at_once` panels of columns.
-  static std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t at_once, int64_t threads) {
+  // separately. Rows are split once per `panels_per_split` panels of columns.
+  static std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t panels_per_split,
+                                          int64_t threads) {
     std::pair<int64_t, int64_t> best{1, 1};
-    int64_t least = std::numeric_limits<int64_t>::max();
+    int64_t best_cost = std::numeric_limits<int64_t>::max();
     for (int64_t down = 1; down <= threads; ++down) {
       const int64_t across = threads / down, rows = blocks_of(row_panels, down),
                     columns = blocks_of(column_panels, across);
-      const int64_t cost = 20 * rows * columns + 26 * (rows * blocks_of(columns, at_once) + columns);
-      if (cost < least) {
-        least = cost;
+      const int64_t cost = 20 * rows * columns + 26 * (rows * blocks_of(columns, panels_per_split) + columns);
+      if (cost < best_cost) {
+        best_cost = cost;
         best = {down, across};
       }
     }

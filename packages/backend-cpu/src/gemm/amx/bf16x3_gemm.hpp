@@ -26,9 +26,9 @@ bool has_amx_gemm();
 // splitting the factors and for the start-up of AMX.
 inline bool suits_amx_gemm(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t shortest = 48;
-  constexpr double least = 1 << 24;
+  constexpr double min_multiplications = 1 << 24;
   return m >= shortest && n >= shortest && k >= shortest &&
-         static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= least;
+         static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= min_multiplications;
 }
 // Results do not depend on the number of threads.
 void amx_gemm(const Gemm<float>& problem);

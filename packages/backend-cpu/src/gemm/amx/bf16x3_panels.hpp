@@ -32,8 +32,8 @@ struct SplitRange {
 // Whether the parts of these panels and their products are normal numbers. Then rounding is the
 // only error.
 inline bool in_range(const SplitRange& a, const SplitRange& b) {
-  constexpr int32_t bias = 127, least = bias - 100, sum_from = 2 * bias - 100, sum_to = 2 * bias + 100;
-  return a.lowest >= least && b.lowest >= least && a.highest <= 250 && b.highest <= 250 &&
+  constexpr int32_t bias = 127, min_exponent = bias - 100, sum_from = 2 * bias - 100, sum_to = 2 * bias + 100;
+  return a.lowest >= min_exponent && b.lowest >= min_exponent && a.highest <= 250 && b.highest <= 250 &&
          a.lowest + b.lowest >= sum_from && a.highest + b.highest <= sum_to;
 }
 
@@ -115,14 +115,14 @@ inline __mmask16 first_lanes(int64_t count) {
                 ahead = along_depth ? 4 * 16 : 2 * far;
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
   // bits of numbers without their sign, minus one; bits
-  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();
+  __m512i min_bits = _mm512_set1_epi32(-1), max_bits = _mm512_setzero_si512();
   alignas(64) float transposed_rows[2][256];
   const auto split_vectors = [&](__m512 low, __m512 high, uint16_t* row) __attribute__((always_inline)) {
     for (const __m512 value : {low, high}) {
       const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
-      most = _mm512_max_epu32(most, bits);
+      max_bits = _mm512_max_epu32(max_bits, bits);
       // zero wraps around to the largest value
-      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));
+      min_bits = _mm512_min_epu32(min_bits, _mm512_sub_epi32(bits, one));
     }
     __m512i parts[3];
     split_detail::split_pair(low, high, parts);
@@ -160,7 +160,7 @@ inline __mmask16 first_lanes(int64_t count) {
                       _mm512_maskz_loadu_ps(row < far_rows ? far_lanes : 0, from + far + row * step), tile + row * 32);
     }
   }
-  const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
+  const uint32_t low = _mm512_reduce_min_epu32(min_bits), high = _mm512_reduce_max_epu32(max_bits);
   return {low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23), static_cast<int32_t>(high >> 23)};
 }
 

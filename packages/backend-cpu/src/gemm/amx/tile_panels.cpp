@@ -30,16 +30,16 @@ int64_t tiles_of(int64_t rows) {
 }
 
 struct Exponents {
-  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();
+  __m512i min_bits = _mm512_set1_epi32(-1), max_bits = _mm512_setzero_si512();
 
   void add(__m512 value) {
     const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(0x7fffffff));
-    most = _mm512_max_epu32(most, bits);
+    max_bits = _mm512_max_epu32(max_bits, bits);
     // zero wraps around to the largest value
-    least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
+    min_bits = _mm512_min_epu32(min_bits, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
   }
   SplitRange range() const {
-    const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
+    const uint32_t low = _mm512_reduce_min_epu32(min_bits), high = _mm512_reduce_max_epu32(max_bits);
     return {low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23), static_cast<int32_t>(high >> 23)};
   }
 };
@@ -57,7 +57,7 @@ void split_tile(const SplitSource& source, bool left, int64_t side, int64_t side
   alignas(64) float transposed[2][tile_side * 16];
   if (!left && source.depth_step == 1) {
     const auto transpose = [&](const float* from, int64_t columns, float* into) {
-      transpose_tile(reinterpret_cast<uint32_t*>(into), 16, reinterpret_cast<const uint32_t*>(from), source.side_step,
+      transpose_bits(reinterpret_cast<uint32_t*>(into), 16, reinterpret_cast<const uint32_t*>(from), source.side_step,
                      sides, columns);
     };
     transpose(low, near, transposed[0]);

@@ -512,19 +512,19 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
 
 bool suits_amx_attention(const AttentionCall& call) {
   const int32_t dtype = call.query->dtype;
-  if (dtype == CB_FLOAT32 ? !may_use_tiles() : dtype != CB_BFLOAT16 || !has_amx_gemm()) return false;
+  if (dtype == CB_FLOAT32 ? !may_use_amx() : dtype != CB_BFLOAT16 || !has_amx_gemm()) return false;
   const int64_t queries = call.query->sizes[2], width = call.query->sizes[3], keys = call.key->sizes[2],
                 columns = call.value->sizes[3], heads = call.query->sizes[0] * call.query->sizes[1];
   // Short sides leave tiles empty, little work does not pay for AMX, and the packed factors of a
   // head must fit the caches.
   constexpr int64_t shortest = 16, most_packed = int64_t{1} << 24;
-  constexpr double least = 1 << 21;
+  constexpr double min_multiplications = 1 << 21;
   const int64_t parts = dtype == CB_FLOAT32 ? 3 : 1;
   if (queries < shortest || keys < shortest || width < shortest || columns < shortest ||
       keys * (width + columns) > most_packed / (2 * parts) || (call.grad && queries * width > most_packed) ||
       static_cast<double>(heads) * static_cast<double>(queries) * static_cast<double>(keys) *
               static_cast<double>(width + columns) <
-          least)
+          min_multiplications)
     return false;
   for (const cb_tensor* tensor : {call.query, call.key, call.value, call.grad, call.grad ? call.out : nullptr})
     if (tensor && tensor->strides[3] != 1) return false;

@@ -111,7 +111,7 @@ class ProductWithRows {
     rows_ = rows;
     count_ = count;
     is_transposed_ = reused_ && count * width_ <= most_numbers;
-    if (is_transposed_) turn_tile(transposed_.data(), count, rows.data, rows.pitch, count, width_);
+    if (is_transposed_) transpose_tile(transposed_.data(), count, rows.data, rows.pitch, count, width_);
   }
   void multiply(int64_t m, C alpha, Rows<C> a, C* c, int64_t pitch) {
     if (is_transposed_)

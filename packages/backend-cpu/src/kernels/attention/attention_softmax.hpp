@@ -71,7 +71,7 @@ template <typename C>
 [[gnu::always_inline]] inline math::Vec<C> weight_of(math::Vec<C> x) {
   using V = math::Vec<C>;
   const V lowest(sizeof(C) == 4 ? C(-87) : C(-708));
-  return select(x < lowest, V(C(0)), math::exp_negative(greatest(lowest, x)));
+  return select(x < lowest, V(C(0)), math::exp_negative(max(lowest, x)));
 }
 
 // Turns a row of scores, each times `factor`, into exp(score - largest), where `largest` is the
@@ -87,9 +87,9 @@ C exponentiate_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
   V most[4] = {V(largest), V(largest), V(largest), V(largest)};
   int64_t j = 0;
   for (; j + 4 * lanes <= whole; j += 4 * lanes)
-    for (int64_t k = 0; k < 4; ++k) most[k] = greatest(V::load(row + j + k * lanes) * V(factor), most[k]);
-  for (; j < whole; j += lanes) most[0] = greatest(V::load(row + j) * V(factor), most[0]);
-  greatest(greatest(most[0], most[1]), greatest(most[2], most[3])).store(parts);
+    for (int64_t k = 0; k < 4; ++k) most[k] = max(V::load(row + j + k * lanes) * V(factor), most[k]);
+  for (; j < whole; j += lanes) most[0] = max(V::load(row + j) * V(factor), most[0]);
+  max(max(most[0], most[1]), max(most[2], most[3])).store(parts);
   for (int64_t half = lanes / 2; half > 0; half /= 2)
     for (int64_t k = 0; k < half; ++k) parts[k] = parts[k] > parts[k + half] ? parts[k] : parts[k + half];
   C here = parts[0];

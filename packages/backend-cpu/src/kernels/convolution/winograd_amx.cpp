@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t part_step = 2 * tile_elements, depth_block = 3 * part_step;
 constexpr int64_t panel_area = panel_side * panel_side;
 // k of a panel that fits L1 beside another panel.
-constexpr int64_t depth_at_once = 128;
+constexpr int64_t depth_chunk = 128;
 // Most pairs of channels whose factors or sums at all points stay in L2.
 constexpr int64_t few_products = 64 * 80;
 
@@ -29,20 +29,20 @@ int64_t blocks_of(int64_t n, int64_t size) {
 // ---- numbers too small for bfloat16 parts
 
 // Lane-wise maximum of pairs of bfloat16, as bits without the sign.
-struct Largest {
+struct MaxBits {
   __m512i bits = _mm512_setzero_si512();
 };
 
 // The smallest float32 exponent among some nonzero numbers.
-class Least {
+class MinExponent {
  public:
-  void note(Largest values) {
+  void note(MaxBits values) {
     alignas(64) uint16_t each[32];
     _mm512_store_si512(each, values.bits);
     for (const uint16_t value : each) note(value);
   }
   // Only the largest of all lanes counts.
-  void note_largest(Largest values) {
+  void note_largest(MaxBits values) {
     alignas(64) uint16_t each[32];
     _mm512_store_si512(each, values.bits);
     note(*std::max_element(each, each + 32));
@@ -60,7 +60,7 @@ class Least {
 // Whether losses to underflow of parts or of their products are negligible beside the largest
 // terms. Patches mix near and far values, so errors are measured by the largest. Overflow needs no
 // check here: its infinities show in the results.
-bool are_large_enough(const Least& a, const Least& b) {
+bool are_large_enough(const MinExponent& a, const MinExponent& b) {
   constexpr int32_t bias = 127, each = bias - 90, both = 2 * bias - 90;
   return a.exponent() >= each && b.exponent() >= each && a.exponent() + b.exponent() >= both;
 }
@@ -121,13 +121,13 @@ class Pair {
   }
   // Splits both squares and stores them at their points.
   template <int before, typename Line, typename In>
-  void high(Line&& line, In&& in, uint16_t* to, int64_t point_step, Largest& largest) {
-    Largest most = largest;
+  void high(Line&& line, In&& in, uint16_t* to, int64_t point_step, MaxBits& largest) {
+    MaxBits most = largest;
     both_sides<before, patch>(line, in,
                               [&](int i, int j, V value) { put(i * patch + j, value.v, to, point_step, most); });
     largest = most;
   }
-  void no_high(uint16_t* to, int64_t point_step, Largest& largest) {
+  void no_high(uint16_t* to, int64_t point_step, MaxBits& largest) {
     for (int64_t p = 0; p < points; ++p) put(p, _mm512_setzero_ps(), to, point_step, largest);
   }
   void none(uint16_t* to, int64_t point_step) {
@@ -137,7 +137,7 @@ class Pair {
   }
 
  private:
-  [[gnu::always_inline]] void put(int64_t point, __m512 value, uint16_t* to, int64_t point_step, Largest& largest) {
+  [[gnu::always_inline]] void put(int64_t point, __m512 value, uint16_t* to, int64_t point_step, MaxBits& largest) {
     const __m512i first = split_pair(_mm512_load_ps(low_ + point * lanes), value, to + point * point_step);
     largest.bits = _mm512_max_epu16(largest.bits, _mm512_and_si512(first, _mm512_set1_epi16(0x7fff)));
   }
@@ -151,7 +151,7 @@ constexpr auto of_weight = [](const V* g, V* out) { transform_weight_row(g, out)
 // Packs the patches of a segment as rows. `first` is the number of its first tile there. `largest`
 // has an entry for each tile, and `strips` room for two strips.
 void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t first,
-                  float* strips, PointPanels& to, Largest* largest) {
+                  float* strips, PointPanels& to, MaxBits* largest) {
   const int64_t count = segment.tiles * tile + 2;
   float *low = strips, *high = strips + patch * count * lanes;
   Pair pair;
@@ -169,7 +169,7 @@ void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows,
             [from = strip + t * tile * lanes, count](int i, int j) { return V::load(from + (i * count + j) * lanes); };
       };
       uint16_t* place = to.row(first + t, c, first + t);
-      Largest most = c == 0 ? Largest{} : largest[first + t];
+      MaxBits most = c == 0 ? MaxBits{} : largest[first + t];
       pair.low<patch>(of_input, in(low));
       if (has_high)
         pair.high<patch>(of_input, in(high), place, to.point_step(), most);
@@ -183,11 +183,11 @@ void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows,
 // Packs the weight's inputs [begin, end) for 32 outputs as panel `panel` of `to`, the first input
 // at `depth`.
 void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int64_t end, PointPanels& to, int64_t panel,
-                 int64_t depth, Least& least) {
+                 int64_t depth, MinExponent& min_exponent) {
   alignas(64) float taps[9 * lanes];
   Pair pair;
   for (int64_t side = 0; side < panel_side && first_output + side < weight.outputs; side += lanes) {
-    Largest largest;
+    MaxBits largest;
     const auto load = [&](int64_t input) {
       load_taps(weight, weight.data + (first_output + side) * weight.output_step + input * weight.input_step, 1, taps);
     };
@@ -204,13 +204,13 @@ void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int6
           pair.no_high(place, to.point_step(), largest);
         }
       }
-    least.note(largest);
+    min_exponent.note(largest);
   }
 }
 
 // ---- products
 
-// Products of blocks. Additions to earlier sums lag one block behind, so that AMX does not wait for
+// Products of blocks. Adding to earlier sums lags one block behind, so that AMX does not wait for
 // them.
 class Products {
  public:
@@ -247,10 +247,10 @@ constexpr int64_t part_of_depth(int64_t k) {
 void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_t left_depth, PointPanels& right,
                     int64_t panel, int64_t columns, int64_t depth, int64_t point, float* sums, bool add,
                     Products& products) {
-  for (int64_t k = 0; k < depth; k += depth_at_once)
+  for (int64_t k = 0; k < depth; k += depth_chunk)
     for (int64_t i = 0; i * panel_side < rows; ++i)
       products.multiply(left.at(point, first_panel + i) + part_of_depth(left_depth + k),
-                        right.at(point, panel) + part_of_depth(k), std::min(depth_at_once, depth - k),
+                        right.at(point, panel) + part_of_depth(k), std::min(depth_chunk, depth - k),
                         std::min(panel_side, rows - i * panel_side), columns, sums + i * panel_area, add || k > 0);
 }
 
@@ -276,7 +276,7 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
                         const Tiling& tiling, int64_t pad_rows, int64_t pad_columns) {
   const int64_t channels = weight.inputs, tiles = tiling.tiles(), panels = blocks_of(weight.outputs, panel_side);
   PointPanels patches(blocks_of(tiles, panel_side), channels);
-  Scratch<Largest> largest(tiles);
+  Scratch<MaxBits> largest(tiles);
   parallel_for(tiling.segments(), grain_for(tiling.longest * points * channels), [&](int64_t begin, int64_t end) {
     Scratch<float> strips(strips_size(tiling.longest));
     for (int64_t s = begin; s < end; ++s) {
@@ -284,20 +284,20 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
       fill_patches(input, segment, pad_rows, pad_columns, segment.first_tile, strips.data(), patches, largest.data());
     }
   });
-  Least of_tiles;
+  MinExponent of_tiles;
   for (int64_t t = 0; t < tiles; ++t) of_tiles.note_largest(largest[t]);
   std::atomic<bool> good{true};
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    PointPanels factors(1, std::min(channels, depth_at_once));
+    PointPanels factors(1, std::min(channels, depth_chunk));
     TileSums sums(tiles);
     Scratch<float> strip(strip_size(tiling.longest));
     Finite looked;
-    Least of_weights;
+    MinExponent of_weights;
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * panel_side, columns = std::min(panel_side, weight.outputs - first);
       // A part of the weight that stays in L2.
-      for (int64_t k = 0; k < channels; k += depth_at_once) {
-        const int64_t depth = std::min(depth_at_once, channels - k);
+      for (int64_t k = 0; k < channels; k += depth_chunk) {
+        const int64_t depth = std::min(depth_chunk, channels - k);
         fill_weight(weight, first, k, k + depth, factors, 0, 0, of_weights);
         Products products;
         for (int64_t p = 0; p < points; ++p)
@@ -334,24 +334,25 @@ bool convolve_on_amx(const Images& input, const Weight& weight, const float* bia
   parallel_for(panels * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t panel = i / parts, from = i % parts * tile_depth;
-      Least least;
-      fill_weight(weight, panel * panel_side, from, std::min(channels, from + tile_depth), factors, panel, from, least);
-      exponents[i] = least.exponent();
+      MinExponent min_exponent;
+      fill_weight(weight, panel * panel_side, from, std::min(channels, from + tile_depth), factors, panel, from,
+                  min_exponent);
+      exponents[i] = min_exponent.exponent();
     }
   });
-  Least of_weights;
+  MinExponent of_weights;
   for (int64_t i = 0; i < panels * parts; ++i) of_weights.note_exponent(exponents[i]);
-  const int64_t segments_at_once = std::max<int64_t>(1, most / tiling.longest);
+  const int64_t segment_block = std::max<int64_t>(1, most / tiling.longest);
   std::atomic<bool> good{true};
-  parallel_for(blocks_of(tiling.segments(), segments_at_once), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks_of(tiling.segments(), segment_block), 1, [&](int64_t begin, int64_t end) {
     PointPanels patches(blocks_of(most, panel_side), channels);
     TileSums sums(most);
     Scratch<float> strips(strips_size(tiling.longest));
-    Scratch<Largest> largest(most);
+    Scratch<MaxBits> largest(most);
     Finite looked;
-    Least of_tiles;
+    MinExponent of_tiles;
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t s = block * segments_at_once, last = std::min(s + segments_at_once, tiling.segments());
+      const int64_t s = block * segment_block, last = std::min(s + segment_block, tiling.segments());
       int64_t count = 0;
       for (int64_t i = s; i < last; ++i) {
         const Segment segment(tiling, i);
@@ -385,7 +386,7 @@ namespace {
 // are loaded at once.
 template <int before, typename Line>
 void fill_depth(const Images& from, Line&& line, const Tiling& tiling, int64_t first, int64_t last, int64_t pad_rows,
-                int64_t pad_columns, int64_t channel, PointPanels& to, int64_t depth, float* strip, Largest& largest) {
+                int64_t pad_columns, int64_t channel, PointPanels& to, int64_t depth, float* strip, MaxBits& largest) {
   constexpr int64_t overlap = before - tile;
   Pair pair;
   int64_t number = 0;  // within these
@@ -437,7 +438,7 @@ struct Sides {
   // Packs tiles [first, last), at most 32, of one set, from `depth` of k on. Returns the exponent
   // of the largest number.
   int32_t fill(int64_t set, int64_t first, int64_t last, int64_t depth, float* strip) {
-    Largest largest;
+    MaxBits largest;
     if (is_of_input(set)) {
       fill_depth<patch>(input, of_input, tiling, first, last, pad_rows, pad_columns, set * lanes, patches, depth, strip,
                         largest);
@@ -448,9 +449,9 @@ struct Sides {
       const int64_t channel = set * lanes - input.channels;
       fill_depth<tile>(grad, of_grad, tiling, first, last, 0, 0, channel, grads, depth, strip, largest);
     }
-    Least least;
-    least.note_largest(largest);
-    return least.exponent();
+    MinExponent min_exponent;
+    min_exponent.note_largest(largest);
+    return min_exponent.exponent();
   }
 };
 
@@ -485,7 +486,7 @@ bool weight_gradient_in_groups(const Images& input, const Images& grad, const We
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
     Sides sides(input, grad, tiling, pad_rows, pad_columns, tile_depth);
     Scratch<float> strip(sides.strip_elements());
-    Least of_patches, of_grads;
+    MinExponent of_patches, of_grads;
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = blocks * group / groups, last = blocks * (group + 1) / groups;
       for (int64_t block = first; block < last; ++block) {
@@ -540,20 +541,20 @@ bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weigh
   // Tiles whose patches are kept at a time, for both sides.
   constexpr int64_t room = int64_t{20} << 20;
   const int64_t per_block = points * (panels + channel_panels) * depth_block * 2;
-  const int64_t at_once = std::clamp<int64_t>(room / per_block, 1, blocks_of(tiles, tile_depth)) * tile_depth;
+  const int64_t tiles_per_pass = std::clamp<int64_t>(room / per_block, 1, blocks_of(tiles, tile_depth)) * tile_depth;
   // Blocks of input channels whose sums at all points stay in L2.
   constexpr int64_t share = 128 / panel_side;
   const int64_t shares = blocks_of(channel_panels, share), items = panels * shares;
   const int64_t sums_of_point = share * panel_area + 16, sums_of_item = points * sums_of_point;
   // Sums are kept between chunks. With a single chunk, an item needs only its own.
-  const bool chunked = at_once < tiles;
+  const bool chunked = tiles_per_pass < tiles;
   Scratch<float> kept(chunked ? items * sums_of_item : 0);
-  Sides sides(input, grad, tiling, pad_rows, pad_columns, at_once);
+  Sides sides(input, grad, tiling, pad_rows, pad_columns, tiles_per_pass);
   const int64_t sets = sides.sets();
-  Scratch<int32_t> exponents(sets * (at_once / tile_depth));
+  Scratch<int32_t> exponents(sets * (tiles_per_pass / tile_depth));
   std::atomic<bool> good{true};
-  for (int64_t first = 0; first < tiles; first += at_once) {
-    const int64_t last = std::min(tiles, first + at_once), blocks = blocks_of(last - first, tile_depth);
+  for (int64_t first = 0; first < tiles; first += tiles_per_pass) {
+    const int64_t last = std::min(tiles, first + tiles_per_pass), blocks = blocks_of(last - first, tile_depth);
     parallel_for(blocks * sets, 1, [&](int64_t begin, int64_t end) {
       Scratch<float> strip(sides.strip_elements());
       for (int64_t i = begin; i < end; ++i) {
@@ -561,7 +562,7 @@ bool weight_gradient_on_amx(const Images& input, const Images& grad, const Weigh
         exponents[i] = sides.fill(i % sets, from, std::min(last, from + tile_depth), depth, strip.data());
       }
     });
-    Least of_patches, of_grads;
+    MinExponent of_patches, of_grads;
     for (int64_t i = 0; i < blocks * sets; ++i)
       (sides.is_of_input(i % sets) ? of_patches : of_grads).note_exponent(exponents[i]);
     if (!are_large_enough(of_patches, of_grads)) return false;

@@ -154,7 +154,7 @@ inline void load_strip(const Images& from, int64_t image, int64_t channel, int64
                           (column + begin) * from.column_step;
     std::fill_n(strip, begin * lanes, 0.0f);
     if (from.column_step == 1)
-      transpose_tile(reinterpret_cast<uint32_t*>(strip + begin * lanes), lanes,
+      transpose_bits(reinterpret_cast<uint32_t*>(strip + begin * lanes), lanes,
                      reinterpret_cast<const uint32_t*>(source), from.channel_step, lanes, end - begin);
     else
       for (int64_t x = begin; x < end; ++x) V::load(source + (x - begin) * from.column_step).store(strip + x * lanes);
@@ -171,7 +171,7 @@ inline void store_strip(const Images& to, int64_t image, int64_t channel, int64_
     float* target =
         to.data + image * to.image_step + channel * to.channel_step + (row + i) * to.row_step + column * to.column_step;
     if (to.column_step == 1)
-      transpose_tile(reinterpret_cast<uint32_t*>(target), to.channel_step, reinterpret_cast<const uint32_t*>(from),
+      transpose_bits(reinterpret_cast<uint32_t*>(target), to.channel_step, reinterpret_cast<const uint32_t*>(from),
                      lanes, inside, lanes);
     else
       for (int64_t x = 0; x < inside; ++x) V::load(from + x * lanes).store(target + x * to.column_step);
@@ -221,7 +221,7 @@ struct Weight {
 // Loads the nine taps of `count` inputs and one register of outputs, from `from` on.
 inline void load_taps(const Weight& weight, const float* from, int64_t count, float* taps) {
   if (weight.column_step == 1 && weight.row_step == 3 && weight.input_step == 9)
-    return transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
+    return transpose_bits(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
                           weight.output_step, lanes, 9 * count);
   // The stride between inputs is too large for the hardware prefetcher.
   constexpr int64_t ahead = 6, cache_line = 64 / sizeof(float);
@@ -229,7 +229,7 @@ inline void load_taps(const Weight& weight, const float* from, int64_t count, fl
     if (weight.column_step == 1 && weight.row_step == 3) {
       if (weight.output_step == 9)
         for (int64_t k = 0; k < 9 * lanes; k += cache_line) __builtin_prefetch(from + ahead * weight.input_step + k);
-      transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
+      transpose_bits(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from),
                      weight.output_step, lanes, 9);
       continue;
     }
@@ -343,14 +343,14 @@ inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, 
     Scratch<float> buffer(length * lanes);
     for (int64_t k = 0; k < outputs; k += lanes) {
       const int64_t count = std::min<int64_t>(lanes, outputs - k);
-      transpose_tile(reinterpret_cast<uint32_t*>(buffer.data()), length, from + k, step, length, count);
+      transpose_bits(reinterpret_cast<uint32_t*>(buffer.data()), length, from + k, step, length, count);
       for (int64_t i = 0; i < count; ++i)
         std::copy_n(buffer.data() + i * length, length, to + (k + i) * weight.output_step);
     }
     return;
   }
   for (int64_t t = 0; t < 9; ++t)
-    transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step),
+    transpose_bits(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step),
                    weight.output_step, from + t * step, 9 * step, inputs, outputs);
 }
 

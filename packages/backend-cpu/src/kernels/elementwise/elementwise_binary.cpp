@@ -76,11 +76,11 @@ struct OfFmod {
   }
 };
 
-// Records a division by zero instead of trapping; the least integer divided by -1 wraps. There is
+// Records a division by zero instead of trapping; the minimum divided by -1 wraps. There is
 // no vector instruction for integer division, so blocks of quotients are computed in float64. That
 // is exact where both numbers have less than 52 bits: a quotient that is not an integer then
 // differs from the next integer by more than the rounding error.
-template <typename T, Whole Kind>
+template <typename T, DivisionKind Kind>
 struct IntegerDivision {
   bool* by_zero;
   bool in_range(T a, T b) const {
@@ -96,14 +96,15 @@ struct IntegerDivision {
       *by_zero = true;
       return 0;
     }
-    return divide_whole<Kind>(a, b);
+    return divide_integers<Kind>(a, b);
   }
   T operator()(T a, T b) const {
     const double exact = static_cast<double>(a) / static_cast<double>(b);
-    const double down = Kind == Whole::Floor || Kind == Whole::Remainder ? math::floor(exact) : math::trunc(exact);
+    const double down =
+        Kind == DivisionKind::Floor || Kind == DivisionKind::Remainder ? math::floor(exact) : math::trunc(exact);
     // float index: the block was checked: below 2^51, no 0
     const auto quotient = static_cast<int64_t>(down);
-    if constexpr (Kind == Whole::Floor || Kind == Whole::Trunc)
+    if constexpr (Kind == DivisionKind::Floor || Kind == DivisionKind::Trunc)
       return static_cast<T>(quotient);
     else
       return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(quotient) * static_cast<uint64_t>(b));
@@ -136,7 +137,7 @@ bool has_zero(const cb_tensor& tensor) {
 // floor_divide, remainder, fmod, div: the same positions of the operands. In place, a zero divisor
 // is found before anything is written. Threads only ever set by_zero to true, and it is read after
 // all are done.
-template <Whole Kind, typename FloatOp>
+template <DivisionKind Kind, typename FloatOp>
 void integer_division(Call& call) {
   const arguments::FloorDivide args(call);
   if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes, moderate>(call);
@@ -154,8 +155,8 @@ void div(Call& call) {
   const arguments::Div args(call);
   const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary_simd<Divide, FloatsAndComplex, light>(call);
-  if (mode == "floor") return integer_division<Whole::Floor, OfFmod<FloatFloorDivide>>(call);
-  integer_division<Whole::Trunc, FloatTruncDivide>(call);
+  if (mode == "floor") return integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>(call);
+  integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
@@ -252,9 +253,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub", CB_KERNEL_CONVERTS);
   table.add<binary_simd<Mul, AllTypes, light>>("mul", CB_KERNEL_CONVERTS);
   table.add<div>("div", CB_KERNEL_CONVERTS);
-  table.add<integer_division<Whole::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
-  table.add<integer_division<Whole::Remainder, OfFmod<FloatRemainder>>>("remainder");
-  table.add<integer_division<Whole::Fmod, OfFmod<FloatFmod>>>("fmod");
+  table.add<integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<integer_division<DivisionKind::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<integer_division<DivisionKind::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<extremum<Maximum, Either>>("maximum");
   table.add<extremum<Minimum, Both>>("minimum");

@@ -74,7 +74,7 @@ void nan_to_num(Call& call) {
 // Sets the registers per iteration (drivers/elementwise.hpp).
 template <typename Op, int Registers>
 struct AtOnce : Op {
-  static constexpr int at_once = Registers;
+  static constexpr int unroll = Registers;
 };
 // Numbers far from zero are computed by the C library, one by one. The result for a number must not
 // depend on its neighbours in the register, which change with the number of threads.

@@ -65,8 +65,8 @@ struct Zeta {
   Vec<T> operator()(Vec<T> s, Vec<T> q) const {
     return in_double(
         [](V power, V first) {
-          power = least(V(zeta_s_limit), power);
-          first = greatest(V(1e-300), least(V(zeta_q_limit), first));
+          power = min(V(zeta_s_limit), power);
+          first = max(V(1e-300), min(V(zeta_q_limit), first));
           return math::zeta_parts::of_any_power(power, first);
         },
         s, q);
@@ -87,7 +87,7 @@ template <int Known>
 struct ZetaOfPower {
   static constexpr bool on_vectors = true;
   math::zeta_parts::OfPower<Known> formula;
-  [[gnu::always_inline]] V of(V q) const { return formula(greatest(V(1e-300), least(V(zeta_q_limit), q))); }
+  [[gnu::always_inline]] V of(V q) const { return formula(max(V(1e-300), min(V(zeta_q_limit), q))); }
   V operator()(V q) const { return of(q); }
   Vec<float> operator()(Vec<float> q) const {
     V low, high;

@@ -165,8 +165,8 @@ void transpose(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t r
   constexpr int64_t side = 16;
   for (int64_t i = 0; i < rows; i += side)
     for (int64_t j = 0; j < columns; j += side) {
-      turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(side, rows - i),
-                std::min(side, columns - j));
+      transpose_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(side, rows - i),
+                     std::min(side, columns - j));
     }
 }
 
@@ -402,7 +402,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
 // boundaries do not depend on the number of threads.
 template <typename F>
 void for_each_chunk(const cb_tensor& input, cb_tensor& output, int64_t first, F&& transform) {
-  constexpr int64_t largest = int64_t{512} << 10, least = int64_t{256} << 10;
+  constexpr int64_t max_bytes = int64_t{512} << 10, min_chunk_bytes = int64_t{256} << 10;
   int64_t count = 1, in_step = 0, out_step = 0;
   bool mergeable = true;
   for (int64_t d = first; d-- > 0;) {
@@ -415,8 +415,8 @@ void for_each_chunk(const cb_tensor& input, cb_tensor& output, int64_t first, F&
   }
   int64_t bytes = 2 * itemsize(output.dtype);  // of one leading index in both tensors
   for (int64_t d = first; d < output.ndim; ++d) bytes *= std::max(input.sizes[d], output.sizes[d]);
-  if (!mergeable || count < 2 || bytes == 0 || bytes > largest) return transform(input, output);
-  const int64_t group = std::clamp<int64_t>(least / bytes, 1, std::max<int64_t>(1, count / 16)),
+  if (!mergeable || count < 2 || bytes == 0 || bytes > max_bytes) return transform(input, output);
+  const int64_t group = std::clamp<int64_t>(min_chunk_bytes / bytes, 1, std::max<int64_t>(1, count / 16)),
                 blocks = (count + group - 1) / group;
   parallel_for(blocks, grain_for(group * bytes), [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {

@@ -169,8 +169,8 @@ bool is_safely_scaled(std::span<const T> values, bool zeros_are_safe) {
     const R size = std::abs(parts[i]);
     largest = size > largest ? size : largest;
   }
-  const R least = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
-  return largest == R(0) ? zeros_are_safe : largest > least && largest < R(1) / least;
+  const R smallest = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
+  return largest == R(0) ? zeros_are_safe : largest > smallest && largest < R(1) / smallest;
 }
 
 // Factors A = Q R. Overwrites the first rows of A with R, and x with the adjoint of Q times x.

@@ -87,18 +87,18 @@ void forward(Call& call) {
   cb_tensor &out = call.output(0), &total = call.output(1), &statistics = call.output(2);
   V* largest = data<V>(statistics);
   V* logarithm = largest + rows;
-  const int64_t pieces = (rows + piece - 1) / piece, rows_at_once = slices_at_once(classes);
+  const int64_t pieces = (rows + piece - 1) / piece, row_batch = slice_batch(classes);
   Scratch<double> losses(pieces), weights(pieces);
   parallel_for(pieces, grain_for(work * piece * classes), [&](int64_t begin, int64_t end) {
-    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : rows_at_once * classes);
+    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : row_batch * classes);
     const V* x[max_slices];
     for (int64_t p = begin; p < end; ++p) {
       double loss = 0, sum = 0;
       const int64_t last = std::min((p + 1) * piece, rows);
       for (int64_t n = p * piece; n < last; ++n) {
-        const int64_t slot = (n - p * piece) % rows_at_once;
+        const int64_t slot = (n - p * piece) % row_batch;
         if (slot == 0 && classes > 0)
-          statistics_of_rows(data<T>(scores) + n * classes, classes, std::min(rows_at_once, last - n), buffer.data(), x,
+          statistics_of_rows(data<T>(scores) + n * classes, classes, std::min(row_batch, last - n), buffer.data(), x,
                              largest + n, logarithm + n);
         const int64_t number = data<int64_t>(target)[n * target.strides[0]];
         double here = 0;

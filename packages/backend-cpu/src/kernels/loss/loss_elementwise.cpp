@@ -9,7 +9,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> within(Vec<T> x, Vec<T> limit) {  // NaN stays
-  return least(limit, greatest(-limit, x));
+  return min(limit, max(-limit, x));
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -46,7 +46,7 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
                    Position<2> at(outer, item / row_tiles);
                    int64_t j = item % row_tiles * tile, tile_rows = std::min(tile, rows - j);
                    for (int64_t i = 0; i < columns; i += tile)
-                     transpose_tile(out + at.offsets[0] + i + j * g.strides[0][across], g.strides[0][across],
+                     transpose_bits(out + at.offsets[0] + i + j * g.strides[0][across], g.strides[0][across],
                                     in + at.offsets[1] + i * g.strides[1][0] + j, g.strides[1][0],
                                     std::min(tile, columns - i), tile_rows);
                  }
@@ -60,12 +60,12 @@ enum class Interleaved { None, Output, Input };
 // One side has a short innermost dimension, and the other is contiguous along the next one. The
 // input's stride along a short dimension of the output is arbitrary.
 inline Interleaved interleaving(const Geometry<2>& g) {
-  constexpr int64_t longest = 4, least = 8;
+  constexpr int64_t max_short = 4, min_run = 8;
   if (g.ndim < 2 || g.strides[0][0] != 1) return Interleaved::None;
-  const auto is_short = [](int64_t size) { return size >= 2 && size <= longest; };
-  if (is_short(g.sizes[0]) && g.strides[0][1] == g.sizes[0] && g.strides[1][1] == 1 && g.sizes[1] >= least)
+  const auto is_short = [](int64_t size) { return size >= 2 && size <= max_short; };
+  if (is_short(g.sizes[0]) && g.strides[0][1] == g.sizes[0] && g.strides[1][1] == 1 && g.sizes[1] >= min_run)
     return Interleaved::Output;
-  if (is_short(g.sizes[1]) && g.strides[1][0] == g.sizes[1] && g.strides[1][1] == 1 && g.sizes[0] >= least)
+  if (is_short(g.sizes[1]) && g.strides[1][0] == g.sizes[1] && g.strides[1][1] == 1 && g.sizes[0] >= min_run)
     return Interleaved::Input;
   return Interleaved::None;
 }

@@ -33,12 +33,12 @@ class TransposedSlices {
 
   void read(const T* from, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(buffer_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k),
+      transpose_bits(bits(buffer_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k),
                      slices);
   }
   void write(T* to, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(to + k * stride), stride, bits(buffer_.data() + k), pitch_, slices,
+      transpose_bits(bits(to + k * stride), stride, bits(buffer_.data() + k), pitch_, slices,
                      std::min(tile, length_ - k));
   }
 

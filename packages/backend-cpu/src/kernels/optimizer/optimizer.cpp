@@ -273,7 +273,7 @@ void fused_rprop(Call& call) {
       V d = decayed(g, p), agreement = d * before;
       auto sign_changed = agreement < zero;
       size = size * select(sign_changed, shrink, select(zero < agreement, grow, one));
-      size = least(largest, greatest(smallest, size));  // keeps NaN
+      size = min(largest, max(smallest, size));  // keeps NaN
       before = d = select(sign_changed, zero, d);
       p = fnma(select(zero < d, one, select(d < zero, -one, zero)), size, p);
     };

@@ -172,10 +172,10 @@ template <typename T>
 struct SumOfSquaresOfHalves : SumOfHalves<T, Of::squares> {
   using typename SumOfHalves<T, Of::squares>::Acc;
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
-    constexpr double least = 0x1p-80, largest = 0x1p126;
+    constexpr double smallest = 0x1p-80, largest = 0x1p126;
     double sum = sum_of_halves<Of::squares>(values, n);
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (!(sum > least && sum < largest)) {
+      if (!(sum > smallest && sum < largest)) {
         sum = 0;
         for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
       }

@@ -273,7 +273,7 @@ class Driver {
   }
   static void transpose(T* to, int64_t pitch, const T* from, int64_t from_pitch, int64_t columns, int64_t rows) {
     dispatch_size(sizeof(T), [&]<typename U>() {
-      transpose_tile(reinterpret_cast<U*>(to), pitch, reinterpret_cast<const U*>(from), from_pitch, columns, rows);
+      transpose_bits(reinterpret_cast<U*>(to), pitch, reinterpret_cast<const U*>(from), from_pitch, columns, rows);
     });
   }
 
@@ -295,7 +295,7 @@ class Driver {
     for (int k = 0; k < inputs; ++k) transposes += transposed[k] = is_transposed(k + 1);
     constexpr int64_t transposed_slices = 32;
     const int64_t block = transposes ? transposed_slices : int64_t{1} << 30;
-    const int64_t batch = batched ? slices_at_once(n_) : 1;
+    const int64_t batch = batched ? slice_batch(n_) : 1;
     parallel_for(outer_.numel, grain_for(8 * n_), [&](int64_t begin, int64_t end) {
       Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_ * batch);
       Scratch<T> slices(transposes ? inputs * transposed_slices * n_ : 0);

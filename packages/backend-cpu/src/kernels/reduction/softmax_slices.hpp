@@ -131,7 +131,7 @@ V largest_of(const V* x, int64_t n) {
 // The number of slices of n values processed at once. The steps of a short slice are latency bound,
 // so that several slices are interleaved.
 constexpr int64_t max_slices = 8;
-inline int64_t slices_at_once(int64_t n) {
+inline int64_t slice_batch(int64_t n) {
   return n <= 1024 ? max_slices : 1;
 }
 // For each slice the maximum and the sum of exp(x - maximum). Also stores the exponentials if `out`

@@ -16,11 +16,11 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-using grid_sampling::confined;
+using grid_sampling::compute_coordinates;
+using grid_sampling::Coordinate;
 using grid_sampling::cubic;
-using grid_sampling::Inside;
-using grid_sampling::Mode;
-using grid_sampling::Outside;
+using grid_sampling::InterpolationMode;
+using grid_sampling::PaddingMode;
 
 constexpr int64_t block = 256;
 constexpr int most_taps = 16;
@@ -30,11 +30,11 @@ template <typename T>
 struct Sampling {
   using C = compute_t<T>;
   int dims;
-  Mode mode;
-  Outside outside;
+  InterpolationMode mode;
+  PaddingMode padding_mode;
   bool align_corners;
   int64_t batch, channels, points, blocks, taps;
-  int64_t sizes[3], strides[3], pixel_sizes[3];
+  int64_t sizes[3], strides[3], grid_sizes[3];
   const cb_tensor& input;
   const cb_tensor& grid;
 
@@ -42,8 +42,8 @@ struct Sampling {
   template <typename Arguments>
   Sampling(const Arguments& args, const char* operator_name)
       : dims(args.self->ndim - 2),
-        mode(grid_sampling::mode_named(args.mode)),
-        outside(grid_sampling::outside_named(args.padding_mode)),
+        mode(grid_sampling::interpolation_mode_named(args.mode)),
+        padding_mode(grid_sampling::padding_mode_named(args.padding_mode)),
         align_corners(args.align_corners),
         input(*args.self),
         grid(*args.grid) {
@@ -54,14 +54,14 @@ struct Sampling {
     for (int d = 0; d < dims; ++d) {
       sizes[d] = input.sizes[2 + d];
       strides[d] = input.strides[2 + d];
-      pixel_sizes[d] = grid.sizes[1 + d];
-      points *= pixel_sizes[d];
+      grid_sizes[d] = grid.sizes[1 + d];
+      points *= grid_sizes[d];
       farthest += (sizes[d] - 1) * std::abs(strides[d]);
     }
     if (farthest > std::numeric_limits<int32_t>::max())
       throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", operator_name);
     blocks = (points + block - 1) / block;
-    taps = mode == Mode::nearest ? 1 : mode == Mode::cubic ? 16 : int64_t{1} << dims;
+    taps = mode == InterpolationMode::nearest ? 1 : mode == InterpolationMode::cubic ? 16 : int64_t{1} << dims;
   }
 };
 
@@ -109,8 +109,8 @@ class Block {
   void find(const Sampling<T>& s, const int64_t* strides, int64_t n, int64_t first, int64_t count, bool with_slopes) {
     inside = true;
     for (int d = 0; d < s.dims; ++d) axis(s, strides, d, n, first, count);
-    const int each = s.mode == Mode::nearest ? 1 : s.mode == Mode::cubic ? 4 : 2;
-    if (s.mode == Mode::nearest && !with_slopes) return find_nearest(s.dims, count);
+    const int each = s.mode == InterpolationMode::nearest ? 1 : s.mode == InterpolationMode::cubic ? 4 : 2;
+    if (s.mode == InterpolationMode::nearest && !with_slopes) return find_nearest(s.dims, count);
     for (int t = 0; t < s.taps; ++t) {
       int at[3] = {0, 0, 0};
       for (int d = s.dims - 1, rest = t; d >= 0; --d, rest /= each) at[d] = rest % each;
@@ -162,33 +162,33 @@ class Block {
 
   void axis(const Sampling<T>& s, const int64_t* strides, int d, int64_t n, int64_t first, int64_t count) {
     read(s, d, n, first, count);
-    const auto padded = [&]<Mode M>() {
-      switch (s.outside) {
-        case Outside::zeros:
-          return axis_of<M, Outside::zeros>(s, strides, d, count);
-        case Outside::border:
-          return axis_of<M, Outside::border>(s, strides, d, count);
-        case Outside::reflection:
-          return axis_of<M, Outside::reflection>(s, strides, d, count);
+    const auto padded = [&]<InterpolationMode M>() {
+      switch (s.padding_mode) {
+        case PaddingMode::zeros:
+          return axis_of<M, PaddingMode::zeros>(s, strides, d, count);
+        case PaddingMode::border:
+          return axis_of<M, PaddingMode::border>(s, strides, d, count);
+        case PaddingMode::reflection:
+          return axis_of<M, PaddingMode::reflection>(s, strides, d, count);
       }
     };
     switch (s.mode) {
-      case Mode::linear:
-        return padded.template operator()<Mode::linear>();
-      case Mode::nearest:
-        return padded.template operator()<Mode::nearest>();
-      case Mode::cubic:
-        return padded.template operator()<Mode::cubic>();
+      case InterpolationMode::linear:
+        return padded.template operator()<InterpolationMode::linear>();
+      case InterpolationMode::nearest:
+        return padded.template operator()<InterpolationMode::nearest>();
+      case InterpolationMode::cubic:
+        return padded.template operator()<InterpolationMode::cubic>();
     }
   }
 
-  template <Mode M, Outside O>
+  template <InterpolationMode M, PaddingMode O>
   void axis_of(const Sampling<T>& s, const int64_t* strides, int d, int64_t count) {
     const C size = static_cast<C>(s.sizes[d]);
     const auto stride = static_cast<int32_t>(strides[d]);
     const bool align_corners = s.align_corners;
     const C scale = align_corners ? (size - 1) / 2 : size / 2;
-    if constexpr (M == Mode::nearest) return nearest_of<O>(stride, d, size, scale, align_corners, count);
+    if constexpr (M == InterpolationMode::nearest) return nearest_of<O>(stride, d, size, scale, align_corners, count);
     int32_t any_out_of_range = 0;
 #pragma omp simd reduction(| : any_out_of_range)
     for (int64_t i = 0; i < count; ++i) {
@@ -199,21 +199,21 @@ class Block {
         axis_offsets_[d][k][i] = index < 0 ? -1 : index * stride;
         any_out_of_range |= index < 0;
       };
-      if constexpr (M == Mode::cubic) {
+      if constexpr (M == InterpolationMode::cubic) {
         const C low = std::floor(point), t = point - low;
         C weights[4], slopes[4];
         cubic(t, weights, slopes);
         for (int k = 0; k < 4; ++k) {
-          const C at = confined(low + static_cast<C>(k - 1), size, O, align_corners).place;
-          set_offset(k, O == Outside::reflection ? std::nearbyint(at) : at);
+          const C at = compute_coordinates(low + static_cast<C>(k - 1), size, O, align_corners).value;
+          set_offset(k, O == PaddingMode::reflection ? std::nearbyint(at) : at);
           axis_weights_[d][k][i] = weights[k];
           axis_slopes_[d][k][i] = slopes[k];
         }
         steps[d][i] = scale;
       } else {
-        const Inside<C> at = confined(point, size, O, align_corners);
-        steps[d][i] = scale * at.slope;
-        const C low = std::floor(at.place), part = at.place - low;
+        const Coordinate<C> at = compute_coordinates(point, size, O, align_corners);
+        steps[d][i] = scale * at.grad;
+        const C low = std::floor(at.value), part = at.value - low;
         set_offset(0, low);
         set_offset(1, low + 1);
         axis_weights_[d][0][i] = 1 - part;
@@ -227,14 +227,14 @@ class Block {
 
   // A single tap of weight 1, whose derivative is 0. Two loops, because compilers vectorize these
   // but not one.
-  template <Outside O>
+  template <PaddingMode O>
   void nearest_of(int32_t stride, int d, C size, C scale, bool align_corners, int64_t count) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
       const C number = coordinates_[i] + 1, point = align_corners ? number * scale : (number * size - 1) / 2;
-      const Inside<C> at = confined(point, size, O, align_corners);
-      coordinates_[i] = std::nearbyint(at.place);
-      steps[d][i] = scale * at.slope;
+      const Coordinate<C> at = compute_coordinates(point, size, O, align_corners);
+      coordinates_[i] = std::nearbyint(at.value);
+      steps[d][i] = scale * at.grad;
     }
     int32_t* offset = axis_offsets_[d][0];
     int32_t any_out_of_range = 0;
@@ -255,14 +255,14 @@ class Block {
     const cb_tensor& grid = s.grid;
     const int last = s.dims;  // the grid's dimension within a row of points
     const T* from = data<T>(grid) + n * grid.strides[0] + (s.dims - 1 - d) * grid.strides[last + 1];
-    const int64_t row = s.pixel_sizes[s.dims - 1];
+    const int64_t row = s.grid_sizes[s.dims - 1];
     for (int64_t done = 0; done < count;) {
       const int64_t point = first + done, x = point % row;
       int64_t rest = point / row;
       const T* at = from + x * grid.strides[last];
       for (int e = s.dims - 2; e >= 0; --e) {
-        at += rest % s.pixel_sizes[e] * grid.strides[1 + e];
-        rest /= s.pixel_sizes[e];
+        at += rest % s.grid_sizes[e] * grid.strides[1 + e];
+        rest /= s.grid_sizes[e];
       }
       const int64_t run = std::min(row - x, count - done);
       for (int64_t i = 0; i < run; ++i) coordinates_[done + i] = static_cast<C>(at[i * grid.strides[last]]);
@@ -377,7 +377,8 @@ void sum_pairs(const Block<float>& b, const float* channel, int64_t count, float
 
 template <typename T>
 bool has_adjacent_taps(const Sampling<T>& s) {
-  return std::is_same_v<T, float> && s.mode == Mode::linear && s.strides[s.dims - 1] == 1 && s.sizes[s.dims - 1] > 1;
+  return std::is_same_v<T, float> && s.mode == InterpolationMode::linear && s.strides[s.dims - 1] == 1 &&
+         s.sizes[s.dims - 1] > 1;
 }
 void sum_tap_pairs(const Block<float>& b, int64_t taps, const float* channel, int64_t count, float* sums) {
   const auto run = [&](auto inside, auto outside) {
@@ -439,7 +440,7 @@ void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
 template <typename T>
 void sample(const Sampling<T>& s, const cb_tensor& out) {
   using C = compute_t<T>;
-  if (s.mode == Mode::nearest) return sample_nearest(s, out);
+  if (s.mode == InterpolationMode::nearest) return sample_nearest(s, out);
   parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 4)), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
@@ -580,7 +581,7 @@ void grid_sampler_backward(Call& call) {
     const Sampling<T> s(args, call.raw()->operator_name);
     if (needs[0] && call.output(0).numel != 0) input_gradient<T>(s, *args.grad, call.output(0));
     if (!needs[1] || call.output(1).numel == 0) return;
-    if (s.mode == Mode::nearest)
+    if (s.mode == InterpolationMode::nearest)
       std::fill_n(mutable_data<T>(call.output(1)), call.output(1).numel, T(0.0f));
     else
       grid_gradient<T>(s, *args.grad, call.output(1));

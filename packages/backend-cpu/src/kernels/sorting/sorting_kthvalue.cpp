@@ -56,7 +56,7 @@ struct Pair {
   friend bool operator<(const Pair& a, const Pair& b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
 };
 
-// The radix select counts the leading `digit_bits` bits of key - least key.
+// The radix select counts the leading `digit_bits` bits of key - lowest key.
 constexpr int digit_bits = 11;
 constexpr int64_t digits = int64_t{1} << digit_bits;
 constexpr int64_t counted_length = 2048;  // shorter slices use nth_element
@@ -85,8 +85,8 @@ class Line {
       numbers -= is_nan(value);
     }
     int64_t before = rank_of(among, rank, length_, numbers);
-    const auto [least, largest] = std::minmax_element(keys, keys + length_);
-    if (*least == *largest) return before;
+    const auto [lowest, largest] = std::minmax_element(keys, keys + length_);
+    if (*lowest == *largest) return before;
     std::nth_element(keys, keys + before, keys + length_);
     const K found = keys[before];
     before -= std::count_if(keys, keys + before, [=](K lesser) { return lesser < found; });
@@ -96,9 +96,9 @@ class Line {
 
   int64_t find_by_counting(Among among, int64_t rank) const {
     const int64_t pieces = (length_ + piece_length - 1) / piece_length;
-    const auto [least, largest] = ends(pieces);
-    if (least == largest) return find_in_equal(among, rank);
-    const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<K>(largest - least))) - digit_bits);
+    const auto [lowest, largest] = ends(pieces);
+    if (lowest == largest) return find_in_equal(among, rank);
+    const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<K>(largest - lowest))) - digit_bits);
     Scratch<uint32_t> counts(pieces * digits);
     Scratch<int64_t> nans(pieces);
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -109,7 +109,7 @@ class Line {
         const int64_t last = std::min(length_, (piece + 1) * piece_length);
         for (int64_t i = piece * piece_length; i < last; ++i) {
           const T value = load(from_ + i * stride_);
-          ++count[static_cast<K>(key_of(value) - least) >> shift];
+          ++count[static_cast<K>(key_of(value) - lowest) >> shift];
           nan += is_nan(value);
         }
         nans[piece] = nan;
@@ -136,7 +136,7 @@ class Line {
         for (int64_t i = piece * piece_length; i < last && to != full; ++i) {
           const K value = key(i);
           *to = {value, i};
-          to += static_cast<int64_t>(static_cast<K>(value - least) >> shift) == digit;
+          to += static_cast<int64_t>(static_cast<K>(value - lowest) >> shift) == digit;
         }
       }
     });
@@ -152,7 +152,7 @@ class Line {
 
   // The smallest and the largest key.
   std::pair<K, K> ends(int64_t pieces) const {
-    Scratch<K> least(pieces), largest(pieces);
+    Scratch<K> lowest(pieces), largest(pieces);
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
         const int64_t first = piece * piece_length, last = std::min(length_, first + piece_length);
@@ -168,13 +168,13 @@ class Line {
         } else {
           for (int64_t i = first; i < last; ++i) low = std::min(low, key(i)), high = std::max(high, key(i));
         }
-        least[piece] = low;
+        lowest[piece] = low;
         largest[piece] = high;
       }
     });
-    K low = least[0], high = largest[0];
+    K low = lowest[0], high = largest[0];
     for (int64_t piece = 1; piece < pieces; ++piece)
-      low = std::min(low, least[piece]), high = std::max(high, largest[piece]);
+      low = std::min(low, lowest[piece]), high = std::max(high, largest[piece]);
     return {low, high};
   }
 

@@ -21,7 +21,7 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// The most frequent key so far, the least among equals. A count of 0 means no key.
+// The most frequent key so far, the smallest among equals. A count of 0 means no key.
 template <typename K>
 struct Mode {
   K key = 0;

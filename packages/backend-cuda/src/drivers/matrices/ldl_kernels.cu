@@ -1,4 +1,4 @@
-// Factors and solutions of symmetric and Hermitian matrices that are not definite.
+// Factorization and solution of symmetric and Hermitian indefinite matrices.
 #include "drivers/matrices/matrix_numbers.cuh"
 
 namespace candelabra::cuda {
@@ -13,13 +13,12 @@ struct Largest {
   R value;
   int64_t at;
 };
-// The largest value of all threads of a block, and where it is: the first one among equals. NaN is
-// larger than numbers, as it has to be found.
+// The block-wide maximum and its first index. NaN is larger than all numbers, so that it is found.
 template <typename R>
 __device__ Largest<R> largest_of_block(Largest<R> mine) {
   __shared__ R values[ldl_threads];
   __shared__ int64_t places[ldl_threads];
-  __syncthreads();  // what was read of the last one
+  __syncthreads();  // the last reduction's results have been read
   values[threadIdx.x] = mine.value;
   places[threadIdx.x] = mine.at;
   __syncthreads();
@@ -187,7 +186,7 @@ __global__ void __launch_bounds__(ldl_threads) factor_ldl_kernel(T* data, int64_
   }
 }
 
-// L D L^T x = b: a warp for each column of x.
+// Solves L D L^T x = b: one warp per column of x.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     solve_ldl_kernel(const T* factors, const int32_t* all_pivots, T* right, int64_t n, int64_t columns,

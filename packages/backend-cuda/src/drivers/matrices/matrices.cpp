@@ -32,7 +32,7 @@ struct Described {
   }
 };
 
-// Strides of a batch of `ndim` dimensions whose items lie `step` elements apart.
+// Adds the strides of a batch of `ndim` dimensions with items `step` elements apart.
 void add_batch(Described& into, const int64_t* sizes, int ndim, int64_t step) {
   into.sizes.assign(sizes, sizes + ndim);
   into.strides.resize(static_cast<size_t>(ndim));

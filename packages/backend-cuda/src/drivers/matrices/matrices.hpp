@@ -1,5 +1,4 @@
-// Batches of matrices in the order that NVIDIA's dense libraries take: column after column, without
-// gaps.
+// Batches of matrices in the layout of NVIDIA's dense libraries: column-major, without gaps.
 #pragma once
 
 #include <algorithm>
@@ -13,21 +12,21 @@ namespace candelabra::cuda {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
 
-// Rows and columns are the last two dimensions; everything before is the batch.
+// Rows and columns are the last two dimensions; the dimensions before them are the batch.
 inline int64_t rows_of(const cb_tensor& t) {
   return t.sizes[t.ndim - 2];
 }
 inline int64_t columns_of(const cb_tensor& t) {
   return t.sizes[t.ndim - 1];
 }
-// How many items of the last `inner` dimensions there are.
+// The number of items of the last `inner` dimensions.
 inline int64_t batch_count(const cb_tensor& t, int inner) {
   int64_t count = 1;
   for (int d = 0; d < t.ndim - inner; ++d) count *= t.sizes[d];
   return count;
 }
 
-// Throws where a size does not fit the 32-bit integers of a routine.
+// Throws if a size does not fit a routine's 32-bit integer.
 int int32_size(int64_t size);
 
 // A view; element (i, j) of matrix b is data[b * step() + i + j * leading()].
@@ -36,7 +35,7 @@ struct Matrices {
   int32_t dtype;
   int64_t batches, rows, columns;
 
-  // At least 1, as the libraries want it even of empty matrices.
+  // At least 1, which the libraries require even for empty matrices.
   int64_t leading() const { return std::max<int64_t>(1, rows); }
   int64_t step() const { return leading() * columns; }
   void* matrix(int64_t index) const { return static_cast<std::byte*>(data) + index * step() * itemsize(dtype); }
@@ -44,26 +43,25 @@ struct Matrices {
   bool empty() const { return batches == 0 || rows == 0 || columns == 0; }
 };
 
-// The same with memory for the time of a call.
+// Matrices in a workspace of the call.
 struct OwnMatrices : Matrices {
   Workspace memory;
   OwnMatrices(const Call& call, int32_t dtype, int64_t batches, int64_t rows, int64_t columns);
 };
 
-// Whether the matrices of a tensor are taken as they are, or exchanged rows for columns.
+// Whether a tensor's matrices are loaded as they are, or transposed.
 enum class As { Is, Transposed };
 
-// Queues the move of the matrices of a tensor to a batch, and back. Where one of both is smaller,
-// only its part is moved.
+// Queue copies between the matrices of a tensor and a batch, over the smaller of their sizes.
 void load(const Call& call, const Matrices& to, const cb_tensor& from, As as = As::Is);
 void store(const Call& call, const cb_tensor& to, const Matrices& from, As as = As::Is);
-// Of the tensor as a batch of its own: allocated, and loaded.
+// Allocates a batch and loads the tensor into it.
 OwnMatrices loaded_from(const Call& call, const cb_tensor& from, As as = As::Is);
-// From a batch to a batch of the same count, as far as both reach.
+// Copies the common corner of two batches of the same count.
 void copy_corner(const Call& call, const Matrices& to, const Matrices& from);
 
-// Memory without gaps in the place of an output (of info, pivots, values): the output's own, or
-// what is moved to it at the end.
+// Contiguous memory for an output (info, pivots, values): the output's own memory, or a workspace
+// that finish() copies to it.
 class Packed {
  public:
   Packed(const Call& call, const cb_tensor& out);
@@ -72,7 +70,7 @@ class Packed {
     return static_cast<T*>(data_);
   }
   void* data() const { return data_; }
-  void finish() const;  // after everything that writes has been queued
+  void finish() const;  // queues the copy; call it behind all writes
 
  private:
   const Call& call_;
@@ -80,10 +78,10 @@ class Packed {
   Workspace memory_;
   void* data_;
 };
-// Queues the move of an input to memory without gaps, of its own.
+// Queues a copy of an input to a contiguous workspace.
 Workspace packed_copy(const Call& call, const cb_tensor& in);
 
-// The elements from matrix to matrix, where all dimensions of the batch have one stride.
+// The distance between matrices in elements, if the batch dimensions share one stride.
 std::optional<int64_t> batch_step(const cb_tensor& t);
 
 }  // namespace candelabra::cuda

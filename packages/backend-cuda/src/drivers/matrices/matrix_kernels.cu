@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(threads) write_addresses(void** to, std::byte*
   for (int64_t i = first_index(); i < count; i += index_step()) to[i] = first + i * step;
 }
 
-// ---- triangles: a block for each column in turn
+// ---- triangular matrices: one block per column, in a loop
 
 enum class Change { KeepUpper, KeepLower, Identity };
 
@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(threads) negate_imaginary(R* data, int64_t cou
   for (int64_t i = first_index(); i < count; i += index_step()) data[2 * i + 1] = -data[2 * i + 1];
 }
 
-// ---- what is not finite
+// ---- elements that are not finite
 
-// Complex elements are seen as two real ones.
+// Complex elements are processed as two real ones.
 template <typename R>
 __global__ void __launch_bounds__(threads)
     find_not_finite(const R* data, int64_t column_size, int64_t columns, int64_t all_columns, int32_t* flags) {
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(threads)
     const R* at = data + c * column_size;
     bool found = false;
     for (int64_t r = threadIdx.x; r < column_size; r += threads) found |= !finite(at[r]);
-    if (found) flags[c / columns] = 1;  // whoever comes writes the same
+    if (found) flags[c / columns] = 1;  // all threads write the same value
   }
 }
 template <typename R>
@@ -98,8 +98,7 @@ __global__ void __launch_bounds__(threads) fill_ranks_kernel(int64_t* ranks, int
   for (int64_t i = first_index(); i < count; i += index_step()) ranks[i] = value;
 }
 
-// ---- reflections: a warp for each column of x, from the first reflection to the last without
-// waiting for others
+// ---- reflections: a warp applies all reflections to one column of x, without synchronization
 
 template <typename T>
 struct Reflecting {
@@ -119,13 +118,13 @@ __global__ void __launch_bounds__(threads) reflect_columns(const __grid_constant
     int64_t count = p.count;
     if (p.from_identity) {
       for (int64_t r = lane; r < p.rows; r += warp) x[r] = r == column ? T(1) : T(0);
-      // Reflections below a column's one leave it as it is.
+      // Reflections that begin below a column's diagonal leave it unchanged.
       count = count < column + 1 ? count : column + 1;
       __syncwarp();
     }
     for (int64_t s = 0; s < count; ++s) {
       const int64_t i = p.adjoint ? s : count - 1 - s;
-      const T* vector = v + i * p.rows;  // has rows as leading dimension
+      const T* vector = v + i * p.rows;  // its leading dimension is `rows`
       T sum = lane == 0 ? x[i] : T(0);
       for (int64_t r = i + 1 + lane; r < p.rows; r += warp)
         sum += (p.conjugated ? vector[r] : conjugate_of(vector[r])) * x[r];
@@ -145,7 +144,7 @@ template <typename R>
 __global__ void __launch_bounds__(threads)
     pair_columns(const R* parts, const R* values, R* vectors, int64_t n, int64_t all_columns) {
   for (int64_t c = blockIdx.x; c < all_columns; c += gridDim.x) {
-    // Of a pair, the one above the real line comes first.
+    // Of a conjugate pair, the eigenvalue with the positive imaginary part comes first.
     const R imaginary = values[2 * c + 1];
     const int64_t column = c % n;
     const bool leads = imaginary > 0 && column + 1 < n, follows = imaginary < 0 && column > 0;
@@ -166,14 +165,14 @@ __global__ void __launch_bounds__(threads)
   for (int64_t c = blockIdx.x; c < all_columns; c += gridDim.x) {
     const int64_t batch = c / columns;
     const real_t<T>* singular = values + batch * count;
-    const real_t<T> least = rcond * singular[0];
+    const real_t<T> threshold = rcond * singular[0];
     for (int64_t r = threadIdx.x; r < rows; r += threads) {
       T& element = x[c * rows + r];
-      element = r < count && singular[r] > least ? element / singular[r] : T(0);
+      element = r < count && singular[r] > threshold ? element / singular[r] : T(0);
     }
     if (c % columns == 0 && threadIdx.x == 0) {
       int64_t rank = 0;
-      while (rank < count && singular[rank] > least) ++rank;  // they descend
+      while (rank < count && singular[rank] > threshold) ++rank;  // singular values are in descending order
       ranks[batch] = rank;
     }
   }
@@ -309,11 +308,11 @@ void divide_by_singular(const Call& call, const Matrices& x, const void* values,
   const int64_t all = x.batches * x.columns;
   dispatch<LapackTypes>(x.dtype, [&]<typename T>() {
     using R = real_t<T>;
-    // As LAPACK: what is below zero stands for the precision.
-    const R least =
+    // As in LAPACK, a negative rcond stands for machine precision.
+    const R threshold =
         rcond < 0 ? (sizeof(R) == 4 ? static_cast<R>(0x1p-24) : static_cast<R>(0x1p-53)) : static_cast<R>(rcond);
     launch(call, divide_rows<T>, grid_for(call, all, 1, 16), threads, 0, static_cast<T*>(x.data), x.rows, x.columns,
-           all, static_cast<const R*>(values), count, least, ranks);
+           all, static_cast<const R*>(values), count, threshold, ranks);
   });
 }
 

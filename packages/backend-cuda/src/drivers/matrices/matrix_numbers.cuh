@@ -1,4 +1,4 @@
-// What kernels on matrices compute with: numbers that may be complex, sums over a warp.
+// Arithmetic of kernels on matrices: real and complex numbers, sums over a warp.
 #pragma once
 
 #include "drivers/matrices/matrix_kernels.hpp"
@@ -21,7 +21,7 @@ __device__ real_t<T> real_of(T x) {
   else
     return x;
 }
-// A size that is cheap to have: the sum of the parts' magnitudes.
+// A magnitude that is cheap to compute: the sum of the parts' magnitudes (LAPACK's cabs1).
 template <typename T>
 __device__ real_t<T> magnitude(T x) {
   if constexpr (is_complex_v<T>)
@@ -37,7 +37,7 @@ __device__ bool finite(T x) {
     return ::cuda::std::isfinite(x);
 }
 
-// The sum over the lanes of a warp; all have it.
+// The sum over the lanes of a warp, in every lane.
 template <typename T>
 __device__ T warp_sum(T value) {
   for (int step = warp / 2; step > 0; step /= 2) {
@@ -50,7 +50,7 @@ __device__ T warp_sum(T value) {
   return value;
 }
 
-// A warp for each column.
+// The number of blocks for one warp per column.
 inline unsigned warps_for(const Call& call, int64_t columns) {
   return grid_for(call, columns * warp, threads, 16);
 }

@@ -64,19 +64,19 @@ struct OfFmod {
 };
 
 // Division by zero is not reported: the host would have to wait for the device. As in the device's
-// own division the quotient has all bits set and the remainder is the dividend. The least number
+// own division the quotient has all bits set and the remainder is the dividend. The minimum
 // over -1 wraps.
-template <Whole Kind>
+template <DivisionKind Kind>
 struct IntegerDivision {
   template <typename T>
   __device__ T operator()(T a, T b) const {
-    constexpr bool is_quotient = Kind == Whole::Floor || Kind == Whole::Trunc;
+    constexpr bool is_quotient = Kind == DivisionKind::Floor || Kind == DivisionKind::Trunc;
     if (b == 0) return is_quotient ? static_cast<T>(-1) : a;
-    return divide_whole<Kind>(a, b);
+    return divide_integers<Kind>(a, b);
   }
 };
-template <Whole Kind, typename FloatOp>
-void whole_division(Call& call) {
+template <DivisionKind Kind, typename FloatOp>
+void integer_division(Call& call) {
   if (!is_integer_dtype(call.output().dtype)) return binary<Heavy<FloatOp>, FloatTypes>(call);
   binary<Heavy<IntegerDivision<Kind>>, IntegerTypes>(call);
 }
@@ -84,8 +84,8 @@ void whole_division(Call& call) {
 void div(Call& call) {
   const std::string_view mode = arguments::Div(call).rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary<Heavy<Divide>, FloatsAndComplex>(call);
-  if (mode == "floor") return whole_division<Whole::Floor, OfFmod<FloatFloorDivide>>(call);
-  whole_division<Whole::Trunc, FloatTruncDivide>(call);
+  if (mode == "floor") return integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>(call);
+  integer_division<DivisionKind::Trunc, FloatTruncDivide>(call);
 }
 
 // ---- powers
@@ -132,9 +132,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary<Mul, AllTypes>>("mul");
   table.add<div>("div");
-  table.add<whole_division<Whole::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
-  table.add<whole_division<Whole::Remainder, OfFmod<FloatRemainder>>>("remainder");
-  table.add<whole_division<Whole::Fmod, OfFmod<FloatFmod>>>("fmod");
+  table.add<integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
+  table.add<integer_division<DivisionKind::Remainder, OfFmod<FloatRemainder>>>("remainder");
+  table.add<integer_division<DivisionKind::Fmod, OfFmod<FloatFmod>>>("fmod");
   table.add<pow>("pow");
   table.add<binary<Maximum, BoolAndReals>>("maximum");
   table.add<binary<Minimum, BoolAndReals>>("minimum");

@@ -257,11 +257,11 @@ void backward_of_max(const Call& call, const arguments::EmbeddingBagBackward& ar
   element.numel = element.sizes[0] = element.strides[0][0] = element.strides[1][0] = 1;
   for (int64_t first = 0; first < grad.numel; first += most_pairs) {
     const int64_t count = std::min(most_pairs, grad.numel - first);
-    const Additions additions(call, count, rows * columns);
-    launch(call, max_pairs_kernel, blocks_of(count), threads, 0, additions.keys(), additions.to(), additions.from(),
-           data<int64_t>(*args.max_indices), data<int64_t>(*args.bag_size), first, columns, rows,
+    const DeterministicScatterAdd scatter_add(call, count, rows * columns);
+    launch(call, max_pairs_kernel, blocks_of(count), threads, 0, scatter_add.keys(), scatter_add.to(),
+           scatter_add.from(), data<int64_t>(*args.max_indices), data<int64_t>(*args.bag_size), first, columns, rows,
            static_cast<uint32_t>(count), sink);
-    additions.run(out, grad.data, element, no_factor());
+    scatter_add.run(out, grad.data, element, no_factor());
   }
 }
 
@@ -293,10 +293,10 @@ void backward(Call& call) {
     launch(call, frequency_kernel, blocks_of(count), threads, 0, frequencies.as<uint32_t>(), indices,
            static_cast<uint32_t>(count), rows);
   }
-  const Additions additions(call, count, rows);
-  const PairArguments<T> a{additions.keys(),
-                           additions.to(),
-                           additions.from(),
+  const DeterministicScatterAdd scatter_add(call, count, rows);
+  const PairArguments<T> a{scatter_add.keys(),
+                           scatter_add.to(),
+                           scatter_add.from(),
                            factors.as<C>(),
                            indices,
                            data<int64_t>(*args.offset2bag),
@@ -314,7 +314,7 @@ void backward(Call& call) {
   Geometry<2> slice{};
   slice.numel = slice.sizes[0] = columns;
   slice.strides[0][0] = slice.strides[1][0] = 1;
-  additions.run(out, grad.data, slice, no_factor(), factors.data());
+  scatter_add.run(out, grad.data, slice, no_factor(), factors.data());
 }
 
 void embedding_bag(Call& call) {

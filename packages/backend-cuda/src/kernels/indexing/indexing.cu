@@ -113,11 +113,11 @@ void scatter_add(Call& call) {
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
   initialize_from(call, out, self);
   if (index.numel == 0) return;
-  const ElementPlaces destinations(call, out, index, source, args.dim);
+  const ElementOffsets destinations(call, out, index, source, args.dim);
   for_each_piece(destinations.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
-    const Additions additions(call, piece.numel, out.numel);
-    destinations.write(additions, 0, piece, offsets);
-    additions.run(out, source.data, one_element(), no_factor());
+    const DeterministicScatterAdd scatter_add(call, piece.numel, out.numel);
+    destinations.write(scatter_add, 0, piece, offsets);
+    scatter_add.run(out, source.data, one_element(), no_factor());
   });
 }
 

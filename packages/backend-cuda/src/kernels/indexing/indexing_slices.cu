@@ -285,8 +285,8 @@ void add_slices(const Call& call, const Indexed& indexed, const cb_tensor& dense
   const int64_t n = indexed.number();
   if (n == 0) return;
   check_number(n);
-  const Additions additions(call, n, indexed.slices);
-  find_slices(call, indexed, additions.keys(), additions.to(), additions.from(), &dense);
+  const DeterministicScatterAdd scatter_add(call, n, indexed.slices);
+  find_slices(call, indexed, scatter_add.keys(), scatter_add.to(), scatter_add.from(), &dense);
   if (dense.numel == 0) return;
   View self(indexed.tensor, 0, 0), slice(dense, 0, 0);
   for (int d = 0, kept = 0; d < dense.ndim; ++d) {
@@ -295,7 +295,7 @@ void add_slices(const Call& call, const Indexed& indexed, const cb_tensor& dense
     self.append(dense.sizes[d], indexed.tensor.strides[kept++]);
     slice.append(dense.sizes[d], dense.strides[d]);
   }
-  additions.run(indexed.tensor, dense.data, geometry<2>({&self.tensor, &slice.tensor}), factor);
+  scatter_add.run(indexed.tensor, dense.data, geometry<2>({&self.tensor, &slice.tensor}), factor);
 }
 
 // ---- operators
@@ -349,11 +349,11 @@ void index_put(Call& call) {
   if (indexed.shape && accumulate) return add_slices(call, indexed, values, no_factor());
   if (indexed.shape) return scatter_slices(call, indexed, values, nullptr);
   if (out.numel == 0) return;
-  const Additions all(call, 1, 1);  // without indices the whole tensor is one slice
-  fill_bytes(call, all.keys(), 0, sizeof(uint64_t));
-  fill_bytes(call, all.to(), 0, sizeof(int64_t));
-  fill_bytes(call, all.from(), 0, sizeof(int64_t));
-  all.run(out, values.data, geometry<2>({&out, &values}), no_factor());
+  const DeterministicScatterAdd scatter_add(call, 1, 1);  // without indices the whole tensor is one slice
+  fill_bytes(call, scatter_add.keys(), 0, sizeof(uint64_t));
+  fill_bytes(call, scatter_add.to(), 0, sizeof(int64_t));
+  fill_bytes(call, scatter_add.from(), 0, sizeof(int64_t));
+  scatter_add.run(out, values.data, geometry<2>({&out, &values}), no_factor());
 }
 
 // Indexes a 1-D view of self; self is copied where its elements have no constant stride.

@@ -27,14 +27,14 @@ void scatter_reduce(Call& call) {
                   static_cast<long long>(index.numel));
   initialize_from(call, out, self);
   if (index.numel == 0) return;
-  const ElementPlaces destinations(call, out, index, source, args.dim);
-  const Additions all(call, index.numel, out.numel);
+  const ElementOffsets destinations(call, out, index, source, args.dim);
+  const DeterministicScatterAdd scatter_add(call, index.numel, out.numel);
   int64_t first = 0;
   for_each_piece(destinations.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
-    destinations.write(all, first, piece, offsets);
+    destinations.write(scatter_add, first, piece, offsets);
     first += piece.numel;
   });
-  all.run(out, source.data, one_element(), no_factor(), nullptr, combination);
+  scatter_add.run(out, source.data, one_element(), no_factor(), nullptr, combination);
 }
 
 }  // namespace

@@ -52,13 +52,13 @@ Matrices row_major(void* memory, int64_t batches, int64_t rows, int64_t columns)
   return {memory, batches, rows, columns, rows * columns, columns, 1};
 }
 
-// The leading dimension of a matrix with `count` contiguous columns of length `length`; nothing if
+// The leading dimension of a matrix with `count` contiguous columns of length `length`; nullopt if
 // they are not contiguous.
 std::optional<int64_t> leading_dimension(int64_t length, int64_t count, int64_t along, int64_t across) {
   if (along != 1 && length > 1) return std::nullopt;
-  const int64_t least = std::max<int64_t>(1, length);
-  if (count <= 1) return least;
-  return across >= least ? std::optional(across) : std::nullopt;
+  const int64_t minimum = std::max<int64_t>(1, length);
+  if (count <= 1) return minimum;
+  return across >= minimum ? std::optional(across) : std::nullopt;
 }
 
 struct Operand {
@@ -224,7 +224,7 @@ Matrices part_of(const Matrices& m, int64_t first, int64_t count, int32_t dtype)
 // epilogues.
 bool multiply_row_major(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading,
                         int32_t dtype, const cb_scalar& alpha, const cb_scalar& beta, const void* bias = nullptr,
-                        Ending epilogue = Ending::none) {
+                        Epilogue epilogue = Epilogue::none) {
   const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
   return multiply(call,
                   {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading,
@@ -304,7 +304,7 @@ void mv(Call& call) {
 // out = epilogue(alpha * a @ b + bias), where `bias` is one row. False where cuBLASLt does not
 // support the bias or the epilogue; then nothing was written.
 bool product_with_epilogue(const Call& call, const Matrices& a, const Matrices& b, const Matrices& bias,
-                           const Matrices& out, int32_t dtype, const cb_scalar& alpha, Ending epilogue) {
+                           const Matrices& out, int32_t dtype, const cb_scalar& alpha, Epilogue epilogue) {
   const bool half_or_single = dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32;
   if (!half_or_single || out.batches != 1 || a.columns == 0 || out.columns <= 1) return false;
   if ((bias.row_stride != 0 && out.rows != 1) || bias.column_stride != 1 || bias.data == out.data) return false;
@@ -320,7 +320,8 @@ void add_product(Call& call) {
   const cb_scalar &beta = *args.beta, &alpha = *args.alpha;
   if (out.numel == 0) return;
   const Matrices a = matrices(*args.mat1), b = matrices(*args.mat2), result = matrices(out);
-  if (is_one(beta) && product_with_epilogue(call, a, b, matrices(self), result, out.dtype, alpha, Ending::bias)) return;
+  if (is_one(beta) && product_with_epilogue(call, a, b, matrices(self), result, out.dtype, alpha, Epilogue::bias))
+    return;
   if (!is_zero(beta) && !is_in_place(out, self)) copy_matrices(call, matrices(self), result, out.dtype);
   product(call, a, b, result, out.dtype, alpha, beta);
 }
@@ -345,7 +346,7 @@ void addmm_activation(Call& call) {
   if (out.numel == 0) return;
   if (is_one(*args.beta) && (!gelu || out.dtype != CB_FLOAT32) &&
       product_with_epilogue(call, matrices(*args.mat1), matrices(*args.mat2), matrices(*args.self), matrices(out),
-                            out.dtype, *args.alpha, gelu ? Ending::bias_and_gelu : Ending::bias_and_relu))
+                            out.dtype, *args.alpha, gelu ? Epilogue::bias_and_gelu : Epilogue::bias_and_relu))
     return;
   add_product(call);
   dispatch<RealTypes>(out.dtype,
@@ -394,7 +395,7 @@ void linear(Call& call) {
   }
   if (!bias) return product(call, samples, factor, result, out.dtype, one, zero);
   const Matrices rows_of_bias{bias->data, 1, rows, columns, 0, 0, bias->strides[0]};
-  if (product_with_epilogue(call, samples, factor, rows_of_bias, result, out.dtype, one, Ending::bias)) return;
+  if (product_with_epilogue(call, samples, factor, rows_of_bias, result, out.dtype, one, Epilogue::bias)) return;
   copy_matrices(call, rows_of_bias, result, out.dtype);
   product(call, samples, factor, result, out.dtype, one, one);
 }

@@ -1,5 +1,4 @@
-// im2col (im2col) and col2im (col2im). One thread gathers one element of the result,
-// plane by plane.
+// im2col and col2im. One thread gathers one element of the result, plane by plane.
 #include "candelabra/arguments/resampling.hpp"
 #include "drivers/image_offsets.hpp"
 
@@ -34,7 +33,7 @@ struct Axis {
 struct Folding {
   Axis down, across;
   int64_t planes, length, plane;
-  Spots spots;  // of the result: kernel elements and patches, or pixels of the image
+  PlaneIndexer plane_index;  // of the result: kernel elements and patches, or pixels of the image
 
   template <typename Arguments>
   Folding(const Arguments& args, const cb_tensor& image)
@@ -47,14 +46,14 @@ struct Folding {
 
 template <typename U>
 __global__ void __launch_bounds__(threads) patches_kernel(U* out, const U* in, const __grid_constant__ Folding f) {
-  for (int64_t e = first_index(); e < f.spots.count; e += index_step()) {
-    const auto [row, column, y, x] = f.spots[e];
+  for (int64_t e = first_index(); e < f.plane_index.count; e += index_step()) {
+    const auto [row, column, y, x] = f.plane_index[e];
     const int64_t i = row * f.down.dilation - f.down.padding + y * f.down.stride.divisor;
     const int64_t j = column * f.across.dilation - f.across.padding + x * f.across.stride.divisor;
     const bool inside = i >= 0 && i < f.down.size && j >= 0 && j < f.across.size;
     const U* from = in + i * f.across.size + j;
     for (int64_t p = blockIdx.y; p < f.planes; p += gridDim.y)
-      out[p * f.spots.count + e] = inside ? from[p * f.plane] : U{};
+      out[p * f.plane_index.count + e] = inside ? from[p * f.plane] : U{};
   }
 }
 
@@ -63,10 +62,10 @@ void im2col(Call& call) {
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   Folding f(args, in);
-  f.spots = Spots(f.down.kernel, f.across.kernel, f.down.count, f.across.count);
+  f.plane_index = PlaneIndexer(f.down.kernel, f.across.kernel, f.down.count, f.across.count);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    launch(call, patches_kernel<U>, grid_over(call, f.spots.count, f.planes, threads), threads, 0, mutable_data<U>(out),
-           data<U>(in), f);
+    launch(call, patches_kernel<U>, grid_over(call, f.plane_index.count, f.planes, threads), threads, 0,
+           mutable_data<U>(out), data<U>(in), f);
   });
 }
 
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(threads)
     patches_backward_kernel(memory_t<T>* out, const memory_t<T>* grad, const __grid_constant__ Folding f) {
   const int64_t area = f.down.kernel * f.across.kernel;
   for (int64_t e = first_index(); e < f.plane; e += index_step()) {
-    const auto [depth, i, j, pixel] = f.spots[e];
+    const auto [depth, i, j, channel] = f.plane_index[e];
     for (int64_t p = blockIdx.y; p < f.planes; p += gridDim.y) {
       compute_t<T> sum(0);
       for (int64_t a = f.down.kernel - 1; a >= 0; --a) {
@@ -104,7 +103,7 @@ void col2im(Call& call) {
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   Folding f(args, out);
-  f.spots = Spots(1, f.down.size, f.across.size, 1);
+  f.plane_index = PlaneIndexer(1, f.down.size, f.across.size, 1);
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     launch(call, patches_backward_kernel<T>, grid_over(call, f.plane, f.planes, threads), threads, 0,
            mutable_data<memory_t<T>>(out), data<memory_t<T>>(grad), f);

@@ -109,9 +109,9 @@ struct EdgeAxis {
 // channels-last memory a pixel has all channels.
 struct Edges {
   EdgeAxis axes[3];
-  int64_t planes = 1, pixel = 1, small = 1, large = 1;  // elements of a plane
+  int64_t planes = 1, pixel_size = 1, small = 1, large = 1;  // elements of a plane
   Edge edge;
-  Spots spots;
+  PlaneIndexer plane_index;
 
   Edges(const cb_tensor& small_one, const cb_tensor& large_one, std::span<const int64_t> amounts,
         std::string_view mode) {
@@ -119,7 +119,7 @@ struct Edges {
     const int dims = static_cast<int>(amounts.size() / 2), outer = small_one.ndim - dims;
     for (int d = 0; d < outer; ++d) planes *= small_one.sizes[d];
     if (!is_contiguous(small_one) || !is_contiguous(large_one)) {
-      pixel = small_one.sizes[1];
+      pixel_size = small_one.sizes[1];
       planes = small_one.sizes[0];
     }
     for (int d = 0; d < dims; ++d)
@@ -127,20 +127,20 @@ struct Edges {
                             amounts[static_cast<size_t>(2 * (dims - 1 - d))]};
   }
   // Iterates over the padded tensor (of_large) or over the input.
-  void set_spots(bool of_large) {
+  void set_plane_index(bool of_large) {
     const auto size = [&](int d) { return of_large ? axes[d].to : axes[d].from; };
-    spots = Spots(size(0), size(1), size(2), pixel);
-    small = axes[0].from * axes[1].from * axes[2].from * pixel;
-    large = axes[0].to * axes[1].to * axes[2].to * pixel;
+    plane_index = PlaneIndexer(size(0), size(1), size(2), pixel_size);
+    small = axes[0].from * axes[1].from * axes[2].from * pixel_size;
+    large = axes[0].to * axes[1].to * axes[2].to * pixel_size;
   }
 };
 
 template <typename U>
 __global__ void __launch_bounds__(threads) edges_kernel(U* out, const U* in, const __grid_constant__ Edges p) {
   for (int64_t e = first_index(); e < p.large; e += index_step()) {
-    const auto [z, y, x, c] = p.spots[e];
+    const auto [z, y, x, c] = p.plane_index[e];
     const int64_t row = p.axes[0].source(z, p.edge) * p.axes[1].from + p.axes[1].source(y, p.edge);
-    const U* from = in + (row * p.axes[2].from + p.axes[2].source(x, p.edge)) * p.pixel + c;
+    const U* from = in + (row * p.axes[2].from + p.axes[2].source(x, p.edge)) * p.pixel_size + c;
     for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y)
       out[plane * p.large + e] = from[plane * p.small];
   }
@@ -151,8 +151,8 @@ void reflection_replication_pad(Call& call) {
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   Edges p(in, out, args.padding, args.mode);
-  const int64_t bytes = widen_pixels(p.pixel, itemsize(out.dtype), in.data, out.data);
-  p.set_spots(true);
+  const int64_t bytes = widen_pixels(p.pixel_size, itemsize(out.dtype), in.data, out.data);
+  p.set_plane_index(true);
   dispatch_size(bytes, [&]<typename U>() {
     launch(call, edges_kernel<U>, grid_over(call, p.large, p.planes, threads), threads, 0, mutable_data<U>(out),
            data<U>(in), p);
@@ -164,14 +164,15 @@ template <typename T>
 __global__ void __launch_bounds__(threads)
     edges_backward_kernel(memory_t<T>* out, const memory_t<T>* grad, const __grid_constant__ Edges p) {
   for (int64_t e = first_index(); e < p.small; e += index_step()) {
-    const auto [z, y, x, c] = p.spots[e];
+    const auto [z, y, x, c] = p.plane_index[e];
     const Copies zs = p.axes[0].copies(z, p.edge), ys = p.axes[1].copies(y, p.edge), xs = p.axes[2].copies(x, p.edge);
     for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) {
       compute_t<T> sum(0);
       for (int64_t i = 0; i < zs.count; ++i)
         for (int64_t j = 0; j < ys.count; ++j) {
-          const memory_t<T>* row = grad + plane * p.large + (zs[i] * p.axes[1].to + ys[j]) * p.axes[2].to * p.pixel + c;
-          for (int64_t k = 0; k < xs.count; ++k) sum += loaded<T>(row[xs[k] * p.pixel]);
+          const memory_t<T>* row =
+              grad + plane * p.large + (zs[i] * p.axes[1].to + ys[j]) * p.axes[2].to * p.pixel_size + c;
+          for (int64_t k = 0; k < xs.count; ++k) sum += loaded<T>(row[xs[k] * p.pixel_size]);
         }
       out[plane * p.small + e] = stored<T>(sum);
     }
@@ -183,7 +184,7 @@ void reflection_replication_pad_backward(Call& call) {
   const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   Edges p(out, grad, args.padding, args.mode);
-  p.set_spots(false);
+  p.set_plane_index(false);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0,
            mutable_data<memory_t<T>>(out), data<memory_t<T>>(grad), p);

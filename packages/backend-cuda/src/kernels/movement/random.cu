@@ -203,7 +203,7 @@ void bernoulli_(Call& call) {
 // Calls f.operator()<M>() with the type that stores an integer: an unsigned integer (its low
 // bytes), bool, or a floating-point type. The dtype is not complex.
 template <typename F>
-void dispatch_whole(int32_t dtype, F&& f) {
+void dispatch_integral(int32_t dtype, F&& f) {
   if (is_floating_dtype(dtype)) return dispatch<FloatTypes>(dtype, std::forward<F>(f));
   if (dtype == CB_BOOL) return f.template operator()<bool>();
   dispatch_size(itemsize(dtype), [&]<typename U>() {
@@ -227,8 +227,8 @@ void random_range_(Call& call) {
   const arguments::RandomRange args(call);
   const int64_t low = args.low, high = args.high;
   const draws::Modulo modulo(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
-  dispatch_whole(call.output().dtype,
-                 [&]<typename T>() { fill_with<memory_t<T>>(call, Range<T>{modulo, static_cast<uint64_t>(low)}); });
+  dispatch_integral(call.output().dtype,
+                    [&]<typename T>() { fill_with<memory_t<T>>(call, Range<T>{modulo, static_cast<uint64_t>(low)}); });
 }
 
 // ---- one probability for each element
@@ -429,7 +429,7 @@ void randperm(Call& call) {
   const uint32_t *keys = buffers.keys[sorted], *steps = buffers.positions[sorted];
   fill_bytes(call, before, 0xff, each);
   launch(call, link_kernel, blocks, threads, 0, before, keys, steps, count);
-  dispatch_whole(out.dtype, [&]<typename T>() {
+  dispatch_integral(out.dtype, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, bool>)
       launch(call, permute_kernel<T>, blocks, threads, 0, mutable_data<memory_t<T>>(out), g.strides[0][0], before, keys,
              steps, count);

@@ -11,7 +11,7 @@ namespace candelabra::cuda {
 namespace {
 
 using normalize::block_sum;
-using normalize::Gapless;
+using normalize::Contiguous;
 using normalize::Pair;
 
 // The index of the affine parameters of element i of a row.
@@ -115,7 +115,7 @@ void forward(const Call& call, const cb_tensor& input, const cb_tensor* weight, 
              const cb_tensor& rstd, int64_t n, double eps, const Which& which) {
   using V = compute_t<T>;
   if (rstd.numel == 0) return;
-  const Gapless x(call, &input), w(call, weight), b(call, bias);
+  const Contiguous x(call, &input), w(call, weight), b(call, bias);
   launch(call, normalize_rows<T, Centered, Which>, blocks_of(rstd.numel),
          static_cast<unsigned>(normalize::threads_for(n)), 0, x.as<T>(), w.as<T>(), b.as<T>(),
          static_cast<memory_t<T>*>(call.output(0).data), mean ? static_cast<V*>(mean->data) : nullptr,
@@ -145,7 +145,7 @@ void backward_of_rows(const Call& call, const cb_tensor& grad, const cb_tensor& 
                       const cb_tensor* grad_bias) {
   using V = compute_t<T>;
   const int64_t rows = rstd.numel;
-  const Gapless dy(call, &grad), x(call, &input), m(call, mean), s(call, &rstd), w(call, weight);
+  const Contiguous dy(call, &grad), x(call, &input), m(call, mean), s(call, &rstd), w(call, weight);
   const auto* centers = reinterpret_cast<const V*>(m.as<V>());
   const auto* scales = reinterpret_cast<const V*>(s.as<V>());
   if (rows && n)
@@ -228,7 +228,7 @@ void group_norm_backward(Call& call) {
   const Groups shape(input, args.num_groups);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using V = compute_t<T>;
-    const Gapless dy(call, &grad), x(call, &input), m(call, &mean), s(call, &rstd), w(call, args.weight);
+    const Contiguous dy(call, &grad), x(call, &input), m(call, &mean), s(call, &rstd), w(call, args.weight);
     const auto* centers = reinterpret_cast<const V*>(m.as<V>());
     const auto* scales = reinterpret_cast<const V*>(s.as<V>());
     if (input.numel)

@@ -13,7 +13,7 @@ namespace candelabra::cuda {
 namespace {
 
 using normalize::block_sum;
-using normalize::Gapless;
+using normalize::Contiguous;
 using normalize::Pair;
 
 constexpr int threads = normalize::threads;
@@ -222,7 +222,7 @@ void forward(const Call& call) {
     const PerChannel to_mean(input, means), to_squares(input, squares);
     reduce(call, Moments<T>{}, input, std::array<const cb_tensor*, 2>{&to_mean.tensor(), &to_squares.tensor()});
   }
-  const Gapless weight(call, args.weight), bias(call, args.bias);
+  const Contiguous weight(call, args.weight), bias(call, args.bias);
   const auto run_finish = [&]<typename R>() {
     launch(call, finish_statistics<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means,
            squares, shape.count(), running<R>(running_mean), running<R>(running_var), args.momentum, args.eps,
@@ -237,7 +237,7 @@ void forward(const Call& call) {
     run_finish.template operator()<V>();
   if (shape.numel == 0) return;
   const Ordered ordered(input, shape.channels_last);
-  const Gapless x(call, &ordered.tensor());
+  const Contiguous x(call, &ordered.tensor());
   launch(call, normalize_elements<T>, grid_for(call, shape.numel, threads), threads, 0, x.as<T>(),
          static_cast<memory_t<T>*>(out.data), affine.as<Affine<V>>(), shape.numel, shape.inner, shape.channels);
 }
@@ -310,7 +310,7 @@ void backward(const Call& call) {
   const Shape shape(out);
   if (shape.channels == 0) return;
   const Ordered ordered_grad(*args.grad, shape.channels_last), ordered_input(*args.input, shape.channels_last);
-  const Gapless dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, args.weight),
+  const Contiguous dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, args.weight),
       m(call, args.mean), s(call, args.rstd);
   const auto* mean = reinterpret_cast<const V*>(m.as<V>());
   const auto* rstd = reinterpret_cast<const V*>(s.as<V>());

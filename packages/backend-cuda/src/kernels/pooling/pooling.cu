@@ -117,13 +117,13 @@ constexpr C lowest() {
 // counts.
 template <typename T>
 __global__ void __launch_bounds__(threads) max_kernel(memory_t<T>* out, int64_t* indices, const memory_t<T>* in,
-                                                      compute_t<T> least, const __grid_constant__ Pooling p) {
+                                                      compute_t<T> identity, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < p.numel; i += index_step()) {
     int64_t at[5];
     p.out.unravel(i, at);
     const Window wd = p.axes[0].window(at[2]), wh = p.axes[1].window(at[3]), ww = p.axes[2].window(at[4]);
     const memory_t<T>* plane = in + p.in.plane(at);
-    compute_t<T> best = least;
+    compute_t<T> best = identity;
     int64_t index =
         wd.count && wh.count && ww.count ? (wd.first * p.axes[1].inputs + wh.first) * p.axes[2].inputs + ww.first : -1;
     for (int64_t d = 0; d < wd.count; ++d)
@@ -198,10 +198,10 @@ void max_pool_backward(Call& call) {
   constexpr int64_t batch = int64_t{1} << 30;
   for (int64_t begin = 0; begin < grad.numel; begin += batch) {
     const int64_t count = std::min(batch, grad.numel - begin);
-    const Additions additions(call, count, out.numel);
-    launch(call, pairs_kernel, grid_for(call, count, threads), threads, 0, additions.keys(), additions.to(),
-           additions.from(), data<int64_t>(indices), begin, count, out.numel, fault_sink(call), p);
-    additions.run(out, grad.data, element, no_factor());
+    const DeterministicScatterAdd scatter_add(call, count, out.numel);
+    launch(call, pairs_kernel, grid_for(call, count, threads), threads, 0, scatter_add.keys(), scatter_add.to(),
+           scatter_add.from(), data<int64_t>(indices), begin, count, out.numel, fault_sink(call), p);
+    scatter_add.run(out, grad.data, element, no_factor());
   }
 }
 

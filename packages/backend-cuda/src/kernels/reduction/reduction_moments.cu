@@ -25,7 +25,7 @@ struct Moments {
   R sum, sum_squares;  // of the differences of the pending elements
   int32_t pending;
 
-  __device__ static Moments nothing() { return {0, R(0), R(0), R(0), R(0), 0}; }
+  __device__ static Moments identity() { return {0, R(0), R(0), R(0), R(0), 0}; }
   __device__ void take(R value) {
     if (pending == batch) fold();
     if (count == 0 && pending == 0) mean = value;
@@ -76,7 +76,7 @@ struct Variance {
   double correction;
   bool root;
 
-  __device__ Acc identity() const { return Acc::nothing(); }
+  __device__ Acc identity() const { return Acc::identity(); }
   __device__ void take(Acc& acc, compute_t<T> value, int64_t) const { acc.take(static_cast<Part>(value)); }
   __device__ Acc merge(const Acc& a, const Acc& b) const { return Acc::merged(a, b); }
   __device__ void finish(const Acc& acc, int64_t length, compute_t<T>* result) const {
@@ -105,7 +105,7 @@ struct Variance<::cuda::std::complex<R>> {
   double correction;
   bool root;
 
-  __device__ Acc identity() const { return {Moments<double>::nothing(), Moments<double>::nothing()}; }
+  __device__ Acc identity() const { return {Moments<double>::identity(), Moments<double>::identity()}; }
   __device__ void take(Acc& acc, Element value, int64_t) const {
     acc.real.take(static_cast<double>(value.real()));
     acc.imaginary.take(static_cast<double>(value.imag()));

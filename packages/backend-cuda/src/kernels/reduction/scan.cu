@@ -25,17 +25,17 @@ struct Accumulate {
   using Element = T;
   using Result = T;
   using Acc = typename running_type<T>::type;
-  static constexpr bool in_turn = false;
+  static constexpr bool sequential = false;
 
-  __device__ Acc nothing() const { return Acc(Product ? 1 : 0); }
-  __device__ Acc taken(compute_t<T> value, int64_t) const { return static_cast<Acc>(value); }
+  __device__ Acc identity() const { return Acc(Product ? 1 : 0); }
+  __device__ Acc element(compute_t<T> value, int64_t) const { return static_cast<Acc>(value); }
   __device__ Acc apply(const Acc& a, const Acc& b) const {
     if constexpr (Product)
       return a * b;
     else
       return a + b;
   }
-  __device__ compute_t<T> given(const Acc& acc) const { return static_cast<compute_t<T>>(acc); }
+  __device__ compute_t<T> result(const Acc& acc) const { return static_cast<compute_t<T>>(acc); }
 };
 
 // log(exp(x[0]) + ... + exp(x[i])), stored as the maximum so far and the sum of exp(x - maximum).
@@ -49,17 +49,17 @@ struct RunningLog {
   };
   using Element = T;
   using Result = T;
-  static constexpr bool in_turn = false;
+  static constexpr bool sequential = false;
 
-  __device__ Acc nothing() const { return {-std::numeric_limits<V>::infinity(), Part(0)}; }
-  __device__ Acc taken(V value, int64_t) const { return {value, Part(1)}; }
+  __device__ Acc identity() const { return {-std::numeric_limits<V>::infinity(), Part(0)}; }
+  __device__ Acc element(V value, int64_t) const { return {value, Part(1)}; }
   __device__ Acc apply(const Acc& a, const Acc& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
     const bool first = (a.largest > b.largest) | (a.largest != a.largest);  // keeps NaN
     const Acc &large = first ? a : b, &small = first ? b : a;
     return {large.largest, large.sum + small.sum * static_cast<Part>(math::exp(small.largest - large.largest))};
   }
-  __device__ V given(const Acc& acc) const {
+  __device__ V result(const Acc& acc) const {
     return static_cast<V>(static_cast<Part>(acc.largest) + ::cuda::std::log(acc.sum));
   }
 };
@@ -75,10 +75,10 @@ struct RunningLog<::cuda::std::complex<R>> {
   };
   using Element = ::cuda::std::complex<R>;
   using Result = Element;
-  static constexpr bool in_turn = true;
+  static constexpr bool sequential = true;
 
-  __device__ Acc nothing() const { return {complex128(0), false}; }
-  __device__ Acc taken(Element value, int64_t) const {
+  __device__ Acc identity() const { return {complex128(0), false}; }
+  __device__ Acc element(Element value, int64_t) const {
     return {complex128(static_cast<double>(value.real()), static_cast<double>(value.imag())), true};
   }
   __device__ Acc apply(const Acc& a, const Acc& b) const {
@@ -96,7 +96,7 @@ struct RunningLog<::cuda::std::complex<R>> {
     return {big + complex128(::cuda::std::log1p(2 * re + (re * re + im * im)) / 2, ::cuda::std::atan2(im, 1 + re)),
             true};
   }
-  __device__ Element given(const Acc& acc) const {
+  __device__ Element result(const Acc& acc) const {
     return Element(static_cast<R>(acc.total.real()), static_cast<R>(acc.total.imag()));
   }
 };

@@ -18,11 +18,11 @@ struct CummaxCummin {
   };
   using Element = T;
   using Result = int64_t;
-  static constexpr bool in_turn = false;
+  static constexpr bool sequential = false;
   bool larger;
 
-  __device__ Acc nothing() const { return {0, -1}; }
-  __device__ Acc taken(compute_t<T> value, int64_t index) const {
+  __device__ Acc identity() const { return {0, -1}; }
+  __device__ Acc element(compute_t<T> value, int64_t index) const {
     const K key = key_of<T>(stored<T>(value));
     if (larger) return {key, index};
     if constexpr (is_floating_v<T>)
@@ -34,7 +34,7 @@ struct CummaxCummin {
     const bool second = b.key > a.key || (b.key == a.key && b.index > a.index);
     return second ? b : a;
   }
-  __device__ int64_t given(const Acc& acc) const { return acc.index; }
+  __device__ int64_t result(const Acc& acc) const { return acc.index; }
 };
 
 void cummax_cummin(Call& call) {

@@ -13,16 +13,16 @@
 namespace candelabra::cuda {
 namespace {
 
-using grid_sampling::Mode;
-using grid_sampling::Outside;
+using grid_sampling::InterpolationMode;
+using grid_sampling::PaddingMode;
 
 constexpr int threads = 256;
 
 // The geometry of one call: the input (N, C, z, y, x) and the grid. An image has a z of size 1.
 struct Sampling {
   int dims;
-  Mode mode;
-  Outside outside;
+  InterpolationMode mode;
+  PaddingMode padding_mode;
   bool align_corners;
   int64_t batch, channels, points, taps;
   int64_t entry_stride, channel_stride;
@@ -34,8 +34,8 @@ struct Sampling {
   template <typename Arguments>
   Sampling(const Call& call, const Arguments& args)
       : dims(args.self->ndim - 2),
-        mode(grid_sampling::mode_named(args.mode)),
-        outside(grid_sampling::outside_named(args.padding_mode)),
+        mode(grid_sampling::interpolation_mode_named(args.mode)),
+        padding_mode(grid_sampling::padding_mode_named(args.padding_mode)),
         align_corners(args.align_corners) {
     const cb_tensor &input = *args.self, &grid = *args.grid;
     batch = input.sizes[0];
@@ -44,7 +44,7 @@ struct Sampling {
     channel_stride = input.strides[1];
     grid_entry_stride = grid.strides[0];
     grid_last_stride = grid.strides[dims + 1];
-    int64_t pixels[3] = {1, 1, 1};
+    int64_t grid_sizes[3] = {1, 1, 1};
     points = 1;
     int64_t farthest = 0;
     const int missing = 3 - dims;
@@ -52,8 +52,8 @@ struct Sampling {
       const bool there = d >= missing;
       const int64_t size = there ? input.sizes[2 + d - missing] : 1,
                     stride = there ? input.strides[2 + d - missing] : 0;
-      if (there) pixels[d] = grid.sizes[1 + d - missing];
-      points *= pixels[d];
+      if (there) grid_sizes[d] = grid.sizes[1 + d - missing];
+      points *= grid_sizes[d];
       grid_strides[d] = there ? grid.strides[1 + d - missing] : 0;
       farthest += (size - 1) * std::abs(stride);
       if (farthest > std::numeric_limits<int32_t>::max() || size > std::numeric_limits<int32_t>::max())
@@ -63,9 +63,9 @@ struct Sampling {
       strides[d] = static_cast<int32_t>(size > 1 ? stride : 0);
     }
     per_entry = LongDivider(points);
-    rows = LongDivider(pixels[1]);
-    columns = LongDivider(pixels[2]);
-    taps = mode == Mode::nearest ? 1 : mode == Mode::cubic ? 16 : int64_t{1} << dims;
+    rows = LongDivider(grid_sizes[1]);
+    columns = LongDivider(grid_sizes[2]);
+    taps = mode == InterpolationMode::nearest ? 1 : mode == InterpolationMode::cubic ? 16 : int64_t{1} << dims;
   }
   // Sets the strides of a contiguous gradient of the input.
   void set_contiguous(const Call& call) {
@@ -110,19 +110,21 @@ struct AxisTaps {
       grid_sampling::cubic(position - low, weights, slopes);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const C at = grid_sampling::confined(low + static_cast<C>(k - 1), size, s.outside, s.align_corners).place;
-        set_offset(k, s.outside == Outside::reflection ? math::round_even(at) : at, size, stride);
+        const C at =
+            grid_sampling::compute_coordinates(low + static_cast<C>(k - 1), size, s.padding_mode, s.align_corners)
+                .value;
+        set_offset(k, s.padding_mode == PaddingMode::reflection ? math::round_even(at) : at, size, stride);
       }
       step = scale;
     } else {
-      const auto at = grid_sampling::confined(position, size, s.outside, s.align_corners);
-      step = scale * at.slope;
+      const auto at = grid_sampling::compute_coordinates(position, size, s.padding_mode, s.align_corners);
+      step = scale * at.grad;
       if constexpr (Each == 1) {
-        set_offset(0, math::round_even(at.place), size, stride);
+        set_offset(0, math::round_even(at.value), size, stride);
         weights[0] = 1;
         slopes[0] = 0;
       } else {
-        const C low = math::floor(at.place), part = at.place - low;
+        const C low = math::floor(at.value), part = at.value - low;
         set_offset(0, low, size, stride);
         set_offset(1, low + 1, size, stride);
         weights[0] = 1 - part;
@@ -208,11 +210,11 @@ __global__ void __launch_bounds__(threads)
 template <typename F>
 void dispatch_taps(const Sampling& s, F&& f) {
   if (s.dims == 3) {
-    if (s.mode == Mode::nearest) return f.template operator()<3, 1>();
+    if (s.mode == InterpolationMode::nearest) return f.template operator()<3, 1>();
     return f.template operator()<3, 2>();
   }
-  if (s.mode == Mode::nearest) return f.template operator()<2, 1>();
-  if (s.mode == Mode::cubic) return f.template operator()<2, 4>();
+  if (s.mode == InterpolationMode::nearest) return f.template operator()<2, 1>();
+  if (s.mode == InterpolationMode::cubic) return f.template operator()<2, 4>();
   f.template operator()<2, 2>();
 }
 
@@ -296,20 +298,20 @@ void scatter_gradient(const Call& call, Sampling s, const cb_tensor& grad, const
     const int64_t here = std::min(entries, s.batch - a.first_entry);
     for (a.first_point = 0; a.first_point < s.points; a.first_point += part) {
       const int64_t each = std::min(part, s.points - a.first_point), pairs = here * each * s.taps;
-      const Additions additions(call, pairs, here * plane);
+      const DeterministicScatterAdd scatter_add(call, pairs, here * plane);
       const Workspace weights(call, static_cast<size_t>(pairs) * (wide ? sizeof(double) : sizeof(float)));
       a.count = here * each;
       a.pixels = here * plane;
       a.per_entry = LongDivider(each);
-      a.keys = additions.keys();
-      a.to = additions.to();
-      a.from = additions.from();
+      a.keys = scatter_add.keys();
+      a.to = scatter_add.to();
+      a.from = scatter_add.from();
       a.weights = weights.data();
       const unsigned blocks = grid_for(call, a.count, threads);
       dispatch_taps(s, [&]<int Dims, int Each>() {
         launch(call, wide ? pairs_kernel<double, Dims, Each> : pairs_kernel<float, Dims, Each>, blocks, threads, 0, a);
       });
-      additions.run(out, grad.data, channels, no_factor(), weights.data());
+      scatter_add.run(out, grad.data, channels, no_factor(), weights.data());
     }
   }
 }
@@ -358,7 +360,7 @@ void grid_sampler_backward(Call& call) {
   const Sampling s(call, args);
   if (args.needs[0] && grad_input.numel != 0) scatter_gradient(call, s, grad, *args.grid, grad_input);
   if (!args.needs[1] || grad_grid.numel == 0) return;
-  if (s.mode == Mode::nearest) return clear(call, grad_grid);
+  if (s.mode == InterpolationMode::nearest) return clear(call, grad_grid);
   dispatch<FloatTypes>(grad.dtype, [&]<typename T>() {
     dispatch_taps(s, [&]<int Dims, int Each>() {
       if constexpr (Each > 1)

@@ -207,19 +207,19 @@ class Tables {
 template <typename W>
 struct GatherPlan {
   Rows<W> axes[3];
-  int64_t planes, pixel, plane_in, plane_out;
-  int64_t wide, high;  // the last two sizes of what is read
-  Spots spots;         // of the result
+  int64_t planes, pixel_size, plane_in, plane_out;
+  int64_t wide, high;        // the last two sizes of what is read
+  PlaneIndexer plane_index;  // of the result
 
   GatherPlan(const Rows<W>& z, const Rows<W>& y, const Rows<W>& x, const PlaneLayout& layout, bool transposed)
-      : axes{z, y, x}, planes(layout.planes), pixel(layout.pixel) {
+      : axes{z, y, x}, planes(layout.planes), pixel_size(layout.pixel_size) {
     const auto in = [&](const Rows<W>& rows) { return transposed ? rows.to : rows.from; };
     const auto out = [&](const Rows<W>& rows) { return transposed ? rows.from : rows.to; };
     wide = in(x);
     high = in(y);
-    plane_in = in(z) * high * wide * pixel;
-    spots = Spots(out(z), out(y), out(x), pixel);
-    plane_out = spots.count;
+    plane_in = in(z) * high * wide * pixel_size;
+    plane_index = PlaneIndexer(out(z), out(y), out(x), pixel_size);
+    plane_out = plane_index.count;
   }
 };
 
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(threads)
   using W = compute_t<Out>;
   constexpr int plane_batch = 4;
   for (int64_t e = first_index(); e < d.plane_out; e += index_step()) {
-    const auto [z, y, x, c] = d.spots[e];
+    const auto [z, y, x, c] = d.plane_index[e];
     const Taps<W, Transposed> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
     for (int64_t p = int64_t{blockIdx.y} * plane_batch; p < d.planes; p += int64_t{gridDim.y} * plane_batch) {
       const int here = static_cast<int>(min(int64_t{plane_batch}, d.planes - p));
@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(threads)
           int64_t y_position;
           W weight_y;
           if (!ys.tap(j, y_position, weight_y)) continue;
-          const In* source_row = plane + (z_position * d.high + y_position) * d.wide * d.pixel;
+          const In* source_row = plane + (z_position * d.high + y_position) * d.wide * d.pixel_size;
           W rows[plane_batch] = {};
           for (int64_t k = xs.begin; k < xs.end; ++k) {
             int64_t x_position;
@@ -289,7 +289,8 @@ __global__ void __launch_bounds__(threads)
             if (!xs.tap(k, x_position, weight_x)) continue;
 #pragma unroll
             for (int q = 0; q < plane_batch; ++q)
-              if (q < here) rows[q] += weight_x * static_cast<W>(source_row[q * d.plane_in + x_position * d.pixel]);
+              if (q < here)
+                rows[q] += weight_x * static_cast<W>(source_row[q * d.plane_in + x_position * d.pixel_size]);
           }
 #pragma unroll
           for (int q = 0; q < plane_batch; ++q) sums[q] += weight_z * weight_y * rows[q];
@@ -309,7 +310,7 @@ __global__ void __launch_bounds__(threads)
     gather_few_kernel(T* out, const T* in, const __grid_constant__ GatherPlan<compute_t<T>> d) {
   using W = compute_t<T>;
   for (int64_t e = first_index(); e < d.plane_out; e += index_step()) {
-    const auto [z, y, x, c] = d.spots[e];
+    const auto [z, y, x, c] = d.plane_index[e];
     const Taps<W, false> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
     const int count_y = static_cast<int>(ys.end), count_x = static_cast<int>(xs.end);
     int32_t row_offsets[Count], pixel_offsets[Count];
@@ -320,8 +321,8 @@ __global__ void __launch_bounds__(threads)
       weights_y[k] = weights_x[k] = W(0);
       if (k < count_y) ys.tap(k, y_position, weights_y[k]);
       if (k < count_x) xs.tap(k, x_position, weights_x[k]);
-      row_offsets[k] = static_cast<int32_t>(y_position * d.wide * d.pixel);
-      pixel_offsets[k] = static_cast<int32_t>(x_position * d.pixel + c);
+      row_offsets[k] = static_cast<int32_t>(y_position * d.wide * d.pixel_size);
+      pixel_offsets[k] = static_cast<int32_t>(x_position * d.pixel_size + c);
     }
     for (int64_t p = blockIdx.y; p < d.planes; p += gridDim.y) {
       W sum = 0;
@@ -329,7 +330,7 @@ __global__ void __launch_bounds__(threads)
         int64_t z_position;
         W weight_z;
         zs.tap(i, z_position, weight_z);
-        const T* slice = in + p * d.plane_in + z_position * d.high * d.wide * d.pixel;
+        const T* slice = in + p * d.plane_in + z_position * d.high * d.wide * d.pixel_size;
         W part = 0;
 #pragma unroll
         for (int j = 0; j < Count; ++j) {
@@ -454,13 +455,13 @@ struct ByteStep {
   int64_t outer;
   Rows<double> rows;
   const int32_t *weights, *precision;
-  Spots spots;  // (1, 1, to, inner)
+  PlaneIndexer plane_index;  // (1, 1, to, inner)
 };
 __global__ void __launch_bounds__(threads) bytes_kernel(const __grid_constant__ ByteStep s) {
   const int32_t precision = *s.precision, half = precision > 0 ? 1 << (precision - 1) : 0;
-  const int64_t inner = s.spots.pixel.divisor;
-  for (int64_t e = first_index(); e < s.spots.count; e += index_step()) {
-    const auto [z, y, i, c] = s.spots[e];
+  const int64_t inner = s.plane_index.pixel_size.divisor;
+  for (int64_t e = first_index(); e < s.plane_index.count; e += index_step()) {
+    const auto [z, y, i, c] = s.plane_index[e];
     const int64_t first = s.rows.first[i];
     const int32_t count = s.rows.count[i];
     const int32_t* weights = s.weights + i * s.rows.most;
@@ -469,7 +470,7 @@ __global__ void __launch_bounds__(threads) bytes_kernel(const __grid_constant__ 
       int32_t sum = half;
       for (int32_t k = 0; k < count; ++k) sum += weights[k] * from[k * inner];
       const int32_t value = sum >> precision;
-      s.out[p * s.spots.count + e] = static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+      s.out[p * s.plane_index.count + e] = static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
     }
   }
 }
@@ -489,7 +490,7 @@ void gather_bytes(const Call& call, const Options& options, const cb_tensor& out
   for (int d = 2; d >= 0; --d) {  // the width first
     if (!tables.made(d)) continue;
     const Rows<double>& rows = tables[d];
-    int64_t outer = layout.planes, inner = layout.pixel;
+    int64_t outer = layout.planes, inner = layout.pixel_size;
     for (int e = 0; e < d; ++e) outer *= sizes[e];
     for (int e = d + 1; e < 3; ++e) inner *= sizes[e];
     sizes[d] = rows.to;
@@ -500,8 +501,8 @@ void gather_bytes(const Call& call, const Options& options, const cb_tensor& out
     Workspace after(call, steps > 0 ? static_cast<size_t>(outer * rows.to * inner) : 0);
     auto* to = steps > 0 ? after.as<uint8_t>() : mutable_data<uint8_t>(out);
     const ByteStep step{
-        to, from, outer, rows, whole.as<int32_t>() + 1, whole.as<int32_t>(), Spots(1, 1, rows.to, inner)};
-    launch(call, bytes_kernel, grid_over(call, step.spots.count, outer, threads), threads, 0, step);
+        to, from, outer, rows, whole.as<int32_t>() + 1, whole.as<int32_t>(), PlaneIndexer(1, 1, rows.to, inner)};
+    launch(call, bytes_kernel, grid_over(call, step.plane_index.count, outer, threads), threads, 0, step);
     before = std::move(after);
     from = before.as<uint8_t>();
   }
@@ -513,19 +514,19 @@ struct Nearest {
   int64_t from[3];
   float steps[3];
   bool exact;
-  int64_t planes, pixel, plane_in;
-  Spots spots;
+  int64_t planes, pixel_size, plane_in;
+  PlaneIndexer plane_index;
 
   __device__ int64_t source(int d, int64_t i) const { return resampling::nearest_place(i, steps[d], exact, from[d]); }
 };
 
 template <typename U>
 __global__ void __launch_bounds__(threads) nearest_kernel(U* out, const U* in, const __grid_constant__ Nearest n) {
-  for (int64_t e = first_index(); e < n.spots.count; e += index_step()) {
-    const auto [z, y, x, c] = n.spots[e];
+  for (int64_t e = first_index(); e < n.plane_index.count; e += index_step()) {
+    const auto [z, y, x, c] = n.plane_index[e];
     const int64_t source_row = n.source(0, z) * n.from[1] + n.source(1, y);
-    const U* from = in + (source_row * n.from[2] + n.source(2, x)) * n.pixel + c;
-    for (int64_t p = blockIdx.y; p < n.planes; p += gridDim.y) out[p * n.spots.count + e] = from[p * n.plane_in];
+    const U* from = in + (source_row * n.from[2] + n.source(2, x)) * n.pixel_size + c;
+    for (int64_t p = blockIdx.y; p < n.planes; p += gridDim.y) out[p * n.plane_index.count + e] = from[p * n.plane_in];
   }
 }
 
@@ -542,13 +543,13 @@ void copy_nearest(const Call& call, std::span<const double> scales, const cb_ten
     n.steps[d] = static_cast<float>(resampling::ratio_of(from.sizes[d], to.sizes[d], false, scale));
   }
   n.planes = layout.planes;
-  n.pixel = layout.pixel;
-  const int64_t bytes = widen_pixels(n.pixel, itemsize(out.dtype), out.data, in.data);
-  n.plane_in = from.sizes[0] * from.sizes[1] * from.sizes[2] * n.pixel;
-  n.spots = Spots(to.sizes[0], to.sizes[1], to.sizes[2], n.pixel);
+  n.pixel_size = layout.pixel_size;
+  const int64_t bytes = widen_pixels(n.pixel_size, itemsize(out.dtype), out.data, in.data);
+  n.plane_in = from.sizes[0] * from.sizes[1] * from.sizes[2] * n.pixel_size;
+  n.plane_index = PlaneIndexer(to.sizes[0], to.sizes[1], to.sizes[2], n.pixel_size);
   dispatch_size(bytes, [&]<typename U>() {
-    launch(call, nearest_kernel<U>, grid_over(call, n.spots.count, n.planes, threads), threads, 0, mutable_data<U>(out),
-           data<U>(in), n);
+    launch(call, nearest_kernel<U>, grid_over(call, n.plane_index.count, n.planes, threads), threads, 0,
+           mutable_data<U>(out), data<U>(in), n);
   });
 }
 

@@ -1,8 +1,9 @@
-// _kthvalue_index: where the element of a rank is; _histc: histograms of equal intervals.
+// _kthvalue_index (kthvalue): the index of the element of a rank. _histc (histc): histograms of
+// equal intervals.
 //
-// A block finds the element of a rank digit by digit of its key: it counts the digits of the keys
-// that begin as the one looked for does. Of equal keys the one is taken that a stable sort has
-// there. Only integers are added atomically.
+// A block finds the element by radix select: it counts the next digit of the keys with the prefix
+// found so far. Of equal keys it selects the one that a stable sort has at the rank. Only integers
+// are added atomically.
 #include <array>
 #include <string_view>
 
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(threads) find_position(const __grid_constant__
   const auto* in = static_cast<const memory_t<T>*>(a.in) + at[1];
   const int me = static_cast<int>(threadIdx.x);
 
-  // Elements that come before the one looked for, among those that begin alike
+  // The number of elements to skip among those with the prefix
   int64_t before = a.rank;
   if (a.among != Among::All) {
     if (me == 0) nans = 0;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(threads) find_position(const __grid_constant__
       before = numbers > 0 ? (numbers - 1) / 2 : 0;
   }
 
-  K prefix = 0, decided = 0;  // the digits that are known, and where they are
+  K prefix = 0, decided = 0;  // the prefix, and the mask of its bits
   for (int shift = key_bits<T> - 8; shift >= 0; shift -= 8) {
     if (me < digits) counts[me] = 0;
     __syncthreads();
@@ -139,7 +140,7 @@ struct BinArguments {
   Indexer<1> elements;
 };
 
-// Shared: each block counts for itself first.
+// Shared: each block counts in shared memory first.
 template <typename T, bool Shared>
 __global__ void __launch_bounds__(threads) count_elements(const __grid_constant__ BinArguments<T> a) {
   using C = compute_t<T>;

@@ -45,8 +45,7 @@ void check(cublasStatus_t status, const char* function) {
     raise_library("cuBLAS", function, static_cast<int>(status), cublas_lt().status_string(status));
 }
 
-// cuBLASLt's handle holds nothing but what the library found out about the device; it may be used
-// by several threads at once.
+// cuBLASLt's handle only holds properties of the device; several threads may use it at a time.
 cublasLtHandle_t handle_of(int device) {
   constexpr int most = 128;
   static std::atomic<cublasLtHandle_t> handles[most];
@@ -85,21 +84,21 @@ Precision precision_of(int32_t dtype) {
   }
 }
 
-// How far an address is aligned, up to the 256 bytes that algorithms may ask for.
+// The alignment of an address, up to the 256 bytes that algorithms may require.
 uint32_t alignment_of(const void* address) {
   return uint32_t{1} << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(address) | 256));
 }
 
-// Everything that the choice of an algorithm depends on.
+// The arguments that the choice of an algorithm depends on.
 struct Key {
   int64_t rows, columns, inner, batches;
   int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
   int32_t device, element, compute;
   uint32_t a_alignment, b_alignment, result_alignment;
-  int32_t a_transposed, b_transposed, ending, reduced;
+  int32_t a_transposed, b_transposed, epilogue, reduced;
   bool operator==(const Key&) const = default;
 };
-// Without gaps, a key is its bytes.
+// Without padding, keys can be hashed and compared as bytes.
 static_assert(std::has_unique_object_representations_v<Key>);
 
 struct Hash {
@@ -108,7 +107,7 @@ struct Hash {
     static_assert(sizeof words == sizeof key);
     std::memcpy(words, &key, sizeof words);
     uint64_t hash = 0;
-    for (const uint64_t word : words) {  // products of 64 bits, both halves of them
+    for (const uint64_t word : words) {  // 128-bit products, whose halves are combined
       const auto product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15u;
       hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^ (hash << 1);
     }
@@ -131,8 +130,8 @@ template <typename Handle>
 using Owned = std::unique_ptr<Handle, Destroy<Handle>>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 
-// What the library has found to be the best way.
-struct Choice {
+// The result of the heuristics.
+struct Heuristic {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
   bool possible;
@@ -141,18 +140,18 @@ struct Choice {
 struct Plan {
   Owned<cublasLtMatmulDescOpaque_t> operation;
   Layout a, b, result;
-  Choice choice;
+  Heuristic choice;
 };
 
-// Asking the library takes longer than most products do, so all threads share what it says.
-class Choices {
+// The heuristics take longer than most products, so all threads share their results.
+class HeuristicCache {
  public:
-  std::optional<Choice> find(const Key& key) {
+  std::optional<Heuristic> find(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto found = kept_.find(key);
     return found == kept_.end() ? std::nullopt : std::optional(found->second);
   }
-  void keep(const Key& key, const Choice& choice) {
+  void keep(const Key& key, const Heuristic& choice) {
     constexpr size_t most = 65536;
     const std::lock_guard lock(mutex_);
     if (kept_.size() >= most) kept_.clear();
@@ -161,10 +160,10 @@ class Choices {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<Key, Choice, Hash> kept_;
+  std::unordered_map<Key, Heuristic, Hash> kept_;
 };
-Choices& choices() {
-  static auto* all = new Choices();
+HeuristicCache& heuristic_cache() {
+  static auto* all = new HeuristicCache();
   return *all;
 }
 
@@ -183,7 +182,7 @@ Layout make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t l
   return layout;
 }
 
-Choice choose(const Key& key, const Plan& plan) {
+Heuristic choose(const Key& key, const Plan& plan) {
   const CublasLt& lt = cublas_lt();
   cublasLtMatmulPreference_t raw = nullptr;
   check(lt.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
@@ -191,7 +190,7 @@ Choice choose(const Key& key, const Plan& plan) {
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     check(lt.preference_set(raw, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
   };
-  // What NVIDIA asks for on Hopper; less on older processors.
+  // NVIDIA's recommendation for Hopper; less for older architectures.
   const size_t most = device_traits(key.device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.a_alignment);
@@ -222,10 +221,10 @@ Plan make_plan(const Key& key, const Precision& precision) {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (const auto ending = static_cast<Ending>(key.ending); ending != Ending::none) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, ending == Ending::bias            ? CUBLASLT_EPILOGUE_BIAS
-                                       : ending == Ending::bias_and_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                                         : CUBLASLT_EPILOGUE_GELU_BIAS);
+  if (const auto epilogue = static_cast<Epilogue>(key.epilogue); epilogue != Epilogue::none) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue == Epilogue::bias            ? CUBLASLT_EPILOGUE_BIAS
+                                       : epilogue == Epilogue::bias_and_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                                             : CUBLASLT_EPILOGUE_GELU_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, precision.element);
   }
   plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows,
@@ -234,16 +233,16 @@ Plan make_plan(const Key& key, const Precision& precision) {
                        key.b_transposed ? key.inner : key.columns, key.b_leading, key.batches, key.b_step);
   plan.result = make_layout(precision.element, key.rows, key.columns, key.result_leading, key.batches, key.result_step);
 
-  if (const auto known = choices().find(key)) {
+  if (const auto known = heuristic_cache().find(key)) {
     plan.choice = *known;
   } else {
     plan.choice = choose(key, plan);
-    choices().keep(key, plan.choice);
+    heuristic_cache().keep(key, plan.choice);
   }
   return plan;
 }
 
-// Kept by each thread: a plan holds the address of the bias while it is used.
+// One cache per thread: a plan holds the address of the bias while it runs.
 Plan& plan_for(const Key& key, const Precision& precision) {
   constexpr size_t most = 4096;
   thread_local std::unordered_map<Key, Plan, Hash> kept;
@@ -280,15 +279,15 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
                 .result_alignment = alignment_of(gemm.result),
                 .a_transposed = gemm.a.transposed,
                 .b_transposed = gemm.b.transposed,
-                .ending = static_cast<int32_t>(gemm.ending),
+                .epilogue = static_cast<int32_t>(gemm.epilogue),
                 .reduced = (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0};
   Plan& plan = plan_for(key, precision);
   if (!plan.choice.possible) return false;
-  if (gemm.ending != Ending::none)
+  if (gemm.epilogue != Epilogue::none)
     check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias,
                                       sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");
-  // Numbers in the type that the library scales by; each lies at the start of `factors`.
+  // Alpha and beta in the type that the library scales by.
   union Factor {
     float single[2];
     double full[2];

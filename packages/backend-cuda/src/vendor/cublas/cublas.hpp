@@ -1,5 +1,4 @@
-// cuBLASLt: the functions in use, a handle per device, and products of matrices by a plan that is
-// kept.
+// cuBLASLt: the functions in use, a handle per device, and matrix products with cached plans.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,18 +9,17 @@
 
 namespace candelabra::cuda {
 
-// op(A) @ op(B) as the library sees it: matrices in column-major order. `transposed` ones are read
-// so; a batch of them lies `step` elements apart.
+// A factor of op(A) @ op(B), column-major. A `transposed` one is read as its transpose; items of a
+// batch are `step` elements apart.
 struct GemmOperand {
   const void* data;
-  int64_t leading;  // elements from column to column
+  int64_t leading;  // elements between columns
   int64_t step;
   bool transposed;
 };
 
-// What is done to the result at last. Only real matrices up to single precision; gelu is the
-// formula with a hyperbolic tangent.
-enum class Ending { none, bias, bias_and_relu, bias_and_gelu };
+// The epilogue. Only for real matrices up to single precision; gelu is the tanh approximation.
+enum class Epilogue { none, bias, bias_and_relu, bias_and_gelu };
 
 struct Gemm {
   int32_t dtype;  // enum cb_dtype, of all matrices
@@ -29,13 +27,13 @@ struct Gemm {
   GemmOperand a, b;
   void* result;  // (rows, columns), not transposed
   int64_t result_leading, result_step;
-  // `rows` elements that are added to each column, or null where the ending is none
+  // `rows` elements that are added to each column; null without a bias
   const void* bias = nullptr;
-  Ending ending = Ending::none;
+  Epilogue epilogue = Epilogue::none;
 };
 
-// result = alpha * op(a) @ op(b) + beta * result, on the call's stream. Alpha and beta are of the
-// type computed in. Returns false where cuBLASLt has no algorithm for it.
+// result = alpha * op(a) @ op(b) + beta * result, on the call's stream. Alpha and beta have the
+// type that is computed in. Returns false if cuBLASLt has no algorithm.
 bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar beta);
 
 // Whether cuBLASLt multiplies matrices of this dtype.

@@ -62,13 +62,13 @@ void check(cublasStatus_t status, const char* function) {
   if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
     raise_library("cuBLAS", function, static_cast<int>(status), cublas().status_string(status));
 }
-// What a routine on batches says of its arguments, on the host.
+// Checks the host-side info of a batched routine.
 void check_arguments(int info, const char* function) {
   if (info != 0) [[unlikely]]
     throw failure(CB_RUNTIME_ERROR, "cuBLAS: %s found argument %d wrong", function, -info);
 }
 
-// A handle for a call: on its stream, with work space of its own.
+// A handle for one call: on its stream, with a workspace of its own.
 class Lease {
  public:
   explicit Lease(const Call& call) : device_(call.device()), workspace_(call, workspace_bytes(device_)) {
@@ -77,7 +77,7 @@ class Lease {
       check(cublas().create(&made), "cublasCreate");
       return made;
     });
-    // Setting a stream takes the work space away, so it comes second.
+    // Setting the stream resets the workspace, so the workspace is set second.
     cublasStatus_t status = cublas().set_stream(handle_, call.stream());
     if (status == CUBLAS_STATUS_SUCCESS)
       status = cublas().set_workspace(handle_, workspace_.data(), workspace_.bytes());
@@ -92,7 +92,7 @@ class Lease {
   operator cublasHandle_t() const { return handle_; }
 
  private:
-  // What NVIDIA asks for.
+  // NVIDIA's recommendation.
   static size_t workspace_bytes(int device) {
     return device_traits(device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
   }
@@ -103,7 +103,7 @@ class Lease {
   cublasHandle_t handle_ = nullptr;
 };
 
-// One, in the type of the matrices, on the host.
+// 1 in the type of the matrices, in host memory.
 struct One {
   double full[2] = {1, 0};
   float single[2] = {1, 0};
@@ -127,7 +127,7 @@ void solve_triangular(const Call& call, const TriangularSystem& s) {
   const cublasFillMode_t part = s.upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
   const cublasOperation_t operation = s.adjoint ? CUBLAS_OP_C : s.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasDiagType_t diagonal = s.unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
-  // The routine for batches is made for small matrices; a few large ones are faster one by one.
+  // The batched routine is made for small matrices; a few large ones are faster one by one.
   const int64_t size = s.left ? s.rows : s.columns;
   if (s.batches > 1 && (size <= 512 || s.batches >= 64)) {
     const Workspace a = addresses(call, s.a.data, s.a.step * itemsize(s.dtype), s.batches),

@@ -1,5 +1,5 @@
-// Classic cuBLAS: triangular systems, and routines on batches of small matrices that cuSOLVER has
-// for single ones.
+// Classic cuBLAS: triangular systems, and batched factorizations of small matrices, which cuSOLVER
+// only offers for single matrices.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace candelabra::cuda {
 
-// A batch in column-major order with gaps: items lie `step` elements apart, 0 where all are the
-// same.
+// A batch in column-major order, possibly with gaps. Items are `step` elements apart; 0: all are
+// the same.
 struct Strided {
   void* data;
   int64_t leading, step;
@@ -21,7 +21,7 @@ inline Strided strided(const Matrices& m) {
 struct TriangularSystem {
   int32_t dtype;
   bool left = true;    // op(A) X = B; else X op(A) = B
-  bool upper = false;  // of A as it lies in memory
+  bool upper = false;  // of A as stored
   bool transposed = false;
   bool adjoint = false;  // transposed and conjugated
   bool unit = false;
@@ -30,19 +30,17 @@ struct TriangularSystem {
 };
 void solve_triangular(const Call& call, const TriangularSystem& system);
 
-// Whether batches go to the routines below, which take all at once, and not to cuSOLVER's one after
-// the other.
+// Whether a batch suits the batched routines below better than cuSOLVER's, matrix by matrix.
 bool suits_batched(int64_t batches, int64_t size);
 
-// Square matrices become their factors. Pivots, `rows` for each matrix, count from 1; null: rows
-// are not exchanged.
+// LU factorization in place. `pivots` holds `rows` numbers from 1 per matrix; null: no pivoting.
 void factor_lu_batched(const Call& call, const Matrices& a, int32_t* pivots, int32_t* info);
-// The inverse from the factors, to other memory.
+// Computes the inverse from the factors, into other memory.
 void invert_lu_batched(const Call& call, const Matrices& lu, const int32_t* pivots, const Matrices& inverse,
                        int32_t* info);
-// x holds the right-hand sides, and then the solution.
+// x holds the right-hand sides on entry and the solution on return.
 void solve_lu_batched(const Call& call, const Matrices& lu, const int32_t* pivots, const Matrices& x, bool adjoint);
-// As LAPACK's geqrf; min(rows, columns) scales for each matrix.
+// QR factorization as LAPACK's geqrf, with min(rows, columns) scales per matrix.
 void factor_qr_batched(const Call& call, const Matrices& a, void* scales);
 
 }  // namespace candelabra::cuda

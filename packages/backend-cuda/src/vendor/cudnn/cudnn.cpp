@@ -31,7 +31,7 @@ const Functions& functions() {
   return table;
 }
 
-// A handle has one stream at a time, so each thread has its own.
+// A handle has one stream, so each thread has its own handle.
 struct Handle {
   cudnnHandle_t raw = nullptr;
   Handle() { check(functions().create(&raw), "cudnnCreate"); }
@@ -57,13 +57,13 @@ bool among(std::span<const cudnnBackendNumericalNote_t> notes, cudnnBackendNumer
   return std::find(notes.begin(), notes.end(), wanted) != notes.end();
 }
 
-bool allowed(const Descriptor& engine, const Wishes& wishes) {
+bool allowed(const Descriptor& engine, const Constraints& constraints) {
   std::array<cudnnBackendNumericalNote_t, 64> room{};
   const int64_t count =
       engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room.size(), room.data());
   const std::span<const cudnnBackendNumericalNote_t> notes(room.data(), static_cast<size_t>(count));
-  if (wishes.deterministic && among(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (wishes.full_float32 &&
+  if (constraints.deterministic && among(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (constraints.full_float32 &&
       (among(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || among(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)))
     return false;
   return !among(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -77,7 +77,7 @@ Descriptor device_properties(const char* text) {
   return properties;
 }
 
-// What cuDNN's heuristics recommend, best first.
+// The engine configurations that cuDNN's heuristics recommend, best first.
 std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor& properties,
                                        cudnnBackendHeurMode_t mode) {
   std::vector<Descriptor> result;
@@ -85,7 +85,7 @@ std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor
   heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set_choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (properties) heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
-  // Nothing to recommend in this mode
+  // The heuristics have no recommendation in this mode.
   if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return result;
   const int64_t count = heuristics.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<cudnnBackendDescriptor_t> raw;
@@ -110,7 +110,7 @@ void check(cudnnStatus_t status, const char* function) {
 }
 
 bool available() {
-  static const bool found = version() != 0;  // looked for once
+  static const bool found = version() != 0;  // searched for once
   return found;
 }
 
@@ -118,7 +118,7 @@ int64_t version() {
   try {
     return static_cast<int64_t>(functions().version());
   } catch (const Failure&) {
-    return 0;  // not installed: whoever asks wants to know that
+    return 0;  // not installed, which is what the caller asks
   }
 }
 
@@ -167,8 +167,8 @@ Descriptor tensor(int64_t id, cudnnDataType_t type, std::span<const int64_t> siz
   return result;
 }
 
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
-                             size_t most) {
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations,
+                             const Constraints& constraints, size_t most) {
   std::vector<Plan> result;
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   std::vector<cudnnBackendDescriptor_t> raw;
@@ -179,7 +179,7 @@ std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> o
   if (is_unsupported(status)) return result;
   check(status, "cudnnBackendFinalize");
   const Descriptor properties = target.handle ? Descriptor() : device_properties(target.properties);
-  // Where nothing keeps to the limit of the workspace, the plan that needs least.
+  // The plan with the smallest workspace, for the case that none keeps to the limit.
   Plan frugal;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& configuration : configurations(graph, properties, mode)) {
@@ -187,18 +187,18 @@ std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> o
       const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       cudnnBackendDescriptor_t place = engine.get();
       configuration.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &place);
-      if (!allowed(engine, wishes)) continue;
+      if (!allowed(engine, constraints)) continue;
       Plan plan{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, {}};
       if (target.handle) plan.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
       if (properties) plan.plan.set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
       plan.plan.set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      // An engine finds out only here whether it can: the next one may.
+      // An engine reports only here that it does not support the graph; the next one may.
       if (plan.plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;
       plan.plan.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &plan.workspace);
       int64_t number = 0;
       engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
       plan.name = "engine " + std::to_string(number);
-      if (plan.workspace <= wishes.workspace)
+      if (plan.workspace <= constraints.workspace)
         result.push_back(std::move(plan));
       else if (!frugal.plan || plan.workspace < frugal.workspace)
         frugal = std::move(plan);
@@ -246,7 +246,7 @@ size_t fastest(const Call& call, const Target& target, std::span<const Plan> pla
       cuda::check(cudaEventRecord(end.get(), call.stream()), "timing cuDNN's plans");
       cuda::check(cudaEventSynchronize(end.get()), "timing cuDNN's plans");
     } catch (const Failure& error) {
-      // A plan whose workspace cannot be had is no candidate, as long as there is another.
+      // A plan whose workspace cannot be allocated is skipped, unless it is the last one.
       if (error.status() != CB_OUT_OF_MEMORY || (i + 1 == plans.size() && std::isinf(least))) throw;
       continue;
     }

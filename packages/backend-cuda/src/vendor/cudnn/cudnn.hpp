@@ -1,5 +1,5 @@
-// cuDNN: the functions in use, a handle per device and thread, and plans for graphs of operations
-// through its backend interface.
+// cuDNN: the functions in use, a handle per device and thread, and plans of operation graphs
+// through the backend API.
 #pragma once
 
 #include <cudnn.h>
@@ -18,20 +18,20 @@
 
 namespace candelabra::cuda::cudnn {
 
-// Whether the library can be loaded; and its number, 92800 for 9.28.0, or 0 where it cannot.
+// Whether the library can be loaded; and its version (92800 for 9.28.0), 0 if it cannot.
 bool available();
 int64_t version();
 
-// For the functions that other files call; throws where the library cannot be loaded.
+// The functions that other files call. Throws if the library cannot be loaded.
 const Library& library();
-// Whether it says that it has not what was asked for.
+// Whether the status says that cuDNN does not support the request.
 constexpr bool is_unsupported(cudnnStatus_t status) {
   return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
 }
-// Throws where a function of cuDNN failed.
+// Throws if a function of cuDNN failed.
 void check(cudnnStatus_t status, const char* function);
 
-// One of the backend's descriptors: created empty, given its attributes, finalized.
+// A backend descriptor: created, given its attributes, finalized.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -53,7 +53,7 @@ class Descriptor {
   void set_choice(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, E value) {
     set(name, type, 1, &value);
   }
-  // How many elements there are; up to `most` of them are written to `values`.
+  // Returns the number of elements, and writes up to `most` of them to `values`.
   int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most, void* values) const;
 
   cudnnStatus_t try_finalize();
@@ -66,48 +66,48 @@ class Descriptor {
   std::unique_ptr<void, Destroy> raw_;
 };
 
-// The descriptor of a tensor, under the number by which the data are given when a plan runs. A
-// virtual one exists in a graph only; one by value is a number in host memory.
+// A tensor's descriptor, with the id under which a plan gets the data. A virtual tensor exists only
+// within a graph; a host tensor is a number passed by value.
 enum class Storage { Device, Virtual, Host };
 Descriptor tensor(int64_t id, cudnnDataType_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides,
                   int64_t alignment, Storage storage = Storage::Device);
 
-// A device that plans are for: one in use, by its handle, or one that cuDNN's description in JSON
-// tells of, so that plans can be made, and looked at, on a machine without it.
+// The device that plans are made for: a real one, by its handle, or one described by cuDNN's JSON.
+// With a description, plans can be made and inspected on a machine without the device.
 struct Target {
   cudnnHandle_t handle = nullptr;
   const char* properties = nullptr;
 };
 
-// What a plan must not do, and may use.
-struct Wishes {
+// Constraints on a plan.
+struct Constraints {
   bool deterministic = false;
   bool full_float32 = false;  // no TF32
-  int64_t workspace = 0;      // bytes at most, unless nothing else is found
+  int64_t workspace = 0;      // bytes at most, unless no plan needs less
 };
 
 struct Plan {
   Descriptor plan;
   int64_t workspace = 0;
-  std::string name;  // of engine and choices, for the tests
+  std::string name;  // engine and its settings, for the tests
 };
 
-// The plans for a graph that are best by cuDNN's heuristics, `most` of them at most; none where
-// there is no engine for it. The operations have to live as long as this runs.
-std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations, const Wishes& wishes,
-                             size_t most);
+// Up to `most` plans for a graph, the best first by cuDNN's heuristics. Empty if no engine supports
+// the graph. The operations must live during the call.
+std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> operations,
+                             const Constraints& constraints, size_t most);
 
 // The thread's handle for the call's device, with the call's stream.
 Target target_of(const Call& call);
 
-// A plan's arguments: numbers of tensors, and where they are.
+// The arguments of a plan: tensor ids and addresses.
 using Arguments = std::span<const std::pair<int64_t, const void*>>;
 // Queues a plan on the call's stream.
 void execute(const Call& call, const Target& target, const Plan& plan, Arguments arguments);
-// The one that takes the least time, each run several times: for cudnn.benchmark.
+// Times each plan several times and returns the index of the fastest: for cudnn.benchmark.
 size_t fastest(const Call& call, const Target& target, std::span<const Plan> plans, Arguments arguments);
 
-// Of enum cb_dtype; throws not_implemented() for what cuDNN has not.
+// The cuDNN type of an enum cb_dtype; throws not_implemented() for types that cuDNN lacks.
 cudnnDataType_t data_type(int32_t dtype);
 
 }  // namespace candelabra::cuda::cudnn

@@ -219,13 +219,13 @@ void build_backward(Graph& graph, const CudnnAttention& a) {
 }  // namespace
 
 std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& a,
-                                         const cudnn::Wishes& wishes, size_t most) {
+                                         const cudnn::Constraints& constraints, size_t most) {
   Graph graph(cudnn::data_type(a.dtype));
   if (a.backward)
     build_backward(graph, a);
   else
     build_forward(graph, a);
-  return cudnn::find_plans(target, graph.operations(), wishes, most);
+  return cudnn::find_plans(target, graph.operations(), constraints, most);
 }
 
 namespace {

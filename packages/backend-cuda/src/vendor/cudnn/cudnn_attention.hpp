@@ -1,4 +1,4 @@
-// Attention by cuDNN: half precisions, in shapes that its fused kernels have.
+// Attention by cuDNN, in half precision and in shapes that its fused kernels support.
 #pragma once
 
 #include <array>
@@ -18,17 +18,17 @@ struct AttentionTensor {
 struct CudnnAttention {
   int32_t dtype;  // enum cb_dtype
   bool backward, causal;
-  AttentionTensor query, key, value, output, logarithms;  // the last: (N, H, L, 1), float32
+  AttentionTensor query, key, value, output, logarithms;  // the last is the logsumexp: (N, H, L, 1), float32
   AttentionTensor grad, grad_query, grad_key, grad_value;
 };
 
-// Queue _scaled_dot_product_attention or _scaled_dot_product_attention_backward; false where cuDNN
-// has no engine for the call, or is not to be used.
+// Queue _scaled_dot_product_attention or its backward. Return false if cuDNN does not support the
+// call or is turned off.
 bool cudnn_attention_forward(const Call& call);
 bool cudnn_attention_backward(const Call& call);
 
-// The plans that would be chosen from, for a device in use or one that is described.
+// The candidate plans, for a real or a described device.
 std::vector<cudnn::Plan> attention_plans(const cudnn::Target& target, const CudnnAttention& attention,
-                                         const cudnn::Wishes& wishes, size_t most);
+                                         const cudnn::Constraints& constraints, size_t most);
 
 }  // namespace candelabra::cuda

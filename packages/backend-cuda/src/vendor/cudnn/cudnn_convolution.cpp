@@ -13,15 +13,15 @@
 namespace candelabra::cuda {
 namespace {
 
-// How far an address is aligned, up to the 16 bytes that engines load at a time.
+// The alignment of an address, up to the 16 bytes that engines load at a time.
 int64_t alignment_of(const void* address) {
   return int64_t{1} << std::min(4, std::countr_zero(reinterpret_cast<uintptr_t>(address) | 16));
 }
 
-// Numbers of the tensors in a graph.
+// Ids of the tensors in a graph.
 constexpr int64_t input_id = 'x', weight_id = 'w', output_id = 'y';
 
-// Everything that the choice of a plan depends on.
+// The arguments that the choice of a plan depends on.
 struct Key {
   int device;
   ConvolutionKind kind;
@@ -81,7 +81,7 @@ Names names_of(ConvolutionKind kind) {
   }
 }
 
-// How much memory a plan may ask for besides its tensors.
+// The largest workspace that a plan may need.
 int64_t workspace_limit() {
   static const int64_t limit = [] {
     constexpr int64_t mebibyte = 1 << 20;
@@ -95,7 +95,7 @@ int64_t workspace_limit() {
 }  // namespace
 
 std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Convolution& c,
-                                           const cudnn::Wishes& wishes, size_t most) {
+                                           const cudnn::Constraints& constraints, size_t most) {
   const bool full = c.dtype == CB_FLOAT64;
   const auto last = [&](const std::array<int64_t, 3>& values) {
     return std::span(values).last(static_cast<size_t>(c.spatial));
@@ -127,7 +127,7 @@ std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Co
     operation.set_choice(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
   }
   operation.finalize();
-  return cudnn::find_plans(target, operations, wishes, most);
+  return cudnn::find_plans(target, operations, constraints, most);
 }
 
 bool uses_cudnn() {
@@ -151,7 +151,7 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
                 chosen.is_deterministic(),
                 c.dtype == CB_FLOAT32 && !chosen.cudnn_tf32,
                 chosen.cudnn_benchmark && !capturing};
-  // Kept by each thread, so that no plan is run by two at once.
+  // One cache per thread, so that no two threads run a plan at the same time.
   constexpr size_t most_kept = 4096;
   thread_local std::map<Key, Choice> kept;
   const cudnn::Target target = cudnn::target_of(call);
@@ -159,10 +159,10 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
       {{input_id, c.input.data}, {weight_id, c.weight.data}, {output_id, c.output.data}}};
   auto found = kept.find(key);
   if (found == kept.end()) {
-    const cudnn::Wishes wishes{key.deterministic, key.full_float32, workspace_limit()};
+    const cudnn::Constraints constraints{key.deterministic, key.full_float32, workspace_limit()};
     const int limit = chosen.cudnn_benchmark_limit;
     const size_t most = !key.measured ? 1 : limit > 0 ? static_cast<size_t>(limit) : SIZE_MAX;
-    std::vector<cudnn::Plan> plans = convolution_plans(target, c, wishes, most);
+    std::vector<cudnn::Plan> plans = convolution_plans(target, c, constraints, most);
     Choice choice{{}, !plans.empty()};
     if (choice.possible) {
       const size_t best = plans.size() > 1 ? cudnn::fastest(call, target, plans, arguments) : 0;
@@ -177,7 +177,7 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
     cudnn::execute(call, target, plan, arguments);
   } catch (const Failure& error) {
     if (error.status() != CB_OUT_OF_MEMORY || plan.workspace == 0) throw;
-    // There is no room for the workspace: the plan that needs least, this time.
+    // The workspace cannot be allocated: this time, use the plan with the smallest one.
     const std::vector<cudnn::Plan> frugal = convolution_plans(target, c, {key.deterministic, key.full_float32, 0}, 1);
     if (frugal.empty() || frugal[0].workspace >= plan.workspace) throw;
     cudnn::execute(call, target, frugal[0], arguments);

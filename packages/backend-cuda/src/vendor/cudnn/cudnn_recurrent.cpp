@@ -99,7 +99,7 @@ std::vector<Piece> find_pieces(cudnnHandle_t handle, const RecurrentStack& stack
   std::vector<Piece> pieces;
   int64_t tensor_offset = 0;
   const TensorDescriptor matrix = make_tensor(), bias = make_tensor();
-  // CuDNN computes addresses from it and reads nothing
+  // cuDNN computes addresses from it but reads nothing.
   const auto base = reinterpret_cast<uintptr_t>(tensor);
   for (const bool biases : {false, true}) {
     if (biases && !stack.has_biases) break;
@@ -148,7 +148,7 @@ const Layout& layout_of(const Call& call, cudnnHandle_t handle, const RecurrentS
   return kept.emplace(key, std::move(layout)).first->second;
 }
 
-// The weights in cuDNN's layout: the tensor itself where its layout agrees, else a workspace.
+// The weights in cuDNN's layout: the tensor itself if its layout agrees, else a workspace.
 class WeightSpace {
  public:
   WeightSpace(const Call& call, const Layout& layout, void* tensor)
@@ -208,8 +208,8 @@ RecurrentStack stack_of(const StackArguments& args) {
           args.layers};
 }
 
-// The length of each sequence. cuDNN expects packed sequences from the longest to the shortest, as
-// they are.
+// The length of each sequence. cuDNN expects packed sequences sorted by length in descending order,
+// as these are.
 std::vector<int> lengths_of(const StackArguments& args) {
   const auto batch = static_cast<size_t>(args.h0.sizes[1]);
   if (args.batch_sizes.empty()) return std::vector<int>(batch, static_cast<int>(args.input.sizes[0]));
@@ -220,7 +220,7 @@ std::vector<int> lengths_of(const StackArguments& args) {
 }
 
 // cuDNN's RNNs run cuBLAS on several streams and may choose algorithms by the free memory: NVIDIA
-// does not promise deterministic results. cuDNN copies lengths from host memory; a captured graph
+// does not guarantee deterministic results. cuDNN copies lengths from host memory; a captured graph
 // would repeat that copy after the memory is freed.
 bool may_use_cudnn(const Call& call, const StackArguments& args) {
   constexpr int64_t most = std::numeric_limits<int>::max();
@@ -241,7 +241,7 @@ struct Descriptors {
   cudnnRNNDescriptor_t layers() const { return layout.descriptor.layers.get(); }
 };
 
-// Returns nothing where cuDNN may not be used or does not support the layers.
+// Returns nullopt if cuDNN may not be used or does not support the layers.
 std::optional<Descriptors> describe_call(const Call& call, const StackArguments& args, cudnnForwardMode_t mode) {
   if (!may_use_cudnn(call, args)) return std::nullopt;
   const RecurrentStack stack = stack_of(args);
@@ -315,7 +315,7 @@ OwnedDescriptor<cudnnRNNDataDescriptor_t> describe_rows(int32_t dtype, const std
 }
 
 bool cudnn_recurrent_forward(const Call& call, bool training) {
-  // recurrent_stack, recurrent_stack_kept: the same arguments.
+  // recurrent_stack and recurrent_stack_kept have the same arguments.
   const arguments::RecurrentStack args(call);
   const cudnnForwardMode_t mode = training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
   const std::optional<Descriptors> made = describe_call(call, shared_arguments(args), mode);
@@ -347,7 +347,7 @@ bool cudnn_recurrent_backward(const Call& call) {
   const WeightSpace weights(call, made->layout, args.weights->data);
   weights.read(call);
   const Workspace workspace(call, made->workspace);
-  // cuDNN overwrites the reserve, and the graph may be run backward again.
+  // cuDNN overwrites the reserve, but the graph may be run backward again.
   const Workspace reserve_copy(call, made->reserve);
   copy_bytes(call, reserve_copy.data(), reserve.data, made->reserve);
   Workspace zeros;
@@ -365,7 +365,7 @@ bool cudnn_recurrent_backward(const Call& call) {
       made->reserve, reserve_copy.data());
   if (is_unsupported(status)) return false;
   check(status, "cudnnRNNBackwardData_v8");
-  // cuDNN only offers to accumulate into the gradients.
+  // cuDNN can only accumulate into the gradients.
   const WeightSpace gradients(call, made->layout, grad_weights.data);
   fill_bytes(call, gradients.data(), 0, made->layout.bytes);
   check(functions().backward_weights(made->handle, made->layers(), CUDNN_WGRAD_MODE_ADD, nullptr, made->input.get(),

@@ -63,7 +63,7 @@ void check(cufftResult status, const char* function) {
 }
 
 std::atomic<int> plan_count{0};
-std::atomic<int> clearings{0};  // a thread whose own count is behind gives up its plans
+std::atomic<int> clearings{0};  // a thread with an older count frees its plans
 
 struct Plan {
   cufftHandle handle = 0;
@@ -81,7 +81,7 @@ struct Plan {
   }
 };
 
-// Kept by each thread: a plan has one stream and one workspace at a time.
+// One cache per thread: a plan has one stream and one workspace at a time.
 Plan& plan_for(int device, const FourierTransform& what) {
   using Key = std::pair<int, FourierTransform>;
   const auto most = static_cast<size_t>(std::max(1, settings().cufft_plans.load()));

@@ -1,4 +1,4 @@
-// cuFFT: the functions in use, and plans of batched transforms that are kept.
+// cuFFT: the functions in use, and cached plans of batched transforms.
 #pragma once
 
 #include <cufft.h>
@@ -19,11 +19,12 @@ struct FourierTransform {
   auto operator<=>(const FourierTransform&) const = default;
 };
 
-// Queues the transform, without any scale. Complex ones may be in place. A transform from complex
-// to real spoils its input.
+// Queues the transform, without scaling. Complex transforms may be in place. A transform from
+// complex to real clobbers its input.
 void transform(const Call& call, const FourierTransform& what, void* in, void* out, bool forward);
 
-// How many plans all threads keep; and have each thread give up its own before its next transform.
+// The number of plans that all threads cache; and a request that each thread frees its plans before
+// its next transform.
 int transform_plans();
 void clear_transform_plans();
 

@@ -127,8 +127,8 @@ void check(cusolverStatus_t status, const char* function) {
 
 struct Handles {
   cusolverDnHandle_t handle = nullptr;
-  cusolverDnParams_t parameters = nullptr;  // with what they have at first
-  gesvdjInfo_t jacobi = nullptr;            // the same: as many sweeps as the library sees fit, values descending
+  cusolverDnParams_t parameters = nullptr;  // default parameters
+  gesvdjInfo_t jacobi = nullptr;            // defaults: the library's number of sweeps, values in descending order
 };
 
 // A handle for a call, on its stream.
@@ -188,7 +188,7 @@ cublasFillMode_t part(bool upper) {
   return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
 }
 
-// Work space of the routines with 64-bit sizes: some on the device, some on the host.
+// Workspaces of the routines with 64-bit sizes, on the device and on the host.
 struct Work {
   size_t device_bytes = 0, host_bytes = 0;
   Workspace device;
@@ -199,7 +199,7 @@ struct Work {
     host.resize(host_bytes);
   }
 };
-// Of the others: elements of the matrices' type.
+// A workspace of the other routines, in elements of the matrices' type.
 Workspace work_elements(const Call& call, int count, int32_t dtype) {
   return {call, static_cast<size_t>(std::max(1, count)) * static_cast<size_t>(itemsize(dtype))};
 }
@@ -359,12 +359,12 @@ void singular_values_jacobi(const Call& call, const Matrices& a, void* values, c
   const Lease handle(call);
   const cusolverEigMode_t mode = u ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   const int rows = int32_size(a.rows), columns = int32_size(a.columns), leading = int32_size(a.leading());
-  // Without vectors, their addresses and leading dimensions still have to be such as they could be.
+  // Without vectors, addresses and leading dimensions must still be valid.
   const int u_leading = rows, v_leading = columns;
   const Workspace nothing = u ? Workspace() : work_elements(call, 1, a.dtype);
   void *const u_data = u ? u->data : nothing.data(), *const v_data = v ? v->data : nothing.data();
   int size = 0;
-  // The routine for batches has full matrices of vectors only, of up to 32 rows.
+  // The batched routine only computes full matrices of vectors, of up to 32 rows.
   if (a.batches > 1 && rows <= 32 && columns <= 32 && (!u || u->columns == a.rows)) {
     check(solver.gesvdj_batched_size(a.dtype, handle, mode, rows, columns, at(a.data), leading, at(values), at(u_data),
                                      u_leading, at(v_data), v_leading, &size, handle.jacobi(), int32_size(a.batches)),

@@ -11,7 +11,7 @@
 namespace candelabra::cuda {
 namespace {
 
-// Communicators by the address that the other side knows; one that is not there does no harm.
+// Communicators by the handle that the core holds. An unknown handle is ignored.
 std::mutex mutex;
 std::map<void*, std::shared_ptr<Communicator>>& communicators() {
   static auto* all = new std::map<void*, std::shared_ptr<Communicator>>();
@@ -39,7 +39,7 @@ struct Elements {
   size_t count;
 };
 
-// What is only moved goes as some type of the same size.
+// Data that is only moved is sent as some type of the same size.
 Elements moved(uint64_t count, int32_t dtype) {
   switch (dtype) {
     case CB_FLOAT16:
@@ -119,7 +119,7 @@ void check_rank(const char* what, const Communicator& communicator, int32_t rank
     throw failure(CB_VALUE_ERROR, "%s: rank %d is not among the %d ranks", what, rank, communicator.ranks());
 }
 
-// Each rank sends one part to each rank, itself too.
+// Each rank sends one part to each rank, including itself.
 void exchange_parts(Communicator& communicator, const void* send, void* receive, uint64_t count, int32_t dtype,
                     cudaStream_t stream) {
   const Elements part = moved(count, dtype);
@@ -139,7 +139,7 @@ void exchange_parts(Communicator& communicator, const void* send, void* receive,
   } catch (...) {
     try {
       Communicator::group_end();
-    } catch (const Failure&) {  // the first failure is the one to tell
+    } catch (const Failure&) {  // the first failure is reported
     }
     throw;
   }

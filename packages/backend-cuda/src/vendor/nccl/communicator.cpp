@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The thread that looks after all communicators with something under way.
+// The thread that watches all communicators with pending work.
 class Watch {
  public:
   void add(const std::shared_ptr<Communicator>& communicator) {
@@ -29,8 +29,7 @@ class Watch {
     watched_.push_back(communicator);
     if (!running_) {
       std::thread([this] { run(); }).detach();
-      // The process ends with the thread asleep, and not in CUDA's functions, which go before it
-      // does.
+      // At the end of the process the thread must sleep: CUDA's functions are gone before it.
       std::atexit([] { watch().stop(); });
       running_ = true;
     }
@@ -48,11 +47,11 @@ class Watch {
  private:
   void stop() {
     stopped_ = true;
-    // Where ending a communicator hangs, the process ends nevertheless.
+    // The process ends even if aborting a communicator hangs.
     if (looking_.try_lock_for(std::chrono::seconds(5))) looking_.unlock();
   }
   void run() {
-    // Asking for events is allowed while another thread captures a graph.
+    // Querying events is allowed while another thread captures a graph.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaThreadExchangeStreamCaptureMode(&mode);
     for (;;) {
@@ -89,7 +88,7 @@ class Watch {
   std::atomic<bool> stopped_ = false;
 };
 
-// What a thread has called since group_begin.
+// The calls of a thread since group_begin.
 struct Member {
   std::shared_ptr<Communicator> communicator;
   std::string what;
@@ -128,7 +127,7 @@ Communicator::Communicator(int device, int64_t timeout_ms, const char* name)
     : device_(device), timeout_ms_(timeout_ms), name_(name ? name : "") {}
 
 Communicator::~Communicator() {
-  // Nobody has finished it: other ranks are not waited for.
+  // Not finished: does not wait for other ranks.
   if (comm_ && !in_forked_child()) nccl().abort(comm_);
   release_events();
 }
@@ -179,7 +178,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, int64_t ti
   const ncclResult_t result = nccl().split(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made->comm_, &config);
   settle(result, "split", deadline());
   if (!made->comm_) return nullptr;
-  // The child is made when it says so itself.
+  // The new communicator is ready when NCCL says so.
   const std::lock_guard lock(made->mutex_);
   ncclResult_t state = ncclSuccess;
   nccl().async_error(made->comm_, &state);
@@ -190,7 +189,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, int64_t ti
   return made;
 }
 
-// Under the lock. Waits for a call that is under way, and throws what came of it.
+// Requires the lock. Waits for the pending call, and throws its failure.
 void Communicator::settle(ncclResult_t result, const char* what, Clock::time_point deadline) {
   auto pause = std::chrono::microseconds(10);
   while (result == ncclInProgress && comm_) {
@@ -206,7 +205,7 @@ void Communicator::settle(ncclResult_t result, const char* what, Clock::time_poi
     pause = std::min(pause * 2, std::chrono::microseconds(2000));
   }
   if (result == ncclSuccess) return;
-  // What is asked wrongly does no harm to the communicator.
+  // Invalid arguments leave the communicator usable.
   if (result == ncclInvalidArgument || result == ncclInvalidUsage)
     if (ranks_ > 0 && comm_ && std::string_view(what) != "making it")
       throw failure(CB_RUNTIME_ERROR, "%s: %s: %s", title().c_str(), what, text_of(result, comm_).c_str());
@@ -215,7 +214,7 @@ void Communicator::settle(ncclResult_t result, const char* what, Clock::time_poi
   throw Failure(CB_RUNTIME_ERROR, reason);
 }
 
-// Under the lock: the end, with the reason for all who ask later.
+// Requires the lock. Ends the communicator and keeps the reason for later callers.
 void Communicator::end(const std::string& reason) {
   if (!comm_) return;
   failure_ = reason;
@@ -230,10 +229,10 @@ bool Communicator::joins_group(const char* what, cudaStream_t stream) {
   return true;
 }
 
-// Under the lock: an event behind what was just queued.
+// Requires the lock. Records an event behind the work just queued.
 void Communicator::watch(const char* what, cudaStream_t stream) {
   ++count_;
-  if (is_capturing(stream)) return;  // it runs when the graph does
+  if (is_capturing(stream)) return;  // the work runs when the graph is replayed
   cudaEvent_t event = nullptr;
   if (!events_.empty()) {
     event = events_.back();
@@ -281,7 +280,7 @@ std::string Communicator::trouble(Clock::time_point now) {
 }
 
 bool Communicator::look() {
-  // Whoever holds the lock looks for failures himself.
+  // Whoever holds the lock checks for failures itself.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
   if (!comm_ || pending_.empty()) return false;
@@ -335,7 +334,7 @@ void Communicator::wait(int64_t timeout_ms) {
 void Communicator::finish() {
   {
     const std::lock_guard lock(mutex_);
-    if (!comm_) return;  // has ended before
+    if (!comm_) return;  // ended already
   }
   const Use use(*this);
   settle(nccl().finalize(comm_), "finishing", deadline());

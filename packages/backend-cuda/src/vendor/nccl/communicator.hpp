@@ -1,9 +1,10 @@
-// A communicator of NCCL that gives up where its ranks do not answer.
+// An NCCL communicator with a timeout.
 //
-// Communicators are not blocking: a call that needs other ranks returns at once, and this thread
-// asks until it is done or the time is over. What hangs on the device is found by a thread that
-// looks after the events behind all collectives: it ends the communicator, the kernels that wait
-// for other ranks return, and the device tells the reason at the next operator or synchronization.
+// Communicators are non-blocking: a NCCL call that needs other ranks returns immediately, and the
+// calling thread polls until it is done or the timeout is over. A watchdog thread polls events
+// behind all collectives. If one hangs on the device, it aborts the communicator: the kernels that
+// wait for other ranks return, and the next operator or synchronization of the device raises the
+// reason.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +26,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::shared_ptr<Communicator> create(int device, const ncclUniqueId& id, int rank, int ranks,
                                               int64_t timeout_ms, const char* name);
-  // Null without a part
+  // Null for ranks without a color.
   std::shared_ptr<Communicator> split(int color, int key, int64_t timeout_ms, const char* name);
   Communicator(int device, int64_t timeout_ms, const char* name);
   Communicator(const Communicator&) = delete;
@@ -36,8 +37,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Calls f(comm) under the lock, with the device as the thread's; then the collective is watched.
-  // In a group, at its end.
+  // Calls f(comm) under the lock, with the current device set, and then watches the collective.
+  // Within a group, this happens at its end.
   template <typename F>
   void run(const char* what, cudaStream_t stream, F&& f) {
     const Use use(*this);
@@ -50,19 +51,19 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     watch(what, stream);
   }
 
-  void finish();                          // waits for what is queued; the communicator is gone
-  void abort(const std::string& reason);  // at once
-  void query();                           // throws what has happened
+  void finish();                          // waits for the queued work and destroys the communicator
+  void abort(const std::string& reason);  // does not wait
+  void query();                           // throws if something failed
   void wait(int64_t timeout_ms);
 
-  // Looks after what is queued; true while there is something. For the thread that does so.
+  // Polls the pending work; true if there is some left. Called by the watchdog thread.
   bool look();
 
   static void group_begin();
   static void group_end();
 
  private:
-  // The right to call NCCL with this communicator; throws where it has ended.
+  // Permission to call NCCL with this communicator. Throws if it has ended.
   class Use {
    public:
     explicit Use(Communicator& of);
@@ -90,7 +91,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void adopt(ncclComm_t comm);
   std::string title() const;
   std::string waited_for(const std::string& what, uint64_t number) const;
-  // What went wrong with what is queued, or nothing; takes what is done off the list.
+  // The failure of pending work, or an empty string. Removes completed work from the list.
   std::string trouble(Clock::time_point now);
   void end(const std::string& reason);
   void release_events();
@@ -102,7 +103,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   std::recursive_mutex mutex_;
   ncclComm_t comm_ = nullptr;
-  std::string failure_;  // why it has ended
+  std::string failure_;  // the reason why it has ended
   bool finished_ = false;
   uint64_t count_ = 0;
   std::deque<Pending> pending_;

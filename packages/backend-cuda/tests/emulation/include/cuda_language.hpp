@@ -1,6 +1,6 @@
-// CUDA's language for g++, included before every file of device code: a kernel becomes a function,
-// run for each thread of a block in turn. Translated by translate.py: <<<...>>>, __shared__,
-// addresses of kernels.
+// CUDA's language extensions for g++, included before every file of device code. A kernel becomes a
+// function that is called for each thread of a block. translate.py translates <<<...>>>, __shared__
+// and addresses of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -41,7 +41,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define CANDELABRA_EMULATED_DEVICE_CODE 1
 
-// One block runs at a time in a process, and one of its threads.
+// A process runs one block at a time, and one thread of the block.
 extern "C" {
 extern uint3 emulated_thread_index, emulated_block_index;
 extern dim3 emulated_block_size, emulated_grid_size;
@@ -112,7 +112,7 @@ T shuffled(unsigned mask, T value, int source_of(int lane, int by, int width), i
   std::memcpy(&word, &value, sizeof value);
   const Exchanged all = exchange(mask, word, site);
   const int source = source_of(static_cast<int>(all.own), by, width);
-  // What a lane that is not there gives is left open: not what somebody hopes for.
+  // The value of a lane that does not take part is undefined: return something unlikely.
   const uint64_t got = all.lanes >> source & 1 ? all.values[source] : 0xf7f7f7f7f7f7f7f7u;
   std::memcpy(&value, &got, sizeof value);
   return value;
@@ -216,7 +216,7 @@ inline void __trap(EMULATION_SITE) {
   emulation::trap("__trap()", {file, line});
 }
 
-// ---- atomics: threads do not run at the same time
+// ---- atomics: plain operations, because threads do not run at the same time
 
 namespace emulation {
 template <typename T>
@@ -238,7 +238,7 @@ T added(T a, T b) {
 }
 template <typename T, typename... Ts>
 constexpr bool one_of = (std::is_same_v<T, Ts> || ...);
-// The types that the device has an operation for.
+// The types for which the device has the operation.
 template <typename T>
 concept Summed = one_of<T, int, unsigned, unsigned long long, float, double>;
 template <typename T>
@@ -280,7 +280,7 @@ template <emulation::Swapped T>
 T atomicCAS(T* at, emulation::same_t<T> expected, emulation::same_t<T> value) {
   return emulation::changed(at, [&](T before) { return before == expected ? value : before; });
 }
-// What the host looks at, too.
+// Atomics on memory that the host reads, too.
 inline int atomicExch_system(int* at, int value) {
   return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
@@ -291,7 +291,7 @@ inline int atomicCAS_system(int* at, int expected, int value) {
 
 // ---- intrinsics
 
-// Of floating-point numbers the one that is not NaN.
+// If one number is NaN, the other one is returned.
 template <typename A, typename B>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;

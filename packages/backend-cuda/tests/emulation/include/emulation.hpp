@@ -1,5 +1,5 @@
-// What the emulated runtime offers beside CUDA's own functions: to kernels (cuda_language.hpp), and
-// to stand-ins of NVIDIA's libraries.
+// The emulated runtime's own interface, for kernels (cuda_language.hpp) and for the emulated
+// libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,23 +10,22 @@
 
 namespace emulation {
 
-// Work of a stream: runs at once; or when somebody waits for the stream
-// (CANDELABRA_EMULATION_DEFERRED=1); or at every launch of the graph that is being captured. It is
-// given a copy of what it needs, as a kernel its arguments. Device memory may be touched in here
-// and nowhere else.
+// Queues work on a stream. It runs immediately, or when the host waits for the stream
+// (CANDELABRA_EMULATION_DEFERRED=1), or at every launch of the graph that is being captured. The
+// function must own copies of its inputs, as a kernel owns its arguments. Device memory may only be
+// accessed in here.
 cudaError_t queue(cudaStream_t stream, std::function<void()> work);
-// The same for work that waits for something outside of this process: it and what is queued behind
-// it run when `ready` says so. That is asked whenever somebody looks at the stream. Cannot be
-// captured.
+// The same for work that waits for another process. It and the work behind it run once `ready`
+// returns true, which is polled whenever the host queries the stream. Cannot be captured.
 cudaError_t queue_when(cudaStream_t stream, std::function<bool()> ready, std::function<void()> work);
 
-// How a kernel is called: its address, and the addresses of copies of its arguments.
+// How to call a kernel: its address, and the addresses of copies of its arguments.
 struct Signature {
   size_t count;
   const size_t* sizes;
   void (*call)(const void* kernel, void* const* arguments);
 };
-// Says what a kernel takes; cudaLaunchKernel knows it by its address. Returns the address.
+// Registers the argument types of a kernel for cudaLaunchKernel. Returns the kernel's address.
 const void* register_kernel(const void* kernel, const Signature* signature);
 
 // ---- for the threads of a kernel
@@ -38,8 +37,8 @@ struct Site {
 enum class Vote : int { None, Count, And, Or };
 
 int sync_block(Vote vote, int predicate, Site site);
-// A warp's threads give a value each: `values` are those of the 32 lanes, of which `lanes` took
-// part.
+// A value from each thread of a warp: `values` are those of the 32 lanes, `lanes` the mask of
+// participants.
 struct Exchanged {
   const uint64_t* values;
   unsigned lanes;

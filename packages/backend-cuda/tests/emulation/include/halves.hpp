@@ -1,4 +1,4 @@
-// Half precisions for the stand-ins of libraries.
+// Half precision for the emulated libraries.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Products of small matrices by a warp. A fragment is the whole matrix, which the warp's first
-// thread has: the others' are empty.
+// Products of small matrices by a warp. The first thread of the warp holds the whole matrix; the
+// fragments of the other threads are empty.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,14 +29,14 @@ inline float number(const __half& raw) {
 inline float number(const __nv_bfloat16& raw) {
   return std::bit_cast<float>(static_cast<uint32_t>(std::bit_cast<uint16_t>(raw)) << 16);
 }
-// As the units ask for it: else the address of a fragment is an error.
+// Checks the alignment that the hardware requires.
 inline void check(const void* address, unsigned leading, size_t size) {
   if (reinterpret_cast<uintptr_t>(address) % 32 != 0 || leading * size % 16 != 0) __builtin_trap();
 }
 
 }  // namespace detail
 
-// Rows by columns of what it is: (m, k), (k, n) or (m, n).
+// Rows and columns by use: (m, k), (k, n) or (m, n).
 template <typename Use, int m, int n, int k, typename T, typename Order = void>
 struct fragment {
   static constexpr int rows = std::is_same_v<Use, matrix_b> ? k : m, columns = std::is_same_v<Use, matrix_a> ? k : n;

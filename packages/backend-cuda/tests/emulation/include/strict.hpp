@@ -1,16 +1,16 @@
-// What --strict adds to kernels: shared memory that holds nothing of an earlier block, blocks as
-// small as __launch_bounds__ says.
+// Checks that --strict adds to kernels: shared memory is overwritten between blocks, and blocks are
+// as small as __launch_bounds__ promises.
 #pragma once
 
 #include "cuda_language.hpp"
 
 extern "C" {
-extern uint64_t emulated_block_number;  // of all that have run in this process
+extern uint64_t emulated_block_number;  // counts all blocks of this process
 }
 
 namespace emulation {
 
-// The first thread of a block that comes to a declaration spoils what lies there.
+// The first thread of a block that reaches a declaration overwrites the memory.
 inline void fresh(uint64_t& block, void* memory, size_t bytes) {
   if (block == emulated_block_number) return;
   block = emulated_block_number;

@@ -19,7 +19,7 @@ cublasStatus_t queued(cublasHandle_t handle, F work) {
   void* const memory = handle->workspace;
   const size_t bytes = std::min<size_t>(handle->workspace_bytes, 256);
   const cudaError_t error = queue(handle->stream, [=] {
-    spoil(memory, bytes);
+    clobber(memory, bytes);
     work();
   });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
@@ -142,7 +142,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
-  handle->workspace = nullptr;  // as the library does
+  handle->workspace = nullptr;  // as the real library does
   handle->workspace_bytes = 0;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -158,7 +158,7 @@ const char* cublasGetStatusString(cublasStatus_t status) {
                                                  : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 
-// One function for each type: names are all that differs.
+// One function per type; only the names differ.
 #define FOR_EACH_TYPE(define) define(S, float) define(D, double) define(C, cuComplex) define(Z, cuDoubleComplex)
 #define DEFINE(letter, type)                                                                                           \
   cublasStatus_t cublas##letter##trsm_v2_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,       \

@@ -1,4 +1,5 @@
-// The functions of cuBLASLt that the backend calls, by three loops. Matrices are column-major.
+// The functions of cuBLASLt that the backend calls, as three nested loops. Matrices are
+// column-major.
 #include <cublasLt.h>
 
 #include <atomic>
@@ -62,8 +63,8 @@ bool has_bias(const Desc& desc) {
   return desc.epilogue == CUBLASLT_EPILOGUE_BIAS || desc.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
          desc.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
 }
-// What is done to the result, of real matrices up to single precision only. The library's GELU is
-// the one with tanh.
+// Checks the epilogue: only for real matrices up to single precision. GELU is the tanh
+// approximation.
 bool can_end(const Desc& desc, cudaDataType_t type) {
   switch (desc.epilogue) {
     case CUBLASLT_EPILOGUE_DEFAULT:
@@ -88,7 +89,7 @@ double ended(const Desc& desc, double x) {
   }
 }
 
-// Sums of products in C, elements in memory as T.
+// Accumulates products in C; elements in memory are T.
 template <typename T, typename C, typename Sum = C>
 void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout,
               Sum beta, const T* c, const Layout& c_layout, T* d, const Layout& d_layout) {
@@ -222,8 +223,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One algorithm, that wants a workspace, and takes what the library takes: leading dimensions and
-// shapes that agree. How often algorithms were asked for: whoever keeps what was chosen asks once.
+// There is one algorithm, which needs a workspace. Like the library, it only accepts consistent
+// shapes and leading dimensions. Counts the queries, so that tests can check that results are
+// cached.
 int emulated_choices() {
   return choices;
 }

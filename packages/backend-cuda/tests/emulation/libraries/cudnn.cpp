@@ -1,5 +1,5 @@
-// The functions of cuDNN that the backend calls: its descriptors, and graphs of operations run one
-// after the other, by loops. Recurrent layers are in cudnn_recurrent.cpp.
+// The functions of cuDNN that the backend calls: its descriptors, and graphs whose operations run
+// one after the other, as loops. Recurrent layers are in cudnn_recurrent.cpp.
 #include "cudnn.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Attribute {
   std::vector<unsigned char> bytes;
 };
 
-// What a finalized descriptor stood for when it was given to another one: that one keeps it.
+// A descriptor keeps the state that its inner descriptors had when they were set.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   std::map<int, Attribute> attributes;
@@ -90,7 +90,7 @@ struct Tensor {
     for (const int64_t size : sizes) product *= size;
     return product;
   }
-  // Where element `number`, in row-major order, lies.
+  // The offset of element `number` in row-major order.
   int64_t offset(int64_t number) const {
     int64_t sum = 0;
     for (size_t d = sizes.size(); d-- > 0; number /= sizes[d]) sum += number % sizes[d] * strides[d];
@@ -105,7 +105,7 @@ double rounded(cudnnDataType_t type, double value) {
   return load(type, &room, 0);
 }
 
-// Values in row-major order, by the numbers of the tensors.
+// Values in row-major order, by tensor id.
 using Values = std::map<int64_t, std::vector<double>>;
 
 int64_t product_of(const Sizes& sizes) {
@@ -118,8 +118,8 @@ Sizes place_of(int64_t number, const Sizes& sizes) {
   for (size_t d = sizes.size(); d-- > 0; number /= sizes[d]) at[d] = number % sizes[d];
   return at;
 }
-// The element of a tensor that belongs to an index of a larger one: sizes of 1 are spread, shared
-// ones divided.
+// The element of a tensor for an index of a larger one. Sizes of 1 are broadcast, shared dimensions
+// divided.
 size_t within(const Sizes& at, const Sizes& of, const Sizes& sizes) {
   int64_t number = 0;
   for (size_t d = 0; d < sizes.size(); ++d) number = number * sizes[d] + at[d] / (of[d] / sizes[d]);
@@ -232,8 +232,7 @@ Operation convolution(const Descriptor& d, Kind kind) {
   const int first = kind == Kind::Forward   ? CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA
                     : kind == Kind::ToInput ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA
                                             : CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA;
-  // After alpha, beta and the geometry: weight, input, output; their gradients have the same
-  // places.
+  // After alpha, beta and the geometry: weight, input, output. Gradients use the same positions.
   const Descriptor& geometry = d.inner(first + 2);
   const Tensor weight(d.inner(first + 3)), input(d.inner(first + 4)), output(d.inner(first + 5));
   const Sizes step = geometry.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
@@ -254,7 +253,7 @@ Operation convolution(const Descriptor& d, Kind kind) {
                 of_input(input.sizes.begin() + 2, input.sizes.end()),
                 of_weight(weight.sizes.begin() + 2, weight.sizes.end());
             const int64_t places = product_of(of_output), all = product_of(of_input), taps = product_of(of_weight);
-            // Where in an image each tap of each place of the result lies; -1 for beyond its edges.
+            // Offsets in an image of each tap of each element of the result; -1 beyond the edges.
             std::vector<int64_t> reached;
             for (int64_t place = 0; place < places; ++place) {
               const Sizes at = place_of(place, of_output);
@@ -326,8 +325,8 @@ Operation operation_of(const Descriptor& d) {
   }
 }
 
-// What a plan is: operations in an order in which they can run. Kept beside the descriptors, which
-// may go before it does.
+// A plan: operations in execution order. Stored beside the descriptors, which may be destroyed
+// earlier.
 using Program = std::vector<Operation>;
 std::map<const void*, std::shared_ptr<const Program>>& programs() {
   static std::map<const void*, std::shared_ptr<const Program>> all;
@@ -364,8 +363,7 @@ std::atomic<int> choices{0};
 
 extern "C" {
 
-// How often engines were asked for: whoever keeps what was chosen asks once for each kind of
-// engines.
+// Counts the queries for engines. A caller with a cache makes one query per kind of engine.
 int emulated_choices() {
   return choices;
 }
@@ -421,8 +419,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     std::copy_n(given.begin(), std::min<size_t>(given.size(), static_cast<size_t>(room)), static_cast<T*>(values));
     return CUDNN_STATUS_SUCCESS;
   };
-  // Engine 0 is fast and careless, 1 cannot do anything, 2 is slow and right; the heuristics of
-  // fallback know the last only.
+  // Engine 0 is fast and inaccurate, 1 fails, 2 is slow and accurate. The fallback heuristics only
+  // know engine 2.
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
       ++choices;
@@ -489,7 +487,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (!workspace || ids.size() != places.size()) return CUDNN_STATUS_BAD_PARAM;
   std::map<int64_t, void*> data;
   for (size_t i = 0; i < ids.size(); ++i) data[ids[i]] = places[i];
-  Values numbers;  // those by value are read now, from host memory
+  Values numbers;  // values of host tensors are read now
   for (const Operation& operation : *program) {
     std::vector<Tensor> all = operation.inputs;
     all.push_back(operation.output);
@@ -512,7 +510,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
           inputs.push_back(&values.at(t.id));
           continue;
         }
-        // The same memory may be seen in two orders.
+        // Two tensors may be views of the same memory in different orders.
         std::vector<double>& read = turned.emplace_back(static_cast<size_t>(t.count()));
         for (size_t i = 0; i < read.size(); ++i)
           read[i] = load(t.type, data.at(t.id), t.offset(static_cast<int64_t>(i)));

@@ -1,4 +1,5 @@
-// What the parts of cuDNN's stand-in share: the handle, and elements of any type.
+// Declarations that the parts of the emulated cuDNN share: the handle, and access to elements of
+// any type.
 #pragma once
 
 #include <cudnn.h>

@@ -12,7 +12,7 @@ namespace {
 
 using namespace emulation::recurrent;
 
-// ---- what is refused
+// ---- argument checks
 
 size_t workspace_of(const cudnnRNNStruct& net, const cudnnRNNDataStruct& data) {
   return static_cast<size_t>(Rows(data).total * net.gates() * net.hidden * size_of(net.type)) + 256;
@@ -41,8 +41,7 @@ cudnnStatus_t queued(cudnnHandle_t handle, std::function<void()> work) {
                                                                           : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-// For the tests: how often layers were run forward, and with which of cudnnMathType_t the last
-// time.
+// For the tests: the number of forward calls, and the last one's cudnnMathType_t.
 std::atomic<int> calls{0}, last_math{-1};
 
 template <typename T>
@@ -96,7 +95,7 @@ cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* made) {
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
   return destroy(dropout);
 }
-// Of none only: its random numbers are not emulated.
+// Only a dropout of 0 is supported: cuDNN's random numbers are not emulated.
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
                                         void* states, size_t, unsigned long long) {
   if (!handle || !(probability >= 0 && probability <= 1)) return CUDNN_STATUS_BAD_PARAM;
@@ -116,7 +115,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t 
                                        cudnnRNNInputMode_t input_mode, cudnnDataType_t type, cudnnDataType_t precision,
                                        cudnnMathType_t math, int32_t input, int32_t hidden, int32_t projection,
                                        int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-  // The library says the same of each of these.
+  // The library also rejects each of these.
   if (input < 1 || hidden < 1 || projection < 1 || layers < 1 || flags > CUDNN_RNN_PADDED_IO_ENABLED)
     return CUDNN_STATUS_BAD_PARAM;
   if (dropout && !dropout->set) return CUDNN_STATUS_BAD_PARAM;
@@ -124,8 +123,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t 
   if (!has_type(type) || !(wide || (precision == type && type != CUDNN_DATA_BFLOAT16)) || projection > hidden ||
       (projection != hidden && cell != CUDNN_LSTM))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  // The stand-in has no more than the backend asks for; and not the largest layers, so that there
-  // is something it has not.
+  // Supports what the backend uses, except for very large layers, so that there is an unsupported
+  // case to test.
   constexpr int32_t largest = 999;
   if (algorithm != CUDNN_RNN_ALGO_STANDARD || input_mode != CUDNN_LINEAR_INPUT || projection != hidden ||
       hidden > largest || (biases != CUDNN_RNN_NO_BIAS && biases != CUDNN_RNN_DOUBLE_BIAS))
@@ -142,7 +141,7 @@ cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* made) {
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
   return destroy(data);
 }
-// Rows without padding only.
+// Only rows without padding.
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
                                         cudnnRNNDataLayout_t layout, int longest, int batch, int width,
                                         const int* lengths, void*) {

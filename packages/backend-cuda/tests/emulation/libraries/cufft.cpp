@@ -1,5 +1,5 @@
-// The functions of cuFFT that the backend calls: mixed radix by recursion over the prime factors,
-// in double precision.
+// The functions of cuFFT that the backend calls: recursive mixed radix over the prime factors, in
+// double precision.
 #include <cufft.h>
 
 #include <complex>
@@ -89,7 +89,7 @@ cufftResult run(cufftHandle handle, cufftType type, const In* in, Out* out, int 
       const In* from = in + static_cast<size_t>(b) * rows * (out_real ? half : last_size);
       Out* to = out + static_cast<size_t>(b) * rows * (in_real ? half : last_size);
       if constexpr (out_real) {
-        // The missing half is that of a real signal: the conjugate at the opposite frequency.
+        // The missing half of a real signal's spectrum is the conjugate at the opposite frequency.
         for (size_t row = 0; row < rows; ++row) {
           size_t mirrored = 0, rest = row, scale = 1;
           for (size_t d = plan.sizes.size() - 1; d-- > 0;) {
@@ -116,7 +116,7 @@ cufftResult run(cufftHandle handle, cufftType type, const In* in, Out* out, int 
                                                              static_cast<typename Out::value_type>(value.imag()));
         }
     }
-    // A transform to real numbers spoils what it reads.
+    // A transform to real numbers clobbers its input.
     if constexpr (out_real)
       std::memset(static_cast<void*>(const_cast<In*>(in)), 0xf7,
                   static_cast<size_t>(plan.batches) * rows * half * sizeof(In));

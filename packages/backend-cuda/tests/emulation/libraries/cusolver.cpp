@@ -20,7 +20,7 @@ constexpr int work_size = 24;  // elements
 template <typename F>
 cusolverStatus_t queued(cusolverDnHandle_t handle, void* memory, size_t bytes, F work) {
   const cudaError_t error = queue(handle->stream, [=] {
-    spoil(memory, bytes);
+    clobber(memory, bytes);
     work();
   });
   return error == cudaSuccess ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED;
@@ -37,10 +37,10 @@ cusolverStatus_t size(bool right, int* elements) {
   return right ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_INVALID_VALUE;
 }
 
-// Whether the work spaces are there; that of the host is spoilt at once.
+// Whether the workspaces are given. Clobbers the one on the host immediately.
 bool has_work(void* device, size_t device_bytes, void* host, size_t host_bytes) {
   if (!device || device_bytes < device_work || !host || host_bytes < host_work) return false;
-  spoil(host, host_bytes);
+  clobber(host, host_bytes);
   return true;
 }
 
@@ -97,8 +97,8 @@ void singular_values(const char* job_u, const char* job_v, int m, int n, T* a, i
   });
 }
 
-// With V in the place of its adjoint. Iterations of matrices whose first element is above 1000 do
-// not converge, as happens with the library's, so that what the backend does then is tested.
+// With V instead of its adjoint. Matrices whose first element is above 1000 do not converge, so
+// that tests reach the backend's handling of that.
 template <typename T>
 void jacobi(cusolverEigMode_t mode, bool economical, int m, int n, T* a, int leading, Real<T>* values, T* u,
             int u_leading, T* v, int v_leading, int* info) {
@@ -118,8 +118,8 @@ void jacobi(cusolverEigMode_t mode, bool economical, int m, int n, T* a, int lea
       else
         v[j + static_cast<long>(i) * v_leading] = element;
     }
-  // The library uses what it was given up.
-  for (int j = 0; j < n; ++j) spoil(a + static_cast<long>(j) * leading, static_cast<size_t>(m) * sizeof(T));
+  // The library clobbers its input.
+  for (int j = 0; j < n; ++j) clobber(a + static_cast<long>(j) * leading, static_cast<size_t>(m) * sizeof(T));
 }
 
 template <typename D>
@@ -196,7 +196,7 @@ cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t* info) {
   return CUSOLVER_STATUS_SUCCESS;
 }
 
-// ---- of all types in one
+// ---- one function for all types
 
 cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t, cusolverDnParams_t, cublasFillMode_t, int64_t n,
                                              cudaDataType type, const void*, int64_t leading, cudaDataType compute,
@@ -375,7 +375,7 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t,
   });
 }
 
-// ---- one function for each type: names are all that differs
+// ---- one function per type; only the names differ
 
 #define FOR_EACH_TYPE(define)                                                               \
   define(S, or, float, float) define(D, or, double, double) define(C, un, cuComplex, float) \

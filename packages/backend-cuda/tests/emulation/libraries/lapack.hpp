@@ -1,5 +1,4 @@
-// LAPACK's routines (of MKL) under one name for the four types, for the stand-ins of cuBLAS and
-// cuSOLVER.
+// MKL's LAPACK routines under one name for the four types, for the emulated cuBLAS and cuSOLVER.
 #pragma once
 
 #include <algorithm>
@@ -89,7 +88,7 @@ struct Lapack<std::complex<double>> {
   static constexpr auto gesvd = zgesvd_;
 };
 
-// call(work, size) is asked for the size of its work space first (-1), then does the work.
+// Calls call(work, size) with size -1 to query the workspace size, then again to do the work.
 template <typename T, typename F>
 void with_work(F&& call) {
   T wanted{};
@@ -100,12 +99,12 @@ void with_work(F&& call) {
   call(work.data(), &size);
 }
 
-// What a routine leaves in its work space is of no use to anybody.
-inline void spoil(void* memory, size_t bytes) {
+// Overwrites a workspace, whose contents the caller must not use.
+inline void clobber(void* memory, size_t bytes) {
   if (memory && bytes) std::memset(memory, 0xf7, bytes);
 }
 
-// Elimination without row exchanges, in columns; a zero pivot is told and divided by.
+// LU factorization without pivoting, column-major. A zero pivot is reported, and divided by.
 template <typename T>
 int factor_without_pivots(T* a, int rows, int columns, int leading) {
   int info = 0;
@@ -121,7 +120,7 @@ int factor_without_pivots(T* a, int rows, int columns, int leading) {
   return info;
 }
 
-// The type of LAPACK for one of CUDA's.
+// LAPACK's type for CUDA's.
 template <typename T>
 struct HostOf {
   using type = T;

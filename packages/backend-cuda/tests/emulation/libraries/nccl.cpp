@@ -1,10 +1,9 @@
-// The functions of NCCL that the backend calls, between processes of one machine: what ranks send
-// lies in files of a folder that the id of the communicator names (in CANDELABRA_EMULATION_NCCL, or
+// The functions of NCCL that the backend calls, between processes of one machine. Ranks exchange
+// data through files in a folder that the communicator's id names (in CANDELABRA_EMULATION_NCCL, or
 // /dev/shm).
 //
-// As with the library, a collective is done on the device: it waits there for the other ranks,
-// however long that takes, and the host goes on. CANDELABRA_EMULATION_NCCL_NOTICES=1 has ranks that
-// have died noticed.
+// As in the library, a collective runs on the device: the device waits for the other ranks, and the
+// host continues. With CANDELABRA_EMULATION_NCCL_NOTICES=1, ranks notice that another one has died.
 #include <nccl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -40,7 +39,7 @@ bool is_set(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-// Files appear at once as a whole.
+// Files appear atomically.
 void write_file(const fs::path& path, const Bytes& bytes) {
   const fs::path unfinished = path.string() + ".part";
   std::ofstream(unfinished, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -60,14 +59,14 @@ void take_away(const fs::path& path) {
   fs::remove_all(path, error);
 }
 
-// What the members of a communicator share with what they have queued, which may outlive it.
+// State that the members of a communicator share with queued work, which may outlive it.
 struct State {
   fs::path folder;
   int rank = 0, ranks = 0, device = 0;
   bool blocking = true;
   std::atomic<bool> aborted = false;
   std::atomic<int> error = ncclSuccess;
-  std::atomic<int> under_way = 0;  // collectives that are queued and not done
+  std::atomic<int> under_way = 0;  // queued collectives that are not done
   std::set<cudaStream_t> streams;
   uint64_t collectives = 0, splits = 0;
   std::map<std::pair<int, int>, uint64_t> messages;  // by sender and receiver
@@ -78,7 +77,7 @@ struct State {
       if (!is_there(file("rank." + std::to_string(each)))) return false;
     return true;
   }
-  // Whether to wait no longer.
+  // Whether to stop waiting.
   bool is_over() {
     if (aborted || error != ncclSuccess) return true;
     static const bool notices = is_set("CANDELABRA_EMULATION_NCCL_NOTICES");
@@ -110,7 +109,7 @@ struct Split {
 
 struct ncclComm {
   std::shared_ptr<State> state;
-  bool told = true;  // whether somebody was told that the last call is done
+  bool told = true;  // whether the caller was told that the last call is done
   bool finalized = false;
   std::unique_ptr<Split> split;
 };
@@ -184,7 +183,7 @@ void reduce_parts(const std::vector<Bytes>& parts, size_t at, size_t count, nccl
   }
 }
 
-// ---- what is queued
+// ---- queued work
 
 enum class Kind { AllReduce, Broadcast, Reduce, AllGather, ReduceScatter, Send, Receive };
 
@@ -200,7 +199,7 @@ struct Operation {
   cudaStream_t stream;
 };
 
-// What all ranks have to agree on.
+// Arguments on which all ranks must agree.
 struct Agreement {
   Kind kind;
   size_t count;
@@ -209,7 +208,8 @@ struct Agreement {
   int root;
 };
 
-// Makes the communicator's device the thread's, as the library does where a group of several ends.
+// Sets the communicator's device as the current one. The library does so where a group of several
+// ends.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -268,7 +268,7 @@ ncclResult_t queue_collective(const Operation& o) {
         return;
       }
     }
-    // Whoever is here has seen what came before.
+    // A rank that is here has read the files before.
     take_away(state->file(before + std::to_string(state->rank)));
     constexpr size_t data = sizeof(Agreement);
     const auto own = static_cast<size_t>(state->rank);
@@ -295,7 +295,7 @@ fs::path message(const State& state, int from, int to, uint64_t number) {
   return state.file("message." + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(number));
 }
 
-// Sends that are queued together are all under way before anybody waits.
+// Sends of a group are all started before any receive waits.
 ncclResult_t queue_messages(const std::vector<Operation>& all) {
   std::vector<std::pair<const Operation*, fs::path>> under_way;
   for (const bool sending : {true, false})
@@ -303,7 +303,7 @@ ncclResult_t queue_messages(const std::vector<Operation>& all) {
       if (o.kind != (sending ? Kind::Send : Kind::Receive)) continue;
       const std::shared_ptr<State> state = o.comm->state;
       const int from = sending ? state->rank : o.peer, to = sending ? o.peer : state->rank;
-      // Messages to oneself are counted on both sides.
+      // Messages of a rank to itself are counted on both sides.
       const fs::path path = message(*state, from, to, ++state->messages[{sending ? from : from + (1 << 20), to}]);
       under_way.emplace_back(&o, path);
       if (!sending) continue;
@@ -350,7 +350,7 @@ struct Group {
 thread_local Group group;
 thread_local std::string last_text;
 
-ncclResult_t raise_out_of_bounds(const char* text) {
+ncclResult_t invalid_argument(const char* text) {
   last_text = text;
   return ncclInvalidArgument;
 }
@@ -366,12 +366,12 @@ ncclResult_t done(const std::vector<Operation>& all) {
 }
 
 ncclResult_t enter(const Operation& o) {
-  if (!o.comm || o.comm->finalized) return raise_out_of_bounds("the communicator is not there");
-  if (!o.comm->told) return raise_out_of_bounds("the call before is still in progress");
-  if (o.peer < 0 || o.peer >= o.comm->state->ranks) return raise_out_of_bounds("there is no such rank");
+  if (!o.comm || o.comm->finalized) return invalid_argument("the communicator is not there");
+  if (!o.comm->told) return invalid_argument("the call before is still in progress");
+  if (o.peer < 0 || o.peer >= o.comm->state->ranks) return invalid_argument("there is no such rank");
   int device = -1;
   cudaGetDevice(&device);
-  if (device != o.comm->state->device) return raise_out_of_bounds("the communicator is one of another device");
+  if (device != o.comm->state->device) return invalid_argument("the communicator is one of another device");
   if (group.depth > 0) {
     group.operations.push_back(o);
     return ncclSuccess;
@@ -395,7 +395,7 @@ std::shared_ptr<State> new_state(const fs::path& folder, int rank, int ranks, bo
   return state;
 }
 
-// Makes the new communicator when all ranks have said what they want; true then.
+// Creates the new communicator when all ranks have announced their color; returns whether it did.
 bool try_split(ncclComm& comm) {
   const Split& wanted = *comm.split;
   const State& state = *comm.state;
@@ -463,7 +463,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = nullptr;
-  if (ranks < 1 || rank < 0 || rank >= ranks || !is_there(id.internal)) return raise_out_of_bounds("rank, or id");
+  if (ranks < 1 || rank < 0 || rank >= ranks || !is_there(id.internal)) return invalid_argument("rank, or id");
   *comm = new ncclComm{new_state(id.internal, rank, ranks, !config || config->blocking != 0), true, false, nullptr};
   if (!(*comm)->state->blocking) {
     (*comm)->told = false;
@@ -475,7 +475,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
   if (!comm || !comm->told || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
-    return raise_out_of_bounds("color, or a communicator that is busy");
+    return invalid_argument("color, or a communicator that is busy");
   *result = nullptr;
   const int said[2] = {color, key};
   Bytes bytes(sizeof said);
@@ -500,7 +500,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
     const OnDevice scope(state.device);
     for (const cudaStream_t each : state.streams) cudaStreamQuery(each);
     *result = state.under_way > 0 ? ncclInProgress : ncclSuccess;
-  } else if (!comm->told) {  // once more, so that whoever does not ask is found
+  } else if (!comm->told) {  // InProgress once more, to find callers that do not poll
     comm->told = true;
     *result = ncclInProgress;
   }
@@ -515,7 +515,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return result;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  if (!comm->finalized) return raise_out_of_bounds("a communicator has to be finalized first");
+  if (!comm->finalized) return invalid_argument("a communicator has to be finalized first");
   const std::shared_ptr<State> state = comm->state;
   write_file(state->file("gone." + std::to_string(state->rank)), {});
   bool all = true;
@@ -573,7 +573,7 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  if (group.depth == 0) return raise_out_of_bounds("a group that was not begun");
+  if (group.depth == 0) return invalid_argument("a group that was not begun");
   if (--group.depth > 0) return ncclSuccess;
   const std::vector<Operation> all = std::exchange(group.operations, {});
   std::vector<Operation> messages;

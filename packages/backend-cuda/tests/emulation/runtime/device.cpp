@@ -1,4 +1,4 @@
-// Two made-up devices, errors, and what is asked of a driver.
+// Two emulated devices, errors, and the driver's functions.
 #include <cuda.h>
 
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ constexpr Name names[] = {
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
 
-// What is wrong with the driver, by CANDELABRA_EMULATION_DRIVER: none, old or broken.
+// The simulated state of the driver, from CANDELABRA_EMULATION_DRIVER: none, old or broken.
 bool driver_is(const char* state) {
   const char* text = std::getenv("CANDELABRA_EMULATION_DRIVER");
   return text && std::strcmp(text, state) == 0;
@@ -227,7 +227,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return cudaSuccess;
 }
 
-// ---- memory behind addresses, of the driver's functions
+// ---- the driver's virtual memory functions
 
 namespace {
 
@@ -254,7 +254,7 @@ CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
   return CUDA_SUCCESS;
 }
 CUresult release(CUmemGenericAllocationHandle) {
-  return CUDA_SUCCESS;  // every one of them is mapped, and lives as long as that
+  return CUDA_SUCCESS;  // every allocation is mapped, and lives as long as the mapping
 }
 CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
              unsigned long long) {

@@ -1,9 +1,10 @@
-// Blocks of threads. A block's threads run one after the other, each until it waits for others:
-// then it is left on a stack of its own and the next one runs. When all wait, those whose company
-// is complete go on; where nobody's is, the kernel would hang on a device.
+// Blocks of threads. The threads of a block run one after the other, each until it waits for
+// others. Then it is suspended on its own stack and the next one runs. When all wait, the threads
+// of complete barriers continue. If no barrier is complete, the kernel would hang on a device, and
+// the emulation fails.
 //
-// CANDELABRA_EMULATION_ORDER=backward or shuffled has blocks and threads take other turns: what
-// does not depend on races does not change.
+// CANDELABRA_EMULATION_ORDER=backward or shuffled changes the order of blocks and threads, which
+// must not change results without races.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -65,7 +66,7 @@ struct Context {
   void* at = nullptr;
 };
 void make_context(Context& context, char* stack, void (*entry)()) {
-  // Behind the return address the stack is aligned to 16 bytes.
+  // Below the return address the stack is aligned to 16 bytes.
   auto** top = reinterpret_cast<void**>(stack + stack_bytes - 72);
   top[0] = nullptr;
   top[-1] = reinterpret_cast<void*>(entry);
@@ -192,7 +193,7 @@ int idle_fibre(Runner& r) {
   return static_cast<int>(r.fibres.size()) - 1;
 }
 
-// After a failure: nobody comes back to what the fibres were doing.
+// After a failure, suspended fibres are never resumed.
 void forget_fibres(Runner& r) {
   r.idle.clear();
   for (size_t i = 0; i < r.fibres.size(); ++i) {
@@ -207,7 +208,7 @@ std::string in_words(const uint3& i) {
 std::string in_words(const Site& site) {
   return std::string(site.file) + ":" + std::to_string(site.line);
 }
-// Where in the sources an address of code is.
+// The source line of a code address.
 std::string place_of(const void* code) {
   Dl_info found{};
   if (!dladdr(code, &found) || !found.dli_fname) return "?";
@@ -246,7 +247,7 @@ bool is_same(const Site& a, const Site& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
-// The whole block waits: at one barrier?
+// Releases the block if all its threads wait at one barrier.
 bool release_block(Runner& r) {
   const Thread* first = nullptr;
   int count = 0;
@@ -271,7 +272,7 @@ bool release_block(Runner& r) {
   return true;
 }
 
-// Warps whose threads wait for each other, as the mask says whom for.
+// Releases warps in which all threads of a mask wait.
 bool release_warps(Runner& r) {
   bool any = false;
   for (int first = 0; first < r.count; first += 32) {
@@ -360,7 +361,7 @@ void wait_for_others(Runner& r, State state) {
   change(r.fibres[static_cast<size_t>(r.running)].context, r.main);
 }
 
-// ---- wild accesses
+// ---- invalid accesses
 
 thread_local bool in_kernel = false;
 sigjmp_buf escape;
@@ -382,7 +383,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     wild = {signal, info->si_code, info->si_addr, code};
     siglongjmp(escape, 1);
   }
-  // The instruction is done again, under whoever was there before
+  // The instruction is repeated under the previous handler.
   sigaction(signal, &before[signal], nullptr);
 }
 
@@ -557,8 +558,7 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
     std::memcpy(at, arguments[i], signature->sizes[i]);
     at += (signature->sizes[i] + 15) / 16 * 16;
   }
-  // CANDELABRA_EMULATION_FAIL_LAUNCH=N: the N-th kernel of this process reaches for memory that is
-  // not there.
+  // CANDELABRA_EMULATION_FAIL_LAUNCH=N: the N-th kernel of this process accesses invalid memory.
   static const char* chosen = std::getenv("CANDELABRA_EMULATION_FAIL_LAUNCH");
   static int64_t count = 0;
   if (chosen && ++count == std::atoll(chosen))

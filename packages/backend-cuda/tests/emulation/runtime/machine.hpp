@@ -1,5 +1,5 @@
-// The parts of the emulated machine: devices, memory, streams. One lock for all of it; what runs on
-// a device runs under it.
+// The parts of the emulated machine: devices, memory, streams. One lock protects all of it; work of
+// a device runs under the lock.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,10 +17,10 @@
 namespace emulation {
 
 constexpr int device_count = 2;
-constexpr int multiprocessors = 4;  // few, so that loops over a grid go round
+constexpr int multiprocessors = 4;  // few, so that grid-stride loops iterate
 constexpr size_t shared_by_default = 48 * 1024, shared_at_most = 227 * 1024;
 
-// A lock that a thread may take several times, and lets go of whole while it waits for another one.
+// A recursive lock that a thread can release completely while it waits for another one.
 class MachineMutex {
  public:
   void lock() {
@@ -42,24 +42,24 @@ class MachineMutex {
 
  private:
   std::recursive_mutex mutex_;
-  int depth_ = 0;  // of the thread that has it
+  int depth_ = 0;  // of the owner
 };
 MachineMutex& machine_mutex();
 using Lock = std::lock_guard<MachineMutex>;
 
 // ---- errors (device.cpp)
 
-// Kept for cudaGetLastError; `text` is what cudaGetErrorString says of it from now on.
+// Sets the error for cudaGetLastError. `text` becomes the result of cudaGetErrorString.
 cudaError_t failed(cudaError_t error);
 cudaError_t failed(cudaError_t error, const std::string& text);
-// A failure while something runs on the device.
+// A failure of work that runs on the device.
 struct DeviceFailure {
   cudaError_t error;
   std::string text;
 };
 
 int& current_device();
-int& running_device();              // of the stream whose work runs now
+int& running_device();              // the device of the stream whose work runs now
 bool is_set(const char* variable);  // an environment variable, to anything but 0
 
 // ---- memory (memory.cpp)
@@ -73,8 +73,7 @@ struct Allocation {
 // The live allocation of device memory that holds these bytes, or null.
 const Allocation* allocation_of(const void* memory, size_t bytes = 1);
 std::string describe_address(const void* address);
-// While it lives, device memory may be touched (CANDELABRA_EMULATION_GUARD=host takes care that it
-// is not otherwise).
+// Makes device memory accessible for its lifetime (see CANDELABRA_EMULATION_GUARD=host).
 class DeviceAccess {
  public:
   DeviceAccess();
@@ -82,8 +81,7 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
   ~DeviceAccess();
 };
-// While it lives, of the memory that DeviceAccess opens only what a kernel of this device can reach
-// may be touched.
+// Restricts DeviceAccess to the memory that a kernel of this device can access, for its lifetime.
 class KernelAccess {
  public:
   explicit KernelAccess(int device);
@@ -94,7 +92,7 @@ class KernelAccess {
  private:
   int device_;
 };
-bool is_peer(int device, int peer);  // whether the one may touch the other's memory (device.cpp)
+bool is_peer(int device, int peer);  // whether one device may access the other's memory (device.cpp)
 
 // ---- kernels (grid.cpp)
 
@@ -109,8 +107,8 @@ void run_grid(const Launch& launch);  // throws DeviceFailure
 
 // ---- streams (streams.cpp)
 
-// Whether this thread must leave alone what could disturb the capture of a graph; the capture is
-// spoiled if so.
+// Whether this thread may not call functions that would disturb a capture. If so, invalidates the
+// capture.
 bool disturbs_capture();
 cudaError_t wait_for_device(int device);
 

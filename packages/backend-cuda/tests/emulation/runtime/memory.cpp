@@ -1,10 +1,10 @@
-// Device memory: one sparse file for each device, mapped shared, so that other processes can open
-// it. Host memory that is pinned.
+// Device memory: one sparse file per device, mapped shared, so that other processes can open it.
+// Also pinned host memory.
 //
-// CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody
-// may touch (or beginning behind one: =before), never hands freed memory out again, and fills new
-// memory with numbers that are not; =host leaves device memory open to what runs on the device
-// only, that of another device to kernels of those that have access to it.
+// CANDELABRA_EMULATION_GUARD=1 gives every allocation its own pages, followed by an inaccessible
+// page (or preceded by one: =before). It never reuses freed memory, and fills new memory with NaN.
+// =host makes device memory accessible only to work that runs on the device, and another device's
+// memory only to kernels with peer access.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -111,7 +111,7 @@ void release(const Allocation& found) {
   if (guard() == Guard::After || guard() == Guard::Before) {
     char* first = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(found.base) / page * page);
     const size_t room = round_up(static_cast<size_t>(found.base - first) + found.bytes, page);
-    // The addresses stay taken: whoever still uses them is found out.
+    // The addresses stay reserved, so that a use after free faults.
     mmap(first, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     all.graves[found.base] = found.bytes;
     return;
@@ -173,7 +173,7 @@ const Allocation* allocation_of(const void* address, size_t bytes) {
   auto found = all.upper_bound(at);
   if (found == all.begin()) return nullptr;
   --found;
-  // Those of expandable segments lie side by side.
+  // The allocations of expandable segments are adjacent.
   for (const char* end = at + bytes; at < end;) {
     if (found == all.end() || at < found->first || at >= found->first + found->second.bytes) return nullptr;
     at = found->first + found->second.bytes;
@@ -189,7 +189,7 @@ std::string describe_address(const void* address) {
   const auto* at = static_cast<const char*>(address);
   std::string text;
   long long least = near;
-  // The allocation that it lies in, or the one that is nearest.
+  // The allocation that contains the address, or the nearest one.
   const auto look = [&](const auto& all, const auto& bytes_of, const char* what) {
     const auto after = all.upper_bound(at);
     const auto tell = [&](const auto& each) {
@@ -332,7 +332,7 @@ static cudaError_t copy(void* to, const void* from, size_t bytes, bool to_device
   cudaStreamIsCapturing(stream, &status);
   if (!from_device && !is_pinned(from, bytes)) {
     if (status != cudaStreamCaptureStatusNone) return failed(cudaErrorStreamCaptureUnsupported);
-    // What is not pinned is taken at once.
+    // Memory that is not pinned is copied immediately.
     const std::shared_ptr<char[]> staged(static_cast<char*>(std::malloc(bytes)), std::free);
     std::memcpy(staged.get(), from, bytes);
     return queue(stream, [=] { std::memcpy(to, staged.get(), bytes); });

@@ -1,4 +1,4 @@
-// What the driver's functions share with the runtime's.
+// Declarations that the driver's functions and the runtime's share.
 #pragma once
 
 #include "machine.hpp"

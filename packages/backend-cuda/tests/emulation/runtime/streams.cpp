@@ -1,6 +1,6 @@
-// Streams, events, graphs. What is queued runs at once; with CANDELABRA_EMULATION_DEFERRED=1 only
-// when somebody waits for it, so that whoever forgets to wait, or lets go of memory too early, sees
-// it.
+// Streams, events, graphs. Queued work runs immediately. With CANDELABRA_EMULATION_DEFERRED=1 it
+// runs only when the host waits for it, which reveals missing synchronization and memory that is
+// freed too early.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,7 +29,7 @@ namespace emulation {
 namespace {
 struct Operation {
   std::function<void()> work;
-  std::function<bool()> ready;  // before that, it and what is behind it are not run; none: at once
+  std::function<bool()> ready;  // the work and its successors run once this returns true; null: immediately
   CUevent_st* event = nullptr;  // to wait for, or to record
   uint64_t number = 0;
   bool records = false;
@@ -60,7 +60,7 @@ struct Capture {
   CUstream_st* origin;
   cudaStreamCaptureMode mode;
   std::thread::id thread;
-  bool spoiled = false;
+  bool invalidated = false;
   std::vector<std::function<void()>> work;
   std::vector<CUstream_st*> streams;
 };
@@ -90,7 +90,7 @@ Machine& machine() {
 }
 thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
-// The stream of a handle; null where there is none.
+// The stream of a handle, or null.
 CUstream_st* find(cudaStream_t stream) {
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
     return &machine().defaults[current_device()];
@@ -100,8 +100,8 @@ bool is_known(cudaEvent_t event) {
   return machine().events.contains(event);
 }
 
-// Runs what is queued. Where something is not ready: waits for it, without the lock, or leaves the
-// rest and returns false.
+// Runs queued work. If some is not ready, waits for it without the lock, or stops and returns
+// false.
 bool drain(CUstream_st& stream, bool waits = true);
 
 bool drain_to(CUevent_st& event, uint64_t number, bool waits = true) {
@@ -133,7 +133,7 @@ bool is_ready(const Operation& operation) {
 }
 
 bool drain(CUstream_st& stream, bool waits) {
-  // The null stream and those that did not ask to be left alone wait for each other.
+  // The null stream and blocking streams synchronize with each other.
   while (!stream.queue.empty()) {
     if (!is_ready(stream.queue.front())) {
       if (!waits) return false;
@@ -150,7 +150,7 @@ bool drain(CUstream_st& stream, bool waits) {
   return true;
 }
 
-// Streams of a device may come and go while one of them is waited for.
+// Streams may be created and destroyed while the loop waits for one.
 template <typename F>
 void drain_those(F&& wanted) {
   const std::vector<CUstream_st*> all(machine().streams.begin(), machine().streams.end());
@@ -175,7 +175,7 @@ cudaError_t put(CUstream_st& stream, Operation operation) {
   return attempt([&] { drain(stream, false); });
 }
 
-// Streams that are not to overtake the null stream of their device.
+// Orders the stream behind the null stream of its device.
 cudaError_t keep_order(CUstream_st& stream) {
   Machine& all = machine();
   CUstream_st& null = all.defaults[stream.device];
@@ -189,8 +189,8 @@ cudaError_t keep_order(CUstream_st& stream) {
   });
 }
 
-void spoil(const std::shared_ptr<Capture>& capture) {
-  capture->spoiled = true;
+void invalidate(const std::shared_ptr<Capture>& capture) {
+  capture->invalidated = true;
 }
 
 void end_capture(const std::shared_ptr<Capture>& capture) {
@@ -219,7 +219,7 @@ bool disturbs_capture() {
             ? own && capture->mode != cudaStreamCaptureModeRelaxed
             : (own && capture->mode != cudaStreamCaptureModeRelaxed) || capture->mode == cudaStreamCaptureModeGlobal;
     if (!forbidden) continue;
-    spoil(capture);
+    invalidate(capture);
     return true;
   }
   return false;
@@ -238,7 +238,7 @@ cudaError_t queue(cudaStream_t handle, std::function<void()> work) {
   if (!stream || stream->device != current_device())
     return failed(cudaErrorInvalidResourceHandle, "emulation: the stream is not one of the current device");
   if (stream->capture) {
-    if (stream->capture->spoiled) return failed(cudaErrorStreamCaptureInvalidated);
+    if (stream->capture->invalidated) return failed(cudaErrorStreamCaptureInvalidated);
     stream->capture->work.push_back(std::move(work));
     stream->unjoined = true;
     return cudaSuccess;
@@ -255,7 +255,7 @@ cudaError_t queue_when(cudaStream_t handle, std::function<bool()> ready, std::fu
   if (!stream || stream->device != current_device())
     return failed(cudaErrorInvalidResourceHandle, "emulation: the stream is not one of the current device");
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (const cudaError_t error = keep_order(*stream)) return error;
@@ -317,7 +317,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   CUstream_st* stream = find(handle);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (const cudaError_t error = keep_order(*stream)) return error;
@@ -328,11 +328,11 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   CUstream_st* stream = find(handle);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureUnsupported);
   }
   if (stream->queue.empty()) return cudaSuccess;
-  // Whoever asks again and again sees it done one day.
+  // Queries make progress, so that polling ends.
   if (const cudaError_t error = attempt([&] { drain(*stream, false); })) return error;
   return failed(cudaErrorNotReady);
 }
@@ -359,7 +359,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* result) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const Lock lock(machine_mutex());
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
-  // Waits that are queued outlive the event.
+  // Queued waits outlive the event.
   const cudaError_t error = attempt([&] { drain_to(*event, event->recorded); });
   const auto strip = [&](CUstream_st& stream) {
     std::erase_if(stream.queue, [&](const Operation& each) { return each.event == event; });
@@ -380,7 +380,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   if (stream->capture) return cudaSuccess;
   ++event->recorded;
   const cudaError_t error = put(*stream, {{}, {}, event, event->recorded, true});
-  // Other processes cannot have this one go on.
+  // Other processes cannot make this one progress.
   return error == cudaSuccess && (event->flags & cudaEventInterprocess) ? attempt([&] { drain(*stream); }) : error;
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, unsigned) {
@@ -398,7 +398,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
       stream->capture->streams.push_back(stream);
       stream->unjoined = true;
     } else if (stream->capture != event->capture) {
-      spoil(event->capture);
+      invalidate(event->capture);
       return failed(cudaErrorStreamCaptureInvalidated);
     }
     if (event->stream != stream && event->stream) event->stream->unjoined = false;
@@ -406,7 +406,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   }
   if (stream->capture) {
     if (event->recorded == 0) return cudaSuccess;
-    spoil(stream->capture);
+    invalidate(stream->capture);
     return failed(cudaErrorStreamCaptureInvalidated,
                   "emulation: a stream that is captured waits for an event of before");
   }
@@ -417,7 +417,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Lock lock(machine_mutex());
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture) {
-    spoil(event->capture);
+    invalidate(event->capture);
     return failed(cudaErrorCapturedEvent);
   }
   return attempt([&] { drain_to(*event, event->recorded); });
@@ -426,7 +426,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(machine_mutex());
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
   if (event->capture) {
-    spoil(event->capture);
+    invalidate(event->capture);
     return failed(cudaErrorCapturedEvent);
   }
   if (disturbs_capture()) return failed(cudaErrorStreamCaptureUnsupported);
@@ -469,9 +469,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device))
     return failed(cudaErrorStreamCaptureImplicit);
-  *status = !stream->capture           ? cudaStreamCaptureStatusNone
-            : stream->capture->spoiled ? cudaStreamCaptureStatusInvalidated
-                                       : cudaStreamCaptureStatusActive;
+  *status = !stream->capture               ? cudaStreamCaptureStatusNone
+            : stream->capture->invalidated ? cudaStreamCaptureStatusInvalidated
+                                           : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
@@ -509,7 +509,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
   const bool unjoined = std::any_of(capture->streams.begin(), capture->streams.end(),
                                     [&](CUstream_st* each) { return each != stream && each->unjoined; });
   end_capture(capture);
-  if (capture->spoiled) return failed(cudaErrorStreamCaptureInvalidated);
+  if (capture->invalidated) return failed(cudaErrorStreamCaptureInvalidated);
   if (unjoined) return failed(cudaErrorStreamCaptureUnjoined);
   *result = new CUgraph_st{std::move(capture->work)};
   return cudaSuccess;

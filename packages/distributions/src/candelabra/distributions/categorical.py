@@ -111,8 +111,8 @@ class Categorical(Distribution):
         return self.logits.expand(shape + (self._num_events,)).gather(-1, places).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        least = candelabra.finfo(self.logits.dtype).min
-        return -(self.logits.clamp(min=least) * self.probs).sum(-1)
+        lowest = candelabra.finfo(self.logits.dtype).min
+        return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(

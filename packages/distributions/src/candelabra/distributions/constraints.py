@@ -278,9 +278,9 @@ class _HalfOpenInterval(_Interval):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
-def _tolerance(value: Tensor, least: float) -> float:
-    """Return the tolerance of sums and products: `least`, or more for half precision."""
-    return max(least, 4 * candelabra.finfo(value.dtype).eps) if value.is_floating_point() else least
+def _tolerance(value: Tensor, minimum: float) -> float:
+    """Return the tolerance of sums and products: `minimum`, or more for half precision."""
+    return max(minimum, 4 * candelabra.finfo(value.dtype).eps) if value.is_floating_point() else minimum
 
 
 class _Simplex(Constraint):

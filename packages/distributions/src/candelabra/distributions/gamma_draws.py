@@ -28,7 +28,7 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
     """
     # Tensors of a functorch transform (candelabra.func) do not report requires_grad. Always use the
     # autograd function for them.
-    transformed = getattr(concentration, "_level", None) is not None
+    transformed = getattr(concentration, "_layer", None) is not None
     if transformed or (concentration.requires_grad and candelabra.is_grad_enabled()):
         result: Tensor = _recorded()(concentration)
         return result

@@ -70,7 +70,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Raises
     ------
     ValueError
-        If the name is unknown or the slope is not a number.
+        If the name is unknown or the slope is NaN.
 
     Examples
     --------

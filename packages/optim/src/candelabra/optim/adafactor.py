@@ -103,14 +103,14 @@ class Adafactor(PlainOptimizer):
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         lr, d = float(group["lr"]), group["d"]
-        small, least = group["eps"]
-        if small is None:
-            small = candelabra.finfo(parameter.dtype).eps
+        eps1, eps2 = group["eps"]
+        if eps1 is None:
+            eps1 = candelabra.finfo(parameter.dtype).eps
         step = state["step"] = state["step"] + 1
         if group["maximize"]:
             grad = -grad
         share = step ** group["beta2_decay"]
-        rate = max(least, _root_mean_square(parameter)) * min(lr, 1 / math.sqrt(step))
+        rate = max(eps2, _root_mean_square(parameter)) * min(lr, 1 / math.sqrt(step))
         if group["weight_decay"] != 0:
             parameter.mul_(1 - lr * group["weight_decay"])
         if grad.ndim > 1:
@@ -118,11 +118,11 @@ class Adafactor(PlainOptimizer):
             for kept, dim in ((rows, -1), (columns, -2)):
                 norms = candelabra.linalg.vector_norm(grad, dim=dim, keepdim=True)
                 kept.lerp_(norms.square_().div_(grad.shape[dim]), share)
-            variance = (rows @ columns).div_(rows.mean(-2, keepdim=True).clamp_(min=small))
+            variance = (rows @ columns).div_(rows.mean(-2, keepdim=True).clamp_(min=eps1))
         else:
             state["variance"].lerp_(grad * grad, share)
             variance = state["variance"].clone()
-        update = variance.clamp_(min=small * small).rsqrt_().mul_(grad)
+        update = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
         parameter.add_(update, alpha=-rate / max(1.0, _root_mean_square(update) / d))
 
 

@@ -110,13 +110,13 @@ class RAdam(FusedPlainOptimizer):
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         missing = 1 - beta2**step  # bias correction of v
-        most = 2 / (1 - beta2) - 1
-        length = most - 2 * step * beta2**step / missing
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * step * beta2**step / missing
         rate = -lr / (1 - beta1**step)
-        if length <= 5:
+        if rho <= 5:
             add_scaled_(parameter, mean, rate)
             return
-        rectified = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+        rectified = math.sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
         root = square.sqrt()
         root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
         add_quotient_(parameter, mean, root, rate * (rectified * math.sqrt(missing)))

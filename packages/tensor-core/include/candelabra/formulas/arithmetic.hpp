@@ -120,21 +120,21 @@ struct FloatTruncDivide {
   }
 };
 
-enum class Whole { Floor, Trunc, Remainder, Fmod };
+enum class DivisionKind { Floor, Trunc, Remainder, Fmod };
 
-// Integer division by a nonzero divisor. The least number divided by -1 wraps.
-template <Whole Kind, typename T>
-CANDELABRA_FORMULA T divide_whole(T a, T b) {
+// Integer division by a nonzero divisor. The minimum divided by -1 wraps.
+template <DivisionKind Kind, typename T>
+CANDELABRA_FORMULA T divide_integers(T a, T b) {
   if constexpr (std::is_signed_v<T>)
-    if (b == T(-1)) return Kind == Whole::Floor || Kind == Whole::Trunc ? static_cast<T>(-a) : T(0);
+    if (b == T(-1)) return Kind == DivisionKind::Floor || Kind == DivisionKind::Trunc ? static_cast<T>(-a) : T(0);
   const auto quotient = static_cast<T>(a / b);
   const auto rest = static_cast<T>(a - quotient * b);
   const bool differ = rest != 0 && (rest < 0) != (b < 0);
-  if constexpr (Kind == Whole::Trunc)
+  if constexpr (Kind == DivisionKind::Trunc)
     return quotient;
-  else if constexpr (Kind == Whole::Floor)
+  else if constexpr (Kind == DivisionKind::Floor)
     return static_cast<T>(quotient - (differ ? 1 : 0));
-  else if constexpr (Kind == Whole::Fmod)
+  else if constexpr (Kind == DivisionKind::Fmod)
     return rest;
   else
     return static_cast<T>(differ ? rest + b : rest);
@@ -144,7 +144,7 @@ CANDELABRA_FORMULA T divide_whole(T a, T b) {
 
 // Integer power. A result that is not an integer becomes 0.
 template <typename T>
-CANDELABRA_FORMULA T power_whole(T a, T b) {
+CANDELABRA_FORMULA T integer_power(T a, T b) {
   if (b < 0) return a == 1 ? T(1) : a == static_cast<T>(-1) ? static_cast<T>(b % 2 ? -1 : 1) : T(0);
   using U = std::make_unsigned_t<T>;
   uint64_t result = 1, square = static_cast<uint64_t>(static_cast<int64_t>(a));
@@ -163,7 +163,7 @@ struct Power {
     else if constexpr (std::is_same_v<T, bool>)
       return a || !b;
     else if constexpr (kernel::is_integer_v<T>)
-      return power_whole(a, b);
+      return integer_power(a, b);
     else
       return math::pow(a, b);
   }
@@ -255,8 +255,8 @@ struct NextAfter {
     using Bits = typename math::detail::Format<T>::Bits;
     const Bits from = math::detail::bits_of(a), to = math::detail::bits_of(b);
     const Bits step = (a < b) == (from >= 0) ? Bits{1} : Bits{-1};
-    const Bits least = (to & std::numeric_limits<Bits>::min()) | Bits{1};
-    T result = math::detail::from_bits<T>(a == T(0) ? least : from + step);
+    const Bits smallest = (to & std::numeric_limits<Bits>::min()) | Bits{1};
+    T result = math::detail::from_bits<T>(a == T(0) ? smallest : from + step);
     result = a == b ? b : result;
     return a != a || b != b ? a + b : result;
   }

@@ -8,7 +8,7 @@
 
 namespace candelabra::formulas {
 
-using math::greatest;
+using math::max;
 
 template <typename T>
 CANDELABRA_FORMULA T within(T x, T limit) {  // NaN propagates
@@ -61,8 +61,8 @@ struct ProbabilityCrossEntropy {
   static constexpr bool on_vectors = true;
   template <typename T>
   CANDELABRA_FORMULA T operator()(T p, T target) const {
-    const T least = T(-100);
-    return (target - T(1)) * greatest(least, math::log1p(-p)) - target * greatest(least, math::log(p));
+    const T lowest = T(-100);
+    return (target - T(1)) * max(lowest, math::log1p(-p)) - target * max(lowest, math::log(p));
   }
 };
 struct ProbabilityCrossEntropyBackward {

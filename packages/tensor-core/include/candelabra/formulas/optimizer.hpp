@@ -29,7 +29,7 @@ CANDELABRA_FORMULA V filled(double value) {
 // The maximum of each lane; NaN where either is NaN.
 template <typename V>
 CANDELABRA_FORMULA V maximum(V a, V b) {
-  return select(a != a, a, math::greatest(a, b));
+  return select(a != a, a, math::max(a, b));
 }
 
 // The gradient to descend: negated for maximize, plus the weight decay. Without decay the parameter

@@ -1,11 +1,10 @@
-"""The accelerator of this machine, whichever backend it comes from: devices, streams, events and
-memory under one set of names.
+"""The accelerator of this machine: devices, streams, events and memory under the same names for
+every backend. PyTorch's module ``torch.accelerator``.
 
 PyTorch's module ``torch.accelerator``. The accelerator is the device type of the first installed
-backend that is not the host's memory and has a device, or the one that `use` or
-``CANDELABRA_ACCELERATOR`` names. Every backend gets this module without a line of its own: what it
-says in its tables (``candelabra/backend.h``, ``candelabra/accelerator.h``) is what can be done
-here.
+backend that does not compute in host memory and has a device, or the one that `use` or
+``CANDELABRA_ACCELERATOR`` names. A backend supports this module through its tables
+(``candelabra/backend.h``, ``candelabra/accelerator.h``), without Python code of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which device type is the accelerator, its devices and what they can do."""
+"""The accelerator's device type, its devices and their properties."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
 _chosen: str | None = None
-# What looking has found: nothing yet, or a device type, or None. Devices do not come and go while a
-# process runs.
+# The result of the search: not searched yet, a device type, or None. Devices do not appear or
+# disappear while a process runs.
 _found: list[str | None] = []
 
 
@@ -61,12 +61,12 @@ def accelerator_type() -> str:
 
 
 def use(device_type: str | None) -> None:
-    """Say which device type is the accelerator; None goes back to looking for one.
+    """Select the device type of the accelerator; None restores the default.
 
     Parameters
     ----------
     device_type : str or None
-        Of an installed backend, one whose devices compute in host memory included.
+        The device type of an installed backend, which may compute in host memory.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def use(device_type: str | None) -> None:
 
 
 def is_available() -> bool:
-    """Tell whether there is an accelerator.
+    """Return whether there is an accelerator.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """Return how many devices the accelerator has; 0 where there is none.
+    """Return the number of devices of the accelerator; 0 if there is none.
 
     Examples
     --------
@@ -109,12 +109,12 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """Return the device type of the accelerator as a device, or None where there is none.
+    """Return the device type of the accelerator as a device, or None if there is none.
 
     Parameters
     ----------
     check_available : bool
-        Without a meaning here: a backend without devices is none.
+        Ignored: a backend without devices is never the accelerator.
 
     Examples
     --------
@@ -129,8 +129,8 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def resolve(device: Any, device_type: str | None = None) -> device:
-    """Return the device that an argument means: None for the current one, a number for its index,
-    else a device or its name.
+    """Return the device that an argument stands for: None for the current device, an integer for
+    its index, otherwise a device or its name.
 
     Without a device type, None and numbers mean the accelerator; a device may be of any accelerator,
     because several may be in use at once.
@@ -140,7 +140,7 @@ def resolve(device: Any, device_type: str | None = None) -> device:
     ValueError
         When the device is of another type, or is the host.
     RuntimeError
-        When there is no such device.
+        If there is no such device.
     """
     if device is not None and (isinstance(device, bool) or not isinstance(device, int)):
         given = device if isinstance(device, _C.device) else _C.device(device)
@@ -157,17 +157,17 @@ def resolve(device: Any, device_type: str | None = None) -> device:
 
 
 def current_index(device_type: str) -> int:
-    """Return the number of this thread's current device of a type."""
+    """Return the index of this thread's current device of a type."""
     return _C.current_index(device_type)
 
 
 def current_device_index() -> int:
-    """Return the number of this thread's current device.
+    """Return the index of this thread's current device.
 
     Raises
     ------
     RuntimeError
-        When there is no accelerator.
+        If there is no accelerator.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Device | int) -> None:
-    """Make a device this thread's current one.
+    """Set this thread's current device.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def set_device_index(device: Device | int) -> None:
     Raises
     ------
     RuntimeError
-        When there is no such device.
+        If there is no such device.
     """
     if isinstance(device, int) and device < 0:
         return
@@ -203,14 +203,14 @@ set_device_idx = set_device_index
 
 
 class DeviceContext:
-    """Makes a device the current one inside of a ``with``; what `device_index` returns.
+    """Context manager that sets the current device; the result of `device_index`.
 
     Parameters
     ----------
     device : device, str, int or None
         None and a negative number change nothing.
     device_type : str or None
-        Of which a number is meant; None for the accelerator's.
+        The device type that an integer refers to; None for the accelerator's.
     """
 
     def __init__(self, device: Any, device_type: str | None = None) -> None:
@@ -238,7 +238,7 @@ device_index = DeviceContext
 
 
 def synchronize(device: Device | int = None) -> None:
-    """Wait until everything queued on a device is done.
+    """Wait until all work queued on a device is done.
 
     Parameters
     ----------
@@ -256,8 +256,9 @@ def synchronize(device: Device | int = None) -> None:
 
 
 class DeviceProperties:
-    """What a device can do, by attribute: ``name``, ``total_memory``, ``multi_processor_count``,
-    ``major``, ``minor`` and what else its backend tells. Two are equal where everything is.
+    """Properties of a device, as attributes: ``name``, ``total_memory``, ``multi_processor_count``,
+    ``major``, ``minor`` and others that its backend reports. Instances with equal properties are
+    equal.
     """
 
     def __init__(self, device: device) -> None:
@@ -290,7 +291,7 @@ class DeviceProperties:
 
 
 def get_device_properties(device: Device | int = None) -> DeviceProperties:
-    """Return what a device can do.
+    """Return the properties of a device.
 
     Parameters
     ----------
@@ -314,7 +315,7 @@ def get_device_properties(device: Device | int = None) -> DeviceProperties:
 
 
 def get_device_capability(device: Device | int = None) -> dict[str, Any]:
-    """Return what dtypes a device has kernels for, as far as is known: ``{"supported_dtypes":
+    """Return the dtypes for which a device has kernels, as far as is known: ``{"supported_dtypes":
     {...}}``.
     """
     resolve(device)

@@ -1,5 +1,5 @@
-"""Graphs of an accelerator: recorded work that runs again as one, and the pools of memory that they
-keep.
+"""Graphs of an accelerator: captured work that is replayed as a unit, and the memory pools of
+graphs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """The part of a pool of memory that lies on one device, kept as long as a graph or whoever made
-    it is there.
-    """
+    """The part of a memory pool on one device. Kept as long as a graph or its creator refers to it."""
 
     known: dict[tuple[int, int], Pool] = {}
 
@@ -32,7 +30,7 @@ class Pool:
         Pool.known[self.id] = self
 
     def release(self) -> None:
-        """Let go of it, once for its making and once for each time that it was retained."""
+        """Release the pool: once for its creation and once for each time that it was retained."""
         _C.pool_release(self.device, self.address)
 
 
@@ -40,9 +38,9 @@ _MODES = {"default": 0, "global": 0, "thread_local": 1, "relaxed": 2}
 
 
 class Recording:
-    """What graphs of all devices have in common: recording, replaying, and giving back."""
+    """Base of the graphs of all devices: capture, replay, reset."""
 
-    #: Whose current device is recorded; None for the accelerator's.
+    #: The device type whose current device is captured; None for the accelerator's.
     _device_type: str | None = None
 
     def __init__(self) -> None:
@@ -79,12 +77,12 @@ class Recording:
             raise
 
     def capture_end(self) -> None:
-        """End the recording; what was recorded has not run.
+        """End the capture. The captured work has not run.
 
         Raises
         ------
         RuntimeError
-            When something was called in between that cannot be recorded.
+            If an operation that cannot be captured was called during the capture.
         """
         if not self._stream or self._device is None:
             raise RuntimeError("capture_end() without capture_begin()")
@@ -96,26 +94,26 @@ class Recording:
             raise
 
     def replay(self) -> None:
-        """Queue what was recorded on the current stream."""
+        """Queue the captured work on the current stream."""
         if not self._graph or self._device is None:
             raise RuntimeError(f"Called {type(self).__name__}::replay without a preceding successful capture.")
         _C.graph_launch(self._device, self._graph, self._drawn)
 
     def reset(self) -> None:
-        """Forget the recording, and give its memory back."""
+        """Delete the captured work and free its memory."""
         if self._graph and self._device is not None:
             _C.graph_destroy(self._device, self._graph)
             self._graph = 0
         self._let_go()
 
     def pool(self) -> tuple[int, int]:
-        """Return where the graph's memory comes from, for other graphs."""
+        """Return the memory pool of the graph, for use by other graphs."""
         if self._pool is None:
             raise RuntimeError(f"Called {type(self).__name__}::pool() without a preceding successful capture.")
         return self._pool.id
 
     def debug_dump(self, debug_path: str) -> None:
-        """Write the graph to a file, in the language of Graphviz."""
+        """Write the graph to a file in Graphviz's language."""
         if not self._graph or self._device is None:
             raise RuntimeError("debug_dump() without a preceding successful capture")
         _C.graph_write_dot(self._device, self._graph, debug_path)
@@ -131,26 +129,26 @@ class Recording:
 
 
 class Graph(Recording):
-    """Work of a device that was recorded once, inside of a ``with`` on a stream that is not the
-    default one, and runs again as one.
+    """Work of a device, captured in a ``with`` block on a stream other than the default one, and
+    replayed as a unit.
 
-    Tensors that are used in it keep their memory: before `replay`, new input is copied into the
-    same tensors.
+    The captured work always uses the same memory. To run it on new input, copy the input into the
+    same tensors before `replay`.
 
     Parameters
     ----------
     keep_graph : bool
-        Without a meaning here: the recording is kept.
+        Ignored: the graph is always kept.
     pool : tuple, optional
-        Where memory comes from: another graph's ``pool()``.
+        The memory pool: another graph's ``pool()``.
     capture_error_mode : str
-        ``"default"``, ``"global"``, ``"thread_local"`` or ``"relaxed"``: whose calls that cannot be
-        recorded are errors.
+        Whose calls that cannot be captured are errors: ``"default"``, ``"global"``,
+        ``"thread_local"`` or ``"relaxed"``.
 
     Raises
     ------
     NotImplementedError
-        When the accelerator has no graphs, as recording begins.
+        On entry, if the accelerator does not support graphs.
 
     Examples
     --------
@@ -171,7 +169,7 @@ class Graph(Recording):
         self.capture_error_mode = capture_error_mode
 
     def capture_begin(self) -> None:
-        """Record what is queued on the current stream from now on."""
+        """Start to capture the work queued on the current stream."""
         self._begin(self.graph_pool, self.capture_error_mode)
 
     def __enter__(self) -> Graph:

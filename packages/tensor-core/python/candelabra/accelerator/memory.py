@@ -1,4 +1,4 @@
-"""The memory of an accelerator: figures of its allocator, and pinned memory of the host."""
+"""The memory of an accelerator: statistics of its allocator, and pinned host memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def memory_stats(device: Device | int = None) -> dict[str, int]:
-    """Return the figures of a device's allocator.
+    """Return the statistics of a device's allocator.
 
     Returns
     -------
@@ -37,74 +37,72 @@ def memory_stats(device: Device | int = None) -> dict[str, int]:
 
 
 def memory_allocated(device: Device | int = None) -> int:
-    """Return the bytes that tensors of a device take."""
+    """Return the number of bytes in tensors of a device."""
     return memory_stats(device)["allocated_bytes.all.current"]
 
 
 def max_memory_allocated(device: Device | int = None) -> int:
-    """Return the most bytes that tensors of a device have taken since the start or
+    """Return the peak number of bytes in tensors of a device since the start or
     `reset_peak_memory_stats`.
     """
     return memory_stats(device)["allocated_bytes.all.peak"]
 
 
 def memory_reserved(device: Device | int = None) -> int:
-    """Return the bytes that the allocator of a device holds from the system."""
+    """Return the number of bytes that the allocator of a device has reserved."""
     return memory_stats(device)["reserved_bytes.all.current"]
 
 
 def max_memory_reserved(device: Device | int = None) -> int:
-    """Return the most bytes that the allocator of a device has held since the start or
-    `reset_peak_memory_stats`.
+    """Return the peak number of bytes that the allocator of a device has reserved since the start
+    or `reset_peak_memory_stats`.
     """
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(device: Device | int = None) -> None:
-    """Start the peaks of a device's allocator anew."""
+    """Reset the peak statistics of a device's allocator."""
     _C.reset_peak_statistics(resolve(device))
 
 
 def reset_accumulated_memory_stats(device: Device | int = None) -> None:
-    """Start the totals of a device's allocator anew."""
+    """Reset the accumulated statistics of a device's allocator."""
     _C.reset_memory_totals(resolve(device))
 
 
 def empty_cache(device: Device | int = None) -> None:
-    """Give memory that the allocator holds and nobody uses back to the system."""
+    """Free the unused cached memory of a device's allocator."""
     where = resolve(device)
     _C.empty_cache(where)
     _C.empty_pinned_cache(where)
 
 
 def empty_host_cache(device: Device | int = None) -> None:
-    """Give pinned memory of the host that is kept and nobody uses back to the system; `empty_cache`
-    does it, too.
-    """
+    """Free the unused cached pinned memory of the host. `empty_cache` does so, too."""
     _C.empty_pinned_cache(resolve(device))
 
 
 def get_memory_info(device: Device | int = None) -> tuple[int, int]:
-    """Return the free and the total memory of a device in bytes, whoever uses it."""
+    """Return the free and the total memory of a device in bytes, over all processes."""
     return _C.memory_info(resolve(device))
 
 
 def set_memory_fraction(fraction: float, device: Device | int = None) -> None:
-    """Let this process have no more than a part of a device's memory.
+    """Limit this process to a fraction of a device's memory.
 
     Parameters
     ----------
     fraction : float
-        Of the whole, from 0 to 1.
+        The fraction, from 0 to 1.
     device : device, str or int, optional
         The current device by default.
 
     Raises
     ------
     TypeError
-        When the fraction is no float.
+        If the fraction is not a float.
     ValueError
-        When it is not between 0 and 1.
+        If it is not between 0 and 1.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -128,7 +126,7 @@ def memory_snapshot(device: Device | int = None) -> list[dict[str, Any]]:
     Raises
     ------
     NotImplementedError
-        When the backend does not tell.
+        If the backend does not support snapshots.
     """
     segments: dict[int, dict[str, Any]] = {}
     for block in _C.memory_snapshot(resolve(device)):
@@ -167,14 +165,14 @@ _SUMMARY = (
 
 
 def memory_summary(device: Device | int = None, abbreviated: bool = False) -> str:
-    """Return the figures of a device's allocator as a table.
+    """Return the statistics of a device's allocator as a table.
 
     Parameters
     ----------
     device : device, str or int, optional
         The current device by default.
     abbreviated : bool
-        Without the counts.
+        Whether to omit the counts.
 
     Examples
     --------
@@ -203,8 +201,8 @@ def memory_summary(device: Device | int = None, abbreviated: bool = False) -> st
 
 
 def pinned_copy(tensor: Tensor, device: Any = None) -> Tensor:
-    """Return the tensor in pinned host memory; itself where it is there already.
-    ``Tensor.pin_memory`` calls this.
+    """Return a copy of the tensor in pinned host memory, or the tensor itself if its memory is
+    pinned. ``Tensor.pin_memory`` calls this.
     """
     import candelabra
 
@@ -213,7 +211,7 @@ def pinned_copy(tensor: Tensor, device: Any = None) -> Tensor:
     where = resolve(device)
     if _C.is_pinned(tensor.untyped_storage(), where):
         return tensor
-    like = candelabra.empty_like(tensor.detach())  # for its strides; memory that is not touched costs nothing
+    like = candelabra.empty_like(tensor.detach())  # room for its strides; untouched memory costs nothing
     if not like.numel():
         return like
     storage = _C.pinned_storage(where, like.numel() * like.element_size())

@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A queue of work of one device, done in the order in which it is queued; what different
-    streams do may overlap.
+    """A queue of work on one device, executed in order. Work on different streams may overlap.
 
     Parameters
     ----------
     device : device, str or int, optional
         The current device by default.
     priority : int
-        Lower numbers come first; what the device does not have is rounded to what it has.
+        Lower numbers have a higher priority. Clamped to the range that the device supports.
 
     Raises
     ------
     NotImplementedError
-        When the backend has no streams.
+        If the backend does not support streams.
 
     Examples
     --------
@@ -44,7 +43,7 @@ class Stream:
     ...     side.synchronize()
     """
 
-    #: Of which a number as `device` is meant; None for the accelerator's.
+    #: The device type that an integer `device` refers to; None for the accelerator's.
     _device_type: str | None = None
 
     def __init__(self, device: Any = None, priority: int = 0, **others: Any) -> None:
@@ -67,7 +66,7 @@ class Stream:
 
     @property
     def device_index(self) -> int:
-        """The number of the stream's device."""
+        """The index of the stream's device."""
         return self.device.index or 0
 
     @property
@@ -77,41 +76,41 @@ class Stream:
 
     @property
     def native_handle(self) -> int:
-        """The address of the stream, as the vendor's libraries take it."""
+        """The stream's address for the vendor's libraries."""
         return self.stream_id
 
     def query(self) -> bool:
-        """Tell whether everything queued is done."""
+        """Return whether all queued work is done."""
         return _C.stream_query(self.device, self.stream_id)
 
     def synchronize(self) -> None:
-        """Wait until everything queued is done."""
+        """Wait until all queued work is done."""
         _C.stream_synchronize(self.device, self.stream_id)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Put an event, or a new one, behind what is queued, and return it."""
+        """Record an event, by default a new one, behind the queued work, and return it."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Have what is queued from now on wait for an event."""
+        """Make work queued from now on wait for an event."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Have what is queued from now on wait for what is queued on another stream now."""
+        """Make work queued from now on wait for the work now queued on another stream."""
         self.wait_event(stream.record_event())
 
     def record_memory(self, tensor: Tensor) -> None:
-        """Say that the stream uses a tensor's memory, which is not given to others before what is
-        queued now is done.
+        """Mark a tensor's memory as used by this stream. The allocator does not reuse it before the
+        work queued now is done. ``Tensor.record_stream`` calls this.
 
         ``Tensor.record_stream`` calls this.
 
         Raises
         ------
         RuntimeError
-            When the tensor is on another device.
+            If the tensor is on another device.
         """
         if tensor.device != self.device:
             raise RuntimeError(f"record_stream(): the tensor is on {tensor.device}, the stream is one of {self.device}")
@@ -136,28 +135,29 @@ class Stream:
     def __repr__(self) -> str:
         return f"candelabra.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
 
-    # The interpreter takes the module's names away before its objects: what is asked then is an
-    # argument.
+    # At interpreter exit the module's globals are cleared before its objects, so the functions are
+    # default arguments.
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "_owned", False) and not is_finalizing():
-            # Somebody may have left it current on this thread; its work is done by whoever gets it
-            # next.
+            # The stream may still be current on this thread; whoever gets it next waits for its
+            # work.
             if _C.current_stream(self.device) == self.stream_id:
                 _C.set_current_stream(self.device, 0)
             _C.stream_destroy(self.device, self.stream_id)
 
 
 class Event:
-    """A place in the work of a stream, which others wait for, and the time at which it was reached.
+    """A marker in the work of a stream, which other streams can wait for, and which can record the
+    time.
 
     Parameters
     ----------
     device : device, str or int, optional
         The current device by default.
     enable_timing : bool
-        Whether `elapsed_time` is to be asked for.
+        Whether the event records the time, for `elapsed_time`.
     blocking : bool
-        Whether who waits sleeps meanwhile.
+        Whether `synchronize` sleeps instead of polling.
     interprocess : bool
         Whether other processes can open it.
     """
@@ -174,7 +174,7 @@ class Event:
         self._recorded = False
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put the event behind what is queued on a stream, by default the current one of the
+        """Record the event behind the work queued on a stream, by default the current one of the
         event's device.
         """
         stream = current_stream(self.device) if stream is None else stream
@@ -184,9 +184,7 @@ class Event:
         self._recorded = True
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Have what is queued on a stream from now on, by default the current one, wait for the
-        event.
-        """
+        """Make work queued from now on on a stream, by default the current one, wait for the event."""
         stream = current_stream(self.device) if stream is None else stream
         if stream.device.type != self.device.type:
             raise RuntimeError(
@@ -196,7 +194,7 @@ class Event:
             _C.event_wait(stream.device, self.event_id, stream.stream_id)
 
     def query(self) -> bool:
-        """Tell whether the event was reached; an event that was not recorded counts as reached."""
+        """Return whether the event was reached. True for an event that was never recorded."""
         return not self._recorded or _C.event_query(self.device, self.event_id)
 
     def synchronize(self) -> None:
@@ -205,12 +203,12 @@ class Event:
             _C.event_synchronize(self.device, self.event_id)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds from this event to another.
+        """Return the milliseconds between this event and another.
 
         Raises
         ------
         ValueError
-            When one of them was made without ``enable_timing`` or not recorded.
+            If one of them was created without ``enable_timing`` or was not recorded.
         """
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
@@ -219,7 +217,7 @@ class Event:
         return _C.event_elapsed(self.device, self.event_id, end_event.event_id)
 
     def ipc_handle(self) -> bytes:
-        """Return what another process opens the event by; for events made with
+        """Return the handle by which another process opens the event. Requires
         ``interprocess=True``.
         """
         return _C.ipc_export_event(self.device, self.event_id)
@@ -232,13 +230,13 @@ class Event:
             _C.event_destroy(self.device, self.event_id)
 
 
-# Streams that are current somewhere, so that current_stream() gives the object that set_stream()
-# was given.
+# Streams that are current on some thread, so that current_stream() returns the object that
+# set_stream() got.
 _alive: dict[tuple[str, int, int], Stream] = {}
 
 
 def current_stream(device: Device | int = None) -> Stream:
-    """Return this thread's current stream of a device; operators queue their work there.
+    """Return this thread's current stream of a device, on which operators queue their work.
 
     Parameters
     ----------
@@ -250,24 +248,22 @@ def current_stream(device: Device | int = None) -> Stream:
 
 
 def default_stream(device: Device | int = None) -> Stream:
-    """Return the stream that is current where no other was set."""
+    """Return the default stream of a device."""
     where = device if isinstance(device, _C.device) else resolve(device)
     return Stream._wrap(where, 0)
 
 
 def set_stream(stream: Stream) -> None:
-    """Make a stream this thread's current one of its device, and its device the current one."""
+    """Set this thread's current stream of its device, and the current device."""
     _C.set_current_stream(stream.device, stream.stream_id)
     if stream._owned:
-        # One reference for as long as it may be current; the number of streams is small.
+        # Kept alive as long as it may be current; the number of streams is small.
         _alive[stream.device.type, stream.device_index, stream.stream_id] = stream
     _C.set_current_index(stream.device)
 
 
 class StreamContext:
-    """Makes a stream the current one inside of a ``with``; what `stream` returns. None changes
-    nothing.
-    """
+    """Context manager that sets the current stream; the result of `stream`. None changes nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -290,5 +286,5 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """Return a context in which a stream is the current one."""
+    """Return a context manager that sets the current stream."""
     return StreamContext(stream)

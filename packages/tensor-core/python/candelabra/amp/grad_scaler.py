@@ -61,7 +61,7 @@ class GradScaler:
     Raises
     ------
     AssertionError
-        When a factor is out of range.
+        If a factor is out of range.
 
     Examples
     --------
@@ -122,9 +122,9 @@ class GradScaler:
         Raises
         ------
         RuntimeError
-            When this was done before, or after the step.
+            If this was done before, or after the step.
         ValueError
-            When gradients are float16: keep parameters in float32 and autocast.
+            If gradients are float16: keep parameters in float32 and autocast.
         """
         if not self._enabled:
             return
@@ -166,9 +166,9 @@ class GradScaler:
         Raises
         ------
         RuntimeError
-            When a closure is given, or a step was taken since the last update.
+            If a closure is given, or a step was taken since the last update.
         AssertionError
-            When no parameter has a gradient.
+            If no parameter has a gradient.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -272,7 +272,7 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Tell whether anything is scaled."""
+        """Return whether anything is scaled."""
         return self._enabled
 
     # ---- saving

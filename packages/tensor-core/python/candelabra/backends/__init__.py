@@ -1,8 +1,8 @@
-"""Backends: finding them, loading them by name at first use, and their memory.
+"""Backends: their discovery, their loading by name at first use, and their memory.
 
-A backend is a distribution with an entry point in the group ``candelabra.backends``, one entry a
-device type. An entry is loaded the first time its device type is used; a broken plugin breaks only
-its own device. ``python -m candelabra.backends`` lists what is installed.
+A backend is a distribution with entry points in the group ``candelabra.backends``, one per device
+type. An entry point is loaded when its device type is first used, so that a broken plugin only
+breaks its own device type. ``python -m candelabra.backends`` lists what is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # pluggy is imported when a backend is loaded or written, not with the package.
+    # pluggy is imported when a backend is loaded or written, not with this package.
     if name == "hookimpl":
         from .hookspec import hookimpl
 
@@ -63,7 +63,7 @@ def load(device_type: str) -> None:
         Where none is installed, several are and none is chosen (`select`), or the plugin fails. The
         next use tries again.
     BackendVersionError
-        Where the backend was built for another major version of the ABI.
+        If the backend was built for another major version of the ABI.
     """
     with _lock:
         if device_type not in _C.loaded_device_types():
@@ -108,7 +108,8 @@ def _call_hook(plugin: Any, entry: EntryPoint, registrar: Any) -> None:
 
 
 def is_available(device_type: str) -> bool:
-    """Tell whether a device type can be used: installed, loadable and with at least one device.
+    """Return whether a device type can be used: its backend is installed, can be loaded and has a
+    device.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def is_available(device_type: str) -> bool:
 
 
 def device_count(device_type: str) -> int:
-    """Return how many devices of a type there are; loads its backend.
+    """Return the number of devices of a type; loads its backend.
 
     Examples
     --------
@@ -148,9 +149,9 @@ def memory_statistics(device: Device = "cpu") -> dict[str, int]:
     Returns
     -------
     dict
-        ``allocated`` and ``reserved`` bytes (in use, and held from the system), their peaks
-        ``allocated_peak`` and ``reserved_peak``, ``allocation_count``, and ``cache_hit_count`` of
-        these that the system was not asked for.
+        ``allocated`` and ``reserved`` bytes (in use, and including the cache), their peaks
+        ``allocated_peak`` and ``reserved_peak``, the number of allocations ``allocation_count``,
+        and those served from the cache, ``cache_hit_count``.
 
     Examples
     --------
@@ -162,24 +163,24 @@ def memory_statistics(device: Device = "cpu") -> dict[str, int]:
 
 
 def empty_cache(device: Device = "cpu") -> None:
-    """Give the cached memory of a device back to the system."""
+    """Free the unused cached memory of a device."""
     _C.empty_cache(device)
 
 
 def reset_peak_statistics(device: Device = "cpu") -> None:
-    """Start the peaks of the memory statistics anew."""
+    """Reset the peak statistics of a device."""
     _C.reset_peak_statistics(device)
 
 
 def set_memory_limit(device: Device, limit: int | None) -> None:
-    """Bound the memory of a device.
+    """Limit the memory of a device.
 
     Parameters
     ----------
     device
-        Of a backend that can.
+        A device whose backend supports limits.
     limit
-        Bytes; beyond them an allocation raises OutOfMemoryError. None removes the bound.
+        The limit in bytes. Allocations beyond it raise OutOfMemoryError. None removes the limit.
     """
     if limit is not None and limit < 0:
         raise ValueError(f"set_memory_limit(): the limit must not be negative, but got {limit}")
@@ -187,7 +188,7 @@ def set_memory_limit(device: Device, limit: int | None) -> None:
 
 
 def synchronize(device: Device = "cpu") -> None:
-    """Wait until everything queued on a device is done."""
+    """Wait until all work queued on a device is done."""
     _C.synchronize(device)
 
 

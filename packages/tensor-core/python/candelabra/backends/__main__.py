@@ -1,4 +1,6 @@
-"""``python -m candelabra.backends``: what is installed, and the conformance suite on one device."""
+"""``python -m candelabra.backends``: lists the installed backends, and runs the conformance suite
+on one device.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ CAPABILITIES = (
 
 
 def needs_kernel(name: str) -> bool:
-    """Tell whether an operator is computed by a kernel: not by the core, and not on metadata
-    alone.
+    """Return whether an operator needs a kernel: it is not a core operator and does not only change
+    metadata.
     """
     return not OPERATORS[name].tags & (VIEW | CORE)
 
@@ -101,7 +103,7 @@ def describe(device_type: str, verbose: bool) -> list[str]:
 
 
 def wrapped(names: list[str], width: int = 100) -> str:
-    """Return the names in lines that go under the table's second column."""
+    """Return the names wrapped into lines of the table's second column."""
     lines, line = [], ""
     for name in names:
         if line and len(line) + len(name) + 1 > width:
@@ -112,7 +114,7 @@ def wrapped(names: list[str], width: int = 100) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table, or run the conformance suite; return the exit status."""
+    """Print the table or run the conformance suite, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m candelabra.backends", description="List the installed backends, or verify one."
     )

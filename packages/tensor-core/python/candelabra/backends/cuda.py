@@ -1,5 +1,6 @@
-"""Switches of matrix products and attention on NVIDIA GPUs, under PyTorch's names:
-``candelabra.backends.cuda``.
+"""Settings of matrix products and attention on NVIDIA GPUs, under PyTorch's names:
+``candelabra.backends.cuda``. They hold for the whole process, and can be set before the backend is
+loaded, or without it.
 
 They hold for the whole process, and can be set before the backend is loaded or where there is none.
 """
@@ -25,8 +26,8 @@ __all__ = [
     "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled", "sdp_kernel",
 ]  # fmt: skip
 
-# What the backend is told, by the names in its settings.hpp. A switch is a bool or a number, and
-# stays what it is.
+# Settings by their names in the backend's settings.hpp. A setting is a bool or an int and keeps its
+# type.
 _switches: dict[str, int] = {
     "matmul_tf32": False,
     "float16_reduced": True,
@@ -42,21 +43,21 @@ _switches: dict[str, int] = {
 }
 _tell: list[Callable[[str, int], None]] = []
 _ask: list[Callable[[str], int]] = []
-# The ways to compute attention that are allowed on NVIDIA GPUs.
+# The allowed implementations of attention on NVIDIA GPUs.
 _attention: dict[str, bool] = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}
 
 
 def connect(tell: Callable[[str, int], None], ask: Callable[[str], int]) -> None:
-    """Have a function told every switch, now and when it changes; the backend calls this when it is
-    loaded.
+    """Register a callback that gets every setting, now and when it changes. The backend calls this
+    when it is loaded.
 
     Parameters
     ----------
     tell : callable
-        Takes the name of a switch and its value.
+        Takes the name of a setting and its value.
     ask : callable
-        Takes a name and returns what the backend has found out: ``"cudnn_version"``,
-        ``"cufft_plans"`` (how many are kept).
+        Takes a name and returns a number: ``"cudnn_version"``, ``"cufft_plans"`` (the number of
+        cached plans).
     """
     _tell[:], _ask[:] = [tell], [ask]
     for name, value in _switches.items():
@@ -64,7 +65,7 @@ def connect(tell: Callable[[str, int], None], ask: Callable[[str], int]) -> None
 
 
 def ask(name: str) -> int:
-    """Return what the backend has found out, see :func:`connect`; 0 where it is not loaded.
+    """Return a number from the backend, see :func:`connect`; 0 if it is not loaded.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def ask(name: str) -> int:
 
 
 def switch(name: str) -> Any:
-    """Return how a switch of the backend stands.
+    """Return the value of a setting.
 
     Examples
     --------
@@ -88,12 +89,12 @@ def switch(name: str) -> Any:
 
 
 def set_switch(name: str, value: Any) -> None:
-    """Set a switch of the backend.
+    """Change a setting of the backend.
 
     Raises
     ------
     RuntimeError
-        When the value is no bool, or no number where the switch is one.
+        If the value is not a bool, or not an int for an integer setting.
     """
     wanted = type(_switches[name])
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
@@ -111,18 +112,18 @@ follow_matmul_precision(_follow_precision)
 
 
 class _Products:
-    """How matrix products are computed on NVIDIA GPUs: ``candelabra.backends.cuda.matmul``.
+    """Settings of matrix products on NVIDIA GPUs: ``candelabra.backends.cuda.matmul``.
 
     Attributes
     ----------
     allow_tf32 : bool
-        Whether products of float32 are computed in TF32 (10 bits of mantissa, several times as
-        fast); False at the start. The same as ``candelabra.set_float32_matmul_precision("high")``.
+        Whether products of float32 may use TF32 (10 bits of mantissa, several times as fast).
+        Default: False. The same as ``candelabra.set_float32_matmul_precision("high")``.
     fp32_precision : str
-        The same in words: ``"ieee"`` or ``"tf32"``.
+        The same setting as a string: ``"ieee"`` or ``"tf32"``.
     allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : bool
-        Whether partial sums of products of float16, and of bfloat16, may be added in that
-        precision; True at the start.
+        Whether partial sums of products may be accumulated in float16, or in bfloat16. Default:
+        True.
 
     Examples
     --------
@@ -179,8 +180,8 @@ matmul = _Products()
 
 
 def is_built() -> bool:
-    """Tell whether the backend for NVIDIA GPUs is installed; `candelabra.cuda.is_available` tells
-    whether it finds a GPU.
+    """Return whether the backend for NVIDIA GPUs is installed. `candelabra.cuda.is_available`
+    returns whether it finds a GPU.
 
     Examples
     --------
@@ -194,24 +195,24 @@ def is_built() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """Tell whether attention is computed without the whole matrix of weights: with every backend
-    that has the kernel, always.
+    """Return whether attention can be computed without the full matrix of weights: always, with
+    every backend that has the kernel.
     """
     return True
 
 
 class _FftPlans:
-    """The plans of Fourier transforms that each thread keeps:
-    ``candelabra.backends.cuda.cufft_plan_cache``.
+    """The cache of Fourier transform plans: ``candelabra.backends.cuda.cufft_plan_cache``. All
+    devices share one limit, so that indexing with a device, as in PyTorch, returns the same object.
 
     All devices share one limit; indexing with a device, as in PyTorch, gives this same object.
 
     Attributes
     ----------
     max_size : int
-        How many plans a thread keeps at most; 4096 at the start.
+        The capacity of each thread's cache. Default: 4096.
     size : int
-        How many plans there are; 0 where the backend is not loaded.
+        The number of cached plans; 0 if the backend is not loaded.
 
     Examples
     --------
@@ -237,7 +238,7 @@ class _FftPlans:
         set_switch("cufft_plans", value)
 
     def clear(self) -> None:
-        """Give up all plans: each thread does before its next transform."""
+        """Clear the cache. Each thread frees its plans before its next transform."""
         for tell in _tell:
             tell("cufft_clear", 1)
 
@@ -254,46 +255,44 @@ cufft_plan_cache = _FftPlans()
 
 
 def flash_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by the backend's own fused kernel."""
+    """Return whether attention may use the backend's own fused kernel."""
     return _attention["flash"]
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by the backend's own fused kernel, under its other
-    name in PyTorch.
+    """Return whether attention may use the backend's own fused kernel, under its other name in
+    PyTorch.
     """
     return _attention["mem_efficient"]
 
 
 def math_sdp_enabled() -> bool:
-    """Tell whether attention may be computed with the whole matrix of weights."""
+    """Return whether attention may compute the full matrix of weights."""
     return _attention["math"]
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Tell whether attention may be computed by cuDNN, which does half precisions without a
-    mask.
-    """
+    """Return whether attention may use cuDNN, which supports half precision without a mask."""
     return _attention["cudnn"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Allow or forbid the backend's own fused kernel: it is taken where this or
+    """Allow or forbid the backend's own fused kernel. It may be used if this or
     `enable_mem_efficient_sdp` allows it.
     """
     _attention["flash"] = bool(enabled)
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_flash_sdp`
+    """Allow or forbid the backend's own fused kernel. It may be used if this or `enable_flash_sdp`
     allows it.
     """
     _attention["mem_efficient"] = bool(enabled)
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Allow or forbid attention with the whole matrix of weights, which is taken where nothing
-    fused can be.
+    """Allow or forbid attention by the full matrix of weights, which is used if no fused kernel can
+    be.
 
     Examples
     --------
@@ -307,22 +306,22 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Allow or forbid attention by cuDNN, which is taken before the backend's own kernel where it
-    can be.
-    """
+    """Allow or forbid attention by cuDNN, which is preferred to the backend's own kernel."""
     _attention["cudnn"] = bool(enabled)
     set_switch("cudnn_attention", bool(enabled))
 
 
 def attention_ways() -> tuple[bool, bool]:
-    """Return which ways to compute attention are allowed: with the whole matrix of weights, and
-    fused.
+    """Return whether attention may use the full matrix of weights, and whether it may use a fused
+    kernel.
     """
     return _attention["math"], _attention["flash"] or _attention["mem_efficient"] or _attention["cudnn"]
 
 
 class SDPAParams(NamedTuple):
-    """A call of scaled_dot_product_attention, to ask which ways can compute it."""
+    """The arguments of a call of scaled_dot_product_attention, for queries about its
+    implementation.
+    """
 
     query: Tensor
     key: Tensor
@@ -334,8 +333,8 @@ class SDPAParams(NamedTuple):
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether the backend's own fused kernel computes this call: on a GPU, without dropout and
-    without a gradient of the mask.
+    """Return whether the backend's own fused kernel supports this call: on a GPU, without dropout
+    and without a gradient of the mask.
 
     Parameters
     ----------
@@ -365,8 +364,8 @@ can_use_efficient_attention = can_use_flash_attention
 
 
 def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Tell whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a
-    multiple of 8 elements.
+    """Return whether cuDNN supports this call: half precision on a GPU without a mask, with rows of
+    a multiple of 8 elements.
 
     Parameters
     ----------
@@ -394,7 +393,9 @@ def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
 
 
 def _of_every_kernel(params: SDPAParams, allowed: bool) -> tuple[tuple[bool, str], ...]:
-    """Return what every fused kernel asks for, each with what is said where it is not so."""
+    """Return the requirements of all fused kernels, each with the warning for a call that does not
+    meet it.
+    """
     return (
         (allowed, "it is forbidden"),
         (params.query.is_cuda, "query is on no GPU"),
@@ -413,8 +414,8 @@ def _none_against(reasons: tuple[tuple[bool, str], ...], debug: bool) -> bool:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Choose among the ways to compute attention on NVIDIA GPUs for a block;
-    `candelabra.nn.attention.sdpa_kernel` does for all devices.
+    """Select implementations of attention on NVIDIA GPUs for a block.
+    `candelabra.nn.attention.sdpa_kernel` does so for all devices.
 
     Examples
     --------

@@ -1,22 +1,21 @@
-"""Switches of convolutions and recurrent nets on NVIDIA GPUs, under PyTorch's names:
+"""Settings of convolutions and recurrent layers on NVIDIA GPUs, under PyTorch's names:
 ``candelabra.backends.cudnn``.
 
 Attributes
 ----------
 enabled : bool
-    Whether NVIDIA's library cuDNN is used where it can be; True at the start.
+    Whether to use NVIDIA's library cuDNN where it can be used. Default: True.
 benchmark : bool
-    Whether algorithms are chosen by timing them, once a shape; False at the start.
+    Whether to choose algorithms by timing them, once per shape. Default: False.
 benchmark_limit : int
-    How many algorithms are timed at most; 10 at the start, 0 for all.
+    The maximum number of algorithms to time; 0 for all. Default: 10.
 deterministic : bool
-    Whether only algorithms are taken that give the same bits at every run; False at the start. All
-    kernels of the backend itself do.
+    Whether to use only deterministic algorithms of cuDNN. Default: False. The backend's own kernels
+    are always deterministic.
 allow_tf32 : bool
-    Whether convolutions and recurrent layers of float32 are computed in TF32; True at the start, as
-    in PyTorch.
+    Whether convolutions and recurrent layers of float32 may use TF32. Default: True, as in PyTorch.
 conv : object
-    The same in words: ``conv.fp32_precision`` is ``"tf32"`` or ``"ieee"``.
+    The same setting as a string: ``conv.fp32_precision`` is ``"tf32"`` or ``"ieee"``.
 
 Examples
 --------
@@ -55,7 +54,7 @@ _SWITCHES = {
 
 
 class _Convolutions:
-    """How convolutions of float32 are computed."""
+    """Settings of convolutions of float32."""
 
     __slots__ = ()
 
@@ -74,7 +73,7 @@ conv = _Convolutions()
 
 
 def is_available() -> bool:
-    """Tell whether cuDNN can be used: where there is a GPU, since the backend needs it.
+    """Return whether cuDNN can be used: the backend requires it, so whether there is a GPU.
 
     Examples
     --------
@@ -88,14 +87,12 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """Return the version of cuDNN as NVIDIA counts, for instance 91000; None where it is not
-    loaded.
-    """
+    """Return the version of cuDNN, for instance 91000; None if it is not loaded."""
     return ask("cudnn_version") or None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Tell whether cuDNN can compute with a tensor: on a GPU, of a floating-point dtype."""
+    """Return whether cuDNN supports a tensor: on a GPU, of a floating-point dtype."""
     return bool(_get("enabled") and tensor.is_cuda and tensor.is_floating_point())
 
 
@@ -114,7 +111,7 @@ def set_flags(
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
 ) -> tuple[Any, ...]:
-    """Set several switches, those that are not None, and return what all of them were before."""
+    """Change the settings that are not None, and return the previous values of all."""
     given = {
         "enabled": _enabled, "benchmark": _benchmark, "benchmark_limit": _benchmark_limit, "deterministic": _deterministic,
         "allow_tf32": _allow_tf32,
@@ -134,8 +131,8 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """Set the switches inside of a ``with``; what is not given gets the value of the signature, as
-    in PyTorch.
+    """Context manager that changes settings. As in PyTorch, settings that are not given get the
+    default of the signature.
     """
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
@@ -145,7 +142,7 @@ def flags(
 
 
 class _Module(ModuleType):
-    """A module whose switches are what the backend is told."""
+    """A module whose attributes are settings of the backend."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _SWITCHES:

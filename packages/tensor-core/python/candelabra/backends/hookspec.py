@@ -1,4 +1,4 @@
-"""What a backend plugin implements."""
+"""The interface of backend plugins."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ hookimpl = pluggy.HookimplMarker("candelabra")
 def candelabra_register_backend(registrar: Registrar) -> None:
     """Register the kernels of one device type.
 
-    Called once, the first time that the device type of the plugin's entry point is used. The plugin
-    is what the entry point in the group ``candelabra.backends`` names: a module or any object with
-    this function, decorated by ``candelabra.backends.hookimpl``. The name of the entry point is the
-    device type.
+    Called once, when the device type is first used. The entry point in the group
+    ``candelabra.backends`` has the device type as its name, and refers to the plugin: a module or
+    another object with this function, decorated by ``candelabra.backends.hookimpl``.
 
     Parameters
     ----------

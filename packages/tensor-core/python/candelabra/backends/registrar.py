@@ -1,4 +1,4 @@
-"""The registrar: what a backend plugin is handed to register its kernels with."""
+"""The registrar, with which a backend plugin registers its kernels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Registrar:
-    """Collects what one plugin gives, and hands it to the core when the plugin is done.
+    """Collects the kernels of one plugin, and passes them to the core when the plugin's hook has
+    returned.
 
-    Nothing reaches the core before the plugin's hook has returned, so a plugin that fails halfway
-    leaves nothing behind.
+    A plugin that fails halfway registers nothing.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class Registrar:
         self._has_cpu_fallback = False
 
     def library(self, path: str | os.PathLike[str]) -> None:
-        """Take the kernels of a shared library that exports ``candelabra_backend`` (see backend.h).
+        """Register a shared library that exports ``candelabra_backend`` (see backend.h).
 
         Parameters
         ----------
         path
-            Of the library; one a device type.
+            The path of the library. A device type has at most one.
 
         Raises
         ------
         BackendError
-            Where there is no such file, or a library was given before.
+            If there is no such file, or a library was registered before.
         """
         if self._library is not None:
             raise _C.BackendError(
@@ -59,12 +59,13 @@ class Registrar:
         self._library = text
 
     def kernel(self, operator_name: str, function: Callable[..., Any]) -> None:
-        """Take a Python callable as the kernel of an operator on this device.
+        """Register a Python callable as the kernel of an operator on this device type.
 
         Parameters
         ----------
         operator_name
-            Of the catalogue; an in-place variant uses the kernel of its operator.
+            The operator's name in the catalogue. An in-place variant uses the kernel of its
+            operator.
         function
             Called as ``function(out, *arguments)``, see docs/backends.md. It takes precedence over
             the library's kernel.
@@ -72,8 +73,8 @@ class Registrar:
         Warns
         -----
         RuntimeWarning
-            Where this tensor-core has no operator of that name: the plugin may have been written
-            for a newer one.
+            If the core has no operator of that name. The plugin may have been written for a newer
+            version.
         """
         if not callable(function):
             raise TypeError(
@@ -100,13 +101,13 @@ class Registrar:
         self._has_cpu_fallback = enabled
 
     def commit(self) -> None:
-        """Hand everything to the core."""
+        """Register everything with the core."""
         if self._library is None and not self._kernels:
             raise _C.BackendError(
                 f"{self.distribution} registered neither a library nor a kernel for device '{self.device_type}': "
                 "its candelabra_register_backend must call registrar.library or registrar.kernel"
             )
-        # In one call: no other thread may find the device before all its kernels are registered.
+        # In one call, so that no thread sees the device before all its kernels are registered.
         _C.register_backend(self.device_type, self.distribution, self._library, self._kernels)
         from .fallback import wanted_by_environment
 

@@ -13,15 +13,15 @@ _ARGUMENTS = {
     "query": "Tensor: of shape (N, H, L, E)",
     "key": "Tensor: of shape (N, G, S, E), where G divides H: each head is shared by H / G heads of queries",
     "value": "Tensor: of shape (N, G, S, V)",
-    "mask": "Tensor or None: broadcastable to (N, H, L, S); booleans, true where a key is seen, or numbers that are added to the scores",
+    "mask": "Tensor or None: broadcastable to (N, H, L, S); booleans, true for keys to attend to, or numbers to add to the scores",
 }
 _OPTIONS = {
     "is_causal": "bool: whether query i sees the keys up to i only",
-    "scale": "float: what the scores are multiplied with",
+    "scale": "float: the factor of the scores",
 }
 _NOTES = (
-    "Rows of scores are summed as they come in (Milakov and Gimelshein 2018), and made again for the gradient (Dao et al. 2022). "
-    "A query that sees no key has a result of zeros."
+    "Rows of scores are summed online (Milakov and Gimelshein 2018), and recomputed for the gradient (Dao et al. 2022). The "
+    "result is zero for queries whose keys are all masked."
 )
 operator(
     "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
@@ -35,7 +35,7 @@ operator(
         ">>> candelabra.ops._scaled_dot_product_attention(x, x, x, None, True, 1.0).output.flatten()\ntensor([1., 1.])",
         **_ARGUMENTS, **_OPTIONS, out="", notes=_NOTES,
         returns="(output, logsumexp): of shapes (N, H, L, V) and (N, H, L); the second is the logarithm of each row's sum of "
-        "exponentials, infinite where no key is seen",
+        "exponentials, infinite if all keys are masked",
     ),
 )  # fmt: skip
 operator(

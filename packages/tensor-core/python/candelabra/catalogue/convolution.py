@@ -1,7 +1,7 @@
 """Convolution over one to three spatial dimensions (the number of entries of `stride`), and its two
 gradients.
 
-The three are closed under differentiation: the gradient of each is made of the other two. A
+The three are closed under differentiation: the other two express the gradient of each. A
 transposed convolution is ``convolution_backward_input``.
 """
 
@@ -17,7 +17,7 @@ _GEOMETRY = {
     "stride": "sequence of int: one a spatial dimension: the step from one output to the next",
     "padding": "sequence of int: one a spatial dimension: zeros added at both ends",
     "dilation": "sequence of int: one a spatial dimension: the step between the elements of the kernel",
-    "groups": "int: into how many groups the channels are split, each with kernels of its own",
+    "groups": "int: the number of groups that divide the channels, each with its own kernels",
 }
 operator(
     "convolution(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
@@ -25,7 +25,7 @@ operator(
     autocast="lower", batching="convolution",
     sees=f"{_SEES_CONVOLUTION} bias is contiguous. The output has the layout of the arguments.",
     doc=document(
-        "Slide kernels over the spatial dimensions and sum products (a cross-correlation).",
+        "Convolve the spatial dimensions with kernels (a cross-correlation).",
         ">>> x, w = candelabra.tensor([[[1.0, 2.0, 3.0]]]), candelabra.tensor([[[1.0, 1.0]]])\n"
         ">>> candelabra.ops.convolution(x, w, None, [1], [0], [1], 1)\ntensor([[[3., 5.]]])",
         input="Tensor: of shape (N, C, spatial...)", weight="Tensor: of shape (K, C / groups, kernel...)",
@@ -39,7 +39,7 @@ operator(
     autocast="lower", bilinear=("grad", "weight"), batching="convolution_backward_input",
     sees=f"{_SEES_CONVOLUTION} The output has the layout of the arguments.",
     doc=document(
-        "Compute the gradient of a convolution with regard to its input; a transposed convolution.",
+        "Compute the gradient of a convolution with respect to its input, a transposed convolution.",
         ">>> grad, w = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0]]])\n"
         ">>> candelabra.ops.convolution_backward_input(grad, w, [1, 1, 3], [1], [0], [1], 1)\ntensor([[[1., 3., 2.]]])",
         grad="Tensor: the gradient of the result", weight="Tensor: the kernels", input_size="sequence of int: the sizes of the input",
@@ -53,7 +53,7 @@ operator(
     bilinear=("grad", "input"), batching="convolution_backward_weight",
     sees=f"{_SEES_CONVOLUTION} The output is contiguous in every case.",
     doc=document(
-        "Compute the gradient of a convolution with regard to its kernels.",
+        "Compute the gradient of a convolution with respect to its kernels.",
         ">>> grad, x = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0, 3.0]]])\n"
         ">>> candelabra.ops.convolution_backward_weight(grad, x, [1, 1, 2], [1], [0], [1], 1)\ntensor([[[3., 5.]]])",
         grad="Tensor: the gradient of the result", input="Tensor: the input", weight_size="sequence of int: the sizes of the kernels",

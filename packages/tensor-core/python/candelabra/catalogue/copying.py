@@ -16,7 +16,7 @@ operator(
         "Copy the elements of another tensor into this one, which is returned.",
         ">>> candelabra.zeros(2).copy_(candelabra.tensor([1, 2]))\ntensor([1., 2.])",
         src="Tensor: of any dtype and device, broadcast to the shape of this tensor",
-        non_blocking="bool: whether a copy between devices may go on after the call",
+        non_blocking="bool: whether a copy between devices may be asynchronous",
         returns="Tensor: this tensor", out="",
     ),
 )  # fmt: skip
@@ -26,7 +26,7 @@ operator(
     doc=document(
         "Copy a tensor into new memory.",
         ">>> x = candelabra.zeros(2)\n>>> y = candelabra.clone(x)\n>>> y[0] = 1\n>>> x\ntensor([0., 0.])",
-        input="Tensor: what is copied", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
+        input="Tensor: the tensor to copy", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
     ),
 )  # fmt: skip
 # On the device, and where nothing is recorded; all spellings are in composite/copying.py.
@@ -42,18 +42,18 @@ operator(
     doc=document(
         "Copy a tensor to a dtype and device.",
         ">>> candelabra.ops._to_copy(candelabra.tensor([1.5]), dtype=candelabra.int64)\ntensor([1])",
-        input="Tensor: what is copied", dtype="dtype, optional: of the result; that of the tensor by default",
-        device="device, optional: of the result; that of the tensor by default",
-        non_blocking="bool: whether a copy between devices may go on after the call", memory_format=_FORMAT,
-        returns="Tensor: a copy, also where nothing is to convert", out="",
+        input="Tensor: the tensor to copy", dtype="dtype, optional: of the result; by default that of the tensor",
+        device="device, optional: of the result; by default that of the tensor",
+        non_blocking="bool: whether a copy between devices may be asynchronous", memory_format=_FORMAT,
+        returns="Tensor: a copy, even if nothing changes", out="",
     ),
 )  # fmt: skip
 operator(
     "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT,
     linear=("self",), batching="copied",
     doc=document(
-        "Return the tensor with its elements in order and without gaps: itself where they are, else a copy.",
+        "Return a contiguous tensor: the tensor itself if it is contiguous, else a copy.",
         ">>> candelabra.ones(2, 3).T.contiguous().stride()\n(2, 1)",
-        memory_format="memory_format, optional: the order; row-major by default", returns="Tensor: of the same shape", out="",
+        memory_format="memory_format, optional: the memory format; row-major by default", returns="Tensor: of the same shape", out="",
     ),
 )  # fmt: skip

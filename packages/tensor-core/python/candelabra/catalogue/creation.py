@@ -1,18 +1,18 @@
-"""Tensors from nothing: memory, constants and ranges."""
+"""Creation of tensors: memory, constants and ranges."""
 
 from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, ONE_VALUE, document, operator
 
 _SIZE = "sequence of int: the sizes"
-_DTYPE = "dtype, optional: the default dtype where not given"
-_DEVICE = "device, optional: the default device where not given"
+_DTYPE = "dtype, optional: by default the default dtype"
+_DEVICE = "device, optional: by default the default device"
 operator(
     "allocate(int[] size, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor",
     shape="empty", tags=HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE,
     doc=document(
-        "Make a tensor without setting its elements.",
+        "Return an uninitialized tensor.",
         ">>> candelabra.ops.allocate([2, 3]).shape\ncandelabra.Size([2, 3])",
-        size=_SIZE, dtype=_DTYPE, device=_DEVICE, memory_format="memory_format, optional: row-major where not given",
-        returns="Tensor: with whatever was in memory", out="",
+        size=_SIZE, dtype=_DTYPE, device=_DEVICE, memory_format="memory_format, optional: row-major by default",
+        returns="Tensor: with arbitrary elements", out="",
     ),
 )  # fmt: skip
 # What calls of the factories mostly look like, done by the core. All their forms are in
@@ -49,10 +49,10 @@ operator(
     "empty_strided(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
     shape="empty_strided", tags=HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE,
     doc=document(
-        "Make a tensor of given sizes and strides without setting its elements.",
+        "Return an uninitialized tensor of given sizes and strides.",
         ">>> candelabra.ops.empty_strided([2, 3], [1, 2]).stride()\n(1, 2)",
         size=_SIZE, stride="sequence of int: the strides, in elements", dtype=_DTYPE, device=_DEVICE,
-        returns="Tensor: with whatever was in memory", out="",
+        returns="Tensor: with arbitrary elements", out="",
     ),
 )  # fmt: skip
 operator(
@@ -60,9 +60,9 @@ operator(
     batching="fill",
     sees="The output is self, of any strides; value fits its dtype.",
     doc=document(
-        "Set every element to a number.",
+        "Fill the tensor with a number.",
         ">>> candelabra.zeros(2).fill_(3)\ntensor([3., 3.])",
-        input="Tensor: what is filled", value="number or zero-dimensional Tensor: what it is filled with", returns="Tensor: the same tensor", out="",
+        input="Tensor: the tensor to fill", value="number or zero-dimensional Tensor: the value", returns="Tensor: the same tensor", out="",
     ),
 )  # fmt: skip
 operator(
@@ -70,9 +70,9 @@ operator(
     shape="arange", tags=HIDDEN | NONDIFFERENTIABLE,
     sees="The output is contiguous, of the dtype that was asked for; its size was computed from the numbers.",
     doc=document(
-        "Make the numbers from `start` up to, not including, `end`; :func:`candelabra.arange` has defaults.",
+        "Return the numbers from `start` to `end`, exclusive; :func:`candelabra.arange` has defaults.",
         ">>> candelabra.ops.arange(0, 6, 2, dtype=candelabra.int64)\ntensor([0, 2, 4])",
-        start="number: the first", end="number: where they end", step="number: from one to the next; not 0",
+        start="number: the first one", end="number: the end, exclusive", step="number: the difference of adjacent numbers; not 0",
         dtype="dtype: of the result", device=_DEVICE, returns="Tensor: of ``ceil((end - start) / step)`` elements",
     ),
 )  # fmt: skip
@@ -81,9 +81,9 @@ operator(
     shape="linspace", tags=HIDDEN | NONDIFFERENTIABLE,
     sees="The output is contiguous, of the dtype that was asked for, with steps elements.",
     doc=document(
-        "Make evenly spaced numbers from `start` to `end`, both included; :func:`candelabra.linspace` has defaults.",
+        "Return evenly spaced numbers from `start` to `end`, inclusive; :func:`candelabra.linspace` has defaults.",
         ">>> candelabra.ops.linspace(0, 1, 3, dtype=candelabra.float32)\ntensor([0.0000, 0.5000, 1.0000])",
-        start="number: the first", end="number: the last", steps="int: how many", dtype="dtype: of the result", device=_DEVICE,
+        start="number: the first one", end="number: the last", steps="int: the number of elements", dtype="dtype: of the result", device=_DEVICE,
         returns="Tensor: of `steps` elements",
     ),
 )  # fmt: skip
@@ -92,10 +92,10 @@ operator(
     shape="_tril_triu_indices", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees="The output is (2, count) and contiguous, int32 or int64; offset reaches no farther than the matrix.",
     doc=document(
-        "Return the positions of a triangle of a matrix, row by row; :func:`candelabra.tril_indices` has defaults.",
+        "Return the indices of a triangle of a matrix, row by row; :func:`candelabra.tril_indices` has defaults.",
         ">>> candelabra.ops._tril_triu_indices(2, 2, 0, True, dtype=candelabra.int64)\ntensor([[0, 0, 1],\n        [0, 1, 1]])",
-        rows="int: of the matrix", columns="int: of the matrix", offset="int: the diagonal that the triangle begins with",
-        upper="bool: the elements on and above it, or else on and below it", dtype="dtype: int32 or int64", device=_DEVICE,
-        returns="Tensor: rows above, columns below", out="",
+        rows="int: of the matrix", columns="int: of the matrix", offset="int: the first diagonal of the triangle",
+        upper="bool: whether the triangle is on and above it; else on and below it", dtype="dtype: int32 or int64", device=_DEVICE,
+        returns="Tensor: of shape (2, count), row indices and column indices", out="",
     ),
 )  # fmt: skip

@@ -101,10 +101,10 @@ operator(
     out="exact", refuses=_ROUNDING,
     sees="self has the dtype of the output, not complex or bool; decimals is 0 unless that is floating point.",
     doc=document(
-        "Round to whole numbers, halves to the even one, or to a number of decimals.",
+        "Round to the nearest integer, halves to the even one, or to a number of decimals.",
         ">>> candelabra.round(candelabra.tensor([0.5, 1.5, -1.7]))\ntensor([ 0.,  2., -2.])",
         input="Tensor: of any shape",
-        decimals="int: digits after the decimal point; negative ones round before it",
+        decimals="int: the number of decimals; negative numbers round to the left of the decimal point",
         returns="Tensor: of the shape and dtype of `input`",
     ),
 )  # fmt: skip
@@ -122,9 +122,9 @@ operator(
         "Replace NaN and infinities by numbers.",
         '>>> candelabra.nan_to_num(candelabra.tensor([float("nan"), 1.0, float("-inf")]), neginf=-9.0)\ntensor([ 0.,  1., -9.])',
         input="Tensor: of any shape",
-        nan="float, optional: what NaN becomes; 0 by default",
-        posinf="float, optional: what infinity becomes; the largest number of the dtype by default",
-        neginf="float, optional: what minus infinity becomes; the lowest number of the dtype by default",
+        nan="float, optional: the replacement of NaN; 0 by default",
+        posinf="float, optional: the replacement of infinity; the dtype's maximum by default",
+        neginf="float, optional: the replacement of negative infinity; the dtype's minimum by default",
         returns="Tensor: of the shape and dtype of `input`",
     ),
 )  # fmt: skip
@@ -156,7 +156,7 @@ for name, sentence, given, shown, *facts in (
     ("atanh", "Compute inverse hyperbolic tangents; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.5493])"),
     ("sigmoid", "Compute the logistic function, ``1 / (1 + exp(-x))``.", "[0.0, 2.0]", "tensor([0.5000, 0.8808])"),
     ("erf", "Compute the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x.", "[0.0, 1.0]", "tensor([0.0000, 0.8427])"),
-    ("erfc", "Compute the complement of the error function, ``1 - erf(x)``, precisely also where it is small.", "[0.0, 1.0]", "tensor([1.0000, 0.1573])"),
+    ("erfc", "Compute the complementary error function, ``1 - erf(x)``, accurately also for small results.", "[0.0, 1.0]", "tensor([1.0000, 0.1573])"),
     ("erfinv", "Compute the inverse of the error function; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.4769])", dict(autocast="float32 on accelerators")),
     ("lgamma", "Compute the natural logarithm of the magnitude of the gamma function.", "[1.0, 5.0]", "tensor([0.0000, 3.1781])"),
     ("digamma", "Compute the derivative of the logarithm of the gamma function.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])"),
@@ -176,7 +176,7 @@ operator(
         "Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid; NaN outside of [0, 1].",
         ">>> candelabra.logit(candelabra.tensor([0.5, 0.75]))\ntensor([0.0000, 1.0986])",
         input="Tensor: probabilities, of any shape",
-        eps="float, optional: what is below it becomes it first, and what is above ``1 - eps`` becomes that; None or less than 0: nothing does",
+        eps="float, optional: the input is clamped to ``[eps, 1 - eps]`` first, unless this is None or negative",
         returns=f"Tensor: of the shape of `input`, {_FLOATING}",
     ),
 )  # fmt: skip
@@ -193,7 +193,7 @@ operator(
     sees=(
         "self is floating point or complex, integers and bools having become the default dtype; the output is real."
     ),
-    doc=_unary("angle", "Compute the angle of complex numbers in radians; of real ones 0, or pi where negative.", "[1j, -1.0]",
+    doc=_unary("angle", "Compute the angle of complex numbers in radians; of real numbers 0, or pi for negative ones.", "[1j, -1.0]",
                "tensor([1.5708, 3.1416])", "of the real dtype of `input`; of the default dtype for integers"),
 )  # fmt: skip
 for name, sentence, given, shown, *facts in (
@@ -219,7 +219,7 @@ operator(
     out="exact", linear=("real", "imag"),
     sees=_SEES_COMPLEX,
     doc=document(
-        "Make complex numbers of real and imaginary parts.",
+        "Return complex numbers with given real and imaginary parts.",
         ">>> candelabra.complex(candelabra.tensor([1.0]), candelabra.tensor([2.0]))\ntensor([1.+2.j])",
         real="Tensor: the real parts, float32 or float64",
         imag="Tensor: the imaginary parts, of the same dtype",
@@ -231,7 +231,7 @@ operator(
     out="exact", autocast="float32",
     sees=_SEES_COMPLEX,
     doc=document(
-        "Make complex numbers of magnitudes and angles: ``abs * (cos(angle) + sin(angle) j)``.",
+        "Return complex numbers with given magnitudes and angles: ``abs * (cos(angle) + sin(angle) j)``.",
         ">>> candelabra.polar(candelabra.tensor([2.0]), candelabra.tensor([0.0]))\ntensor([2.+0.j])",
         abs="Tensor: the magnitudes, float32 or float64",
         angle="Tensor: the angles in radians, of the same dtype",
@@ -311,10 +311,10 @@ operator(
 )  # fmt: skip
 _NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
 for name, sentence, shown in (
-    ("maximum", "Take the larger of two elements; NaN where one is NaN.", "tensor([2., nan])"),
-    ("minimum", "Take the smaller of two elements; NaN where one is NaN.", "tensor([1., nan])"),
-    ("fmax", "Take the larger of two elements; where one is NaN, the other.", "tensor([2., 3.])"),
-    ("fmin", "Take the smaller of two elements; where one is NaN, the other.", "tensor([1., 3.])"),
+    ("maximum", "Compute the elementwise maximum; NaN if one of the elements is NaN.", "tensor([2., nan])"),
+    ("minimum", "Compute the elementwise minimum; NaN if one of the elements is NaN.", "tensor([1., nan])"),
+    ("fmax", "Compute the elementwise maximum; if one of the elements is NaN, the other.", "tensor([2., 3.])"),
+    ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])"),
 ):
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor",
@@ -343,9 +343,9 @@ operator(
     out="exact", refuses=_COMPLEX_HEAVISIDE,
     sees="self and values have the dtype of the output, which is not complex.",
     doc=document(
-        "Compute the step function: 0 below zero, 1 above it, and `values` at zero.",
+        "Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, and `values` at zero.",
         ">>> candelabra.heaviside(candelabra.tensor([-1.0, 0.0, 2.0]), candelabra.tensor(0.5))\ntensor([0.0000, 0.5000, 1.0000])",
-        input="Tensor: of any shape", values="Tensor: what the function is at zero, of the same dtype", returns=_PROMOTED,
+        input="Tensor: of any shape", values="Tensor: the value at zero, of the same dtype", returns=_PROMOTED,
     ),
 )  # fmt: skip
 for name, sentence, given, shown, *facts in (
@@ -384,12 +384,12 @@ operator(
     out="exact",
     sees="condition is bool; input and other have the dtype of the output.",
     doc=document(
-        "Take elements of `input` where the condition holds, else of `other`.\n\n"
-        "With the condition alone: the positions where it holds, as ``nonzero(condition, as_tuple=True)``.",
+        "Select elements of `input` where the condition is true, else of `other`.\n\n"
+        "With only the condition, return the indices of true elements, as ``nonzero(condition, as_tuple=True)``.",
         ">>> x = candelabra.tensor([-1.0, 2.0])\n>>> candelabra.where(x > 0, x, 0)\ntensor([0., 2.])",
         condition="Tensor: of dtype bool",
-        input="Tensor or number: taken where the condition is true",
-        other="Tensor or number: taken where it is false",
+        input="Tensor or number: the elements where the condition is true",
+        other="Tensor or number: the elements where it is false",
         returns=_PROMOTED,
     ),
 )  # fmt: skip
@@ -401,13 +401,13 @@ operator(
         " the two may be missing."
     ),
     doc=document(
-        "Raise elements below `min` to it, and lower elements above `max` to it.",
+        "Clamp elements to the range from `min` to `max`.",
         ">>> candelabra.clamp(candelabra.tensor([-2.0, 0.5, 2.0]), -1, 1)\ntensor([-1.0000,  0.5000,  1.0000])",
         input="Tensor: of any shape",
         min="Tensor or number, optional: the lower bound",
-        max="Tensor or number, optional: the upper bound; where it is below the lower one, it is what counts",
-        returns="Tensor: ``minimum(maximum(input, min), max)``; NaN stays NaN",
-        raises="RuntimeError: where both bounds are missing",
+        max="Tensor or number, optional: the upper bound, which takes precedence over the lower one",
+        returns="Tensor: ``minimum(maximum(input, min), max)``; NaN propagates",
+        raises="RuntimeError: if both bounds are missing",
     ),
 )  # fmt: skip
 operator(
@@ -418,11 +418,11 @@ operator(
         "bfloat16 is float32."
     ),
     doc=document(
-        "Go from `input` towards `end`: ``input + weight * (end - input)``.",
+        "Interpolate linearly: ``input + weight * (end - input)``.",
         ">>> candelabra.lerp(candelabra.tensor([0.0, 10.0]), candelabra.tensor([1.0, 20.0]), 0.5)\ntensor([ 0.5000, 15.0000])",
-        input="Tensor: where weight 0 is, floating point or complex",
-        end="Tensor: where weight 1 is",
-        weight="Tensor or number: how far to go",
+        input="Tensor: the start point (weight 0), floating point or complex",
+        end="Tensor: the end point (weight 1)",
+        weight="Tensor or number: the interpolation weight",
         returns="Tensor: of the shape that the arguments broadcast to",
     ),
 )  # fmt: skip
@@ -436,8 +436,8 @@ for name, sentence, shown in (
         doc=document(
             sentence,
             f">>> x, y, z = candelabra.tensor([1.0]), candelabra.tensor([3.0]), candelabra.tensor([2.0])\n>>> candelabra.{name}(x, y, z)\n{shown}",
-            input="Tensor: what is added to", tensor1="Tensor: the first factor", tensor2="Tensor: the second one",
-            value="number: multiplies what is added", returns=_PROMOTED,
+            input="Tensor: the first summand", tensor1="Tensor: the first factor", tensor2="Tensor: the second one",
+            value="number: the factor of the product or quotient", returns=_PROMOTED,
         ),
     )  # fmt: skip
 
@@ -504,7 +504,7 @@ operator(
     sees=_SEES_ACTIVATION,
     doc=_activation(
         "softplus(X)", "Compute ``log(1 + exp(beta * x)) / beta``, a smooth relu.", "[0.0, 50.0]", "tensor([ 0.6931, 50.0000])",
-        beta="number: how sharp the bend is", threshold="number: where ``beta * x`` is above it, the result is x",
+        beta="number: how sharp the bend is", threshold="number: if ``beta * x`` is above it, the result is x",
     ),
 )  # fmt: skip
 operator(
@@ -512,7 +512,7 @@ operator(
     tags=HIDDEN | COMPOSITE | INPLACE,
     sees=_SEES_ACTIVATION,
     doc=_activation(
-        "elu(X)", "Compute x where positive, else ``alpha * (exp(x) - 1)`` (Clevert, Unterthiner and Hochreiter 2015).", "[-1.0, 2.0]",
+        "elu(X)", "Compute x for positive elements, else ``alpha * (exp(x) - 1)`` (Clevert, Unterthiner and Hochreiter 2015).", "[-1.0, 2.0]",
         "tensor([-0.6321,  2.0000])", alpha="number: minus the limit for negative x", scale="number: multiplies the result",
         input_scale="number: multiplies x in the exponential",
     ),
@@ -531,7 +531,7 @@ operator(
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient(
-        "threshold_backward(one, x, 0)", "relu and its relatives: `grad` where the input is above a threshold, else 0", "tensor([0., 1.])",
+        "threshold_backward(one, x, 0)", "the gradients of relu and its relatives: `grad` for inputs above a threshold, else 0", "tensor([0., 1.])",
         threshold="number: the threshold",
     ),
 )  # fmt: skip
@@ -548,7 +548,7 @@ operator(
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),
 )  # fmt: skip
-# Activations made of pieces, and the gradients of those above: what is one pass each.
+# Piecewise activations, and the gradients of those above, each in one pass.
 _LIMITS = {"min_val": "number: the lower limit", "max_val": "number: the upper one"}
 _LAMBDA = "number: half the width of the interval around 0"
 _ELU = {
@@ -578,7 +578,7 @@ operator(
     doc=document(
         "Multiply negative elements by weights (He et al. 2015).",
         ">>> x, weight = candelabra.tensor([-2.0, 0.5]), candelabra.tensor([0.25])\n>>> candelabra.ops.prelu(x, weight)\ntensor([-0.5000,  0.5000])",
-        input="Tensor: floating point, of any shape", weight="Tensor: of a shape that broadcasts with it", returns=_PROMOTED,
+        input="Tensor: floating point, of any shape", weight="Tensor: the factors of negative elements; broadcast with `input`", returns=_PROMOTED,
     ),
 )  # fmt: skip
 for _schema, _of, _call, _shown, _parameters in (
@@ -588,12 +588,12 @@ for _schema, _of, _call, _shown, _parameters in (
     ("shrink_backward(Tensor grad, Tensor self, Scalar lambd=0.5)", "hardshrink and softshrink", "shrink_backward(one, x)", "tensor([0., 1.])", {"lambd": _LAMBDA}),
     (
         "leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope=0.01)", "leaky_relu", "leaky_relu_backward(one, x, 0.5)", "tensor([0.5000, 1.0000])",
-        {"negative_slope": "number: what negative elements are multiplied by"},
+        {"negative_slope": "number: the factor of negative elements"},
     ),
     ("elu_backward(Tensor grad, Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", "elu", "elu_backward(one, x)", "tensor([1., 1.])", _ELU),
     (
         "softplus_backward(Tensor grad, Tensor self, Scalar beta=1, Scalar threshold=20)", "softplus", "softplus_backward(one, x)", "tensor([0.5000, 0.7311])",
-        {"beta": "number: how sharp the bend is", "threshold": "number: where ``beta * x`` is above it, the result is x"},
+        {"beta": "number: how sharp the bend is", "threshold": "number: if ``beta * x`` is above it, the result is x"},
     ),
     ("log_sigmoid_backward(Tensor grad, Tensor self)", "log_sigmoid", "log_sigmoid_backward(one, x)", "tensor([0.5000, 0.2689])", {}),
     ("mish_backward(Tensor grad, Tensor self)", "mish", "mish_backward(one, x)", "tensor([0.6000, 1.0490])", {}),

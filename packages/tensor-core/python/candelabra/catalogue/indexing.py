@@ -1,5 +1,5 @@
-"""Reading and writing at positions given by tensors. Indices are int64 when a kernel sees them, and
-it checks each of them.
+"""Indexing: reading and writing at indices given by tensors. Indices are int64 when a kernel sees
+them, and it checks each of them.
 """
 
 from .declaration import (
@@ -18,13 +18,13 @@ from .declaration import (
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_ALONG = "dim is wrapped, and tensors without dimensions are seen as one-dimensional of size 1."
 _SEES_SCATTERED = (
-    "src has the dtype of self; it is no smaller than index in every dimension, and self is not either but in dim. "
+    "src has the dtype of self; its sizes are at least those of index, as are the sizes of self except in dim. "
     "An empty index is seen with as many dimensions as self."
 )
 _SEES_INDICES = (
-    "indices has one entry for each dimension of self, null where that dimension is not indexed. The entries are "
+    "indices has one entry for each dimension of self, null if that dimension is not indexed. The entries are "
     "int64 (bool masks became indices) and broadcast to one shape; negative indices are allowed. That shape "
-    "replaces the indexed dimensions: in their place where they are adjacent, else in front."
+    "replaces the indexed dimensions: in place if they are adjacent, else in front."
 )
 _SEES_BAGS = (
     "weight and gradients are floating point. indices and the other integer tensors are int64 and contiguous; the "
@@ -32,22 +32,22 @@ _SEES_BAGS = (
     " -1 for none."
 )
 
-_RAISES = "IndexError: where a position is out of range"
+_RAISES = "IndexError: if an index is out of range"
 # gather and scatter raise another type than the rest, as in PyTorch.
-_RAISES_RUNTIME = "RuntimeError: where a position is out of range"
+_RAISES_RUNTIME = "RuntimeError: if an index is out of range"
 _INPUT = "Tensor: of any shape"
 _DIM = "int: along which `index` counts"
-_POSITIONS = "Tensor: positions of dtype int64, one-dimensional"
+_POSITIONS = "Tensor: indices of dtype int64, one-dimensional"
 _COPY = "Tensor: a changed copy of `input`"
 
 operator(
     "gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather",
     out="exact apart", linear=("self",), batching="scatter",
-    sees=f"{_SEES_ALONG} index is no larger than self but in dim.",
+    sees=f"{_SEES_ALONG} The sizes of index are at most those of self, except in dim.",
     doc=document(
-        "Take elements at positions along a dimension: for two dimensions and ``dim=1``, ``out[i, j] = input[i, index[i, j]]``.",
+        "Gather elements along a dimension by indices: for two dimensions and ``dim=1``, ``out[i, j] = input[i, index[i, j]]``.",
         ">>> candelabra.gather(candelabra.tensor([[1, 2], [3, 4]]), 1, candelabra.tensor([[0, 0], [1, 0]]))\ntensor([[1, 1],\n        [4, 3]])",
-        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
+        input=_INPUT, dim=_DIM, index="Tensor: indices of dtype int64, of as many dimensions as `input`",
         returns="Tensor: of the shape of `index`", raises=_RAISES_RUNTIME,
     ),
 )  # fmt: skip
@@ -56,12 +56,12 @@ operator(
     out="exact whole", batching="scatter",
     sees=f"{_SEES_ALONG} {_SEES_SCATTERED} A number as src has the sizes of index.",
     doc=document(
-        "Write elements to positions along a dimension: for two dimensions and ``dim=1``, ``out[i, index[i, j]] = src[i, j]``.",
+        "Scatter elements along a dimension by indices: for two dimensions and ``dim=1``, ``out[i, index[i, j]] = src[i, j]``.",
         ">>> candelabra.scatter(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
-        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
-        src="Tensor or number: what is written; at least of the shape of `index`",
-        returns=_COPY + "; where positions repeat, one of the values", raises=_RAISES_RUNTIME,
-        notes="With ``reduce=\"add\"`` or ``reduce=\"multiply\"`` the values are combined with those that are there.",
+        input=_INPUT, dim=_DIM, index="Tensor: indices of dtype int64, of as many dimensions as `input`",
+        src="Tensor or number: the elements to write; at least of the shape of `index`",
+        returns=_COPY + "; for repeated indices, one of the values", raises=_RAISES_RUNTIME,
+        notes="With ``reduce=\"add\"`` or ``reduce=\"multiply\"`` the values are combined with the old ones.",
     ),
 )  # fmt: skip
 operator(
@@ -69,10 +69,10 @@ operator(
     out="exact whole", autocast="widest on accelerators", linear=("self", "src"), batching="scatter",
     sees=f"{_SEES_ALONG} {_SEES_SCATTERED}",
     doc=document(
-        "Add elements to those at positions along a dimension: for ``dim=1``, ``out[i, index[i, j]] += src[i, j]``.",
+        "Add elements to those at indices along a dimension: for ``dim=1``, ``out[i, index[i, j]] += src[i, j]``.",
         ">>> candelabra.scatter_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
-        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
-        src="Tensor: what is added, of the dtype of `input`", returns=_COPY, raises=_RAISES_RUNTIME,
+        input=_INPUT, dim=_DIM, index="Tensor: indices of dtype int64, of as many dimensions as `input`",
+        src="Tensor: the elements to add, of the dtype of `input`", returns=_COPY, raises=_RAISES_RUNTIME,
     ),
 )  # fmt: skip
 operator(
@@ -81,13 +81,13 @@ operator(
     out="exact whole",
     sees=f"{_SEES_ALONG} {_SEES_SCATTERED} Half precisions are combined in float32 and rounded once.",
     doc=document(
-        "Combine the elements of `src` that go to one position of `input`.",
+        "Reduce the elements of `src` that are scattered to the same element of `input`.",
         ">>> zeros, index = candelabra.zeros(2), candelabra.tensor([0, 0, 1])\n"
         ">>> candelabra.scatter_reduce(zeros, 0, index, candelabra.tensor([1.0, 2.0, 3.0]), \"sum\")\ntensor([3., 3.])",
-        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
-        src="Tensor: what is combined, of the dtype of `input`", reduce='str: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``',
-        include_self="bool: whether the elements of `input` take part", returns=_COPY, raises=_RAISES_RUNTIME,
-        notes="Means of whole numbers are rounded down. Positions that `index` does not name keep what they have.",
+        input=_INPUT, dim=_DIM, index="Tensor: indices of dtype int64, of as many dimensions as `input`",
+        src="Tensor: the elements to reduce, of the dtype of `input`", reduce='str: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``',
+        include_self="bool: whether to include the elements of `input`", returns=_COPY, raises=_RAISES_RUNTIME,
+        notes="Means of integers are rounded down. Elements that `index` does not refer to are unchanged.",
     ),
 )  # fmt: skip
 operator(
@@ -95,10 +95,10 @@ operator(
     out="exact apart", linear=("self",), batching="index_select",
     sees=_SEES_ALONG,
     doc=document(
-        "Take positions of a dimension, in any order and number.",
+        "Select slices along a dimension by indices.",
         ">>> candelabra.index_select(candelabra.tensor([[1, 2], [3, 4]]), 0, candelabra.tensor([1, 1]))\ntensor([[3, 4],\n        [3, 4]])",
         input=_INPUT, dim="int: the dimension", index=_POSITIONS,
-        returns="Tensor: of the shape of `input`, but in that dimension", raises=_RAISES,
+        returns="Tensor: of the shape of `input`, except in that dimension", raises=_RAISES,
     ),
 )  # fmt: skip
 operator(
@@ -106,10 +106,10 @@ operator(
     out="exact whole", linear=("self", "source"), batching="index_write",
     sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
-        "Add slices to those at positions of a dimension: ``out[index[i]] += alpha * source[i]``.",
+        "Add slices to those at indices of a dimension: ``out[index[i]] += alpha * source[i]``.",
         ">>> candelabra.index_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
         input=_INPUT, dim="int: the dimension", index=_POSITIONS,
-        source="Tensor: one slice a position, of the dtype of `input`", alpha="number: multiplies `source`", returns=_COPY, raises=_RAISES,
+        source="Tensor: one slice per index, of the dtype of `input`", alpha="number: the factor of `source`", returns=_COPY, raises=_RAISES,
     ),
 )  # fmt: skip
 operator(
@@ -117,9 +117,9 @@ operator(
     out="exact whole", linear=("self", "source"), batching="index_write",
     sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
-        "Write slices to positions of a dimension: ``out[index[i]] = source[i]``.",
+        "Write slices at indices of a dimension: ``out[index[i]] = source[i]``.",
         ">>> candelabra.index_copy(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
-        input=_INPUT, dim="int: the dimension", index=_POSITIONS, source="Tensor: one slice a position, of the dtype of `input`",
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS, source="Tensor: one slice per index, of the dtype of `input`",
         returns=_COPY, raises=_RAISES,
     ),
 )  # fmt: skip
@@ -128,9 +128,9 @@ operator(
     out="exact whole", linear=("self",), batching="index_write",
     sees=_SEES_ALONG,
     doc=document(
-        "Set the slices at positions of a dimension to a number.",
+        "Fill the slices at indices of a dimension with a number.",
         ">>> candelabra.index_fill(candelabra.zeros(3), 0, candelabra.tensor([0, 2]), 7)\ntensor([7., 0., 7.])",
-        input=_INPUT, dim="int: the dimension", index=_POSITIONS, value="number: what they are set to", returns=_COPY, raises=_RAISES,
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS, value="number: the value", returns=_COPY, raises=_RAISES,
     ),
 )  # fmt: skip
 # Advanced indexing as in NumPy. A kernel gets one entry a dimension of self; the given ones are
@@ -141,10 +141,10 @@ operator(
     linear=("self",), batching="index_rule",
     sees=_SEES_INDICES,
     doc=document(
-        "Take elements at positions in several dimensions, as ``x[i, j]`` does.",
+        "Gather elements by indices of several dimensions, as ``x[i, j]``.",
         ">>> x = candelabra.tensor([[1, 2], [3, 4]])\n>>> candelabra.ops.index(x, [candelabra.tensor([0, 1]), candelabra.tensor([1, 0])])\ntensor([2, 3])",
-        input=_INPUT, indices="sequence of Tensor or None: positions or bool masks, one a dimension; None takes all of a dimension",
-        returns="Tensor: the indexed dimensions replaced by the shape that the positions broadcast to", raises=_RAISES,
+        input=_INPUT, indices="sequence of Tensor or None: indices or bool masks, one per dimension; None selects a whole dimension",
+        returns="Tensor: the indexed dimensions are replaced by the broadcast shape of the indices", raises=_RAISES,
     ),
 )  # fmt: skip
 operator(
@@ -152,11 +152,11 @@ operator(
     autocast="widest on accelerators", linear=("self", "values"), batching="index_put",
     sees=f"{_SEES_INDICES} values have the dtype of self and are broadcast to the indexed shape.",
     doc=document(
-        "Write elements to positions in several dimensions, as ``x[i, j] = values`` does.",
+        "Write elements at indices of several dimensions, as ``x[i, j] = values``.",
         ">>> candelabra.index_put(candelabra.zeros(3), [candelabra.tensor([0, 0])], candelabra.tensor([1.0, 2.0]), accumulate=True)\n"
         "tensor([3., 0., 0.])",
-        input=_INPUT, indices="sequence of Tensor or None: positions or bool masks, one a dimension",
-        values="Tensor: what is written, broadcast to the indexed shape", accumulate="bool: whether to add to what is there",
+        input=_INPUT, indices="sequence of Tensor or None: indices or bool masks, one per dimension",
+        values="Tensor: the elements to write, broadcast to the indexed shape", accumulate="bool: whether to add to the old values",
         returns=_COPY, raises=_RAISES,
     ),
 )  # fmt: skip
@@ -168,9 +168,9 @@ operator(
         "major order."
     ),
     doc=document(
-        "Take elements of the flattened tensor.",
+        "Gather elements of the flattened tensor.",
         ">>> candelabra.take(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([0, 3]))\ntensor([1, 4])",
-        input=_INPUT, index="Tensor: positions of dtype int64, of any shape", returns="Tensor: of the shape of `index`", raises=_RAISES,
+        input=_INPUT, index="Tensor: indices of dtype int64, of any shape", returns="Tensor: of the shape of `index`", raises=_RAISES,
     ),
 )  # fmt: skip
 operator(
@@ -178,9 +178,9 @@ operator(
     batching="masked_fill",
     sees="mask is bool; value is one element of the dtype of self. All have the sizes of the output.",
     doc=document(
-        "Set the elements where a mask is true to a number.",
+        "Fill the elements where a mask is true with a number.",
         ">>> x = candelabra.tensor([1.0, -2.0])\n>>> candelabra.masked_fill(x, x < 0, 0)\ntensor([1., 0.])",
-        input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", value="number or zero-dimensional Tensor: what they are set to",
+        input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", value="number or zero-dimensional Tensor: the value",
         returns=_COPY,
     ),
 )  # fmt: skip
@@ -204,7 +204,7 @@ operator(
     out="exact apart", linear=("self",), batching="masked_select",
     sees="mask is bool and, as self, broadcast to one shape; the kernel asks for the memory of the output.",
     doc=document(
-        "Take the elements where a mask is true.",
+        "Select the elements where a mask is true.",
         ">>> x = candelabra.tensor([1, -2, 3])\n>>> candelabra.masked_select(x, x > 0)\ntensor([1, 3])",
         input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", returns="Tensor: one-dimensional, in row-major order",
     ),
@@ -219,7 +219,7 @@ operator(
         "self.ndim)."
     ),
     doc=document(
-        "Return the positions of the elements that are not zero, one a row; with ``as_tuple=True`` one tensor a dimension.",
+        "Return the indices of the elements that are not zero, one per row; with ``as_tuple=True`` one tensor per dimension.",
         ">>> candelabra.nonzero(candelabra.tensor([0, 5, 6]))\ntensor([[1],\n        [2]])",
         input=_INPUT, returns="Tensor: of dtype int64 and shape (count, input.ndim), in row-major order",
     ),
@@ -229,11 +229,11 @@ operator(
     linear=("weight",), batching="embedding",
     sees="weight is a matrix of any strides; indices are int64.",
     doc=document(
-        "Take rows of a matrix.",
+        "Look up rows of a matrix.",
         ">>> candelabra.ops.embedding(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 0, 1]))\n"
         "tensor([[3, 4],\n        [1, 2],\n        [3, 4]])",
-        weight="Tensor: of shape (rows, features)", indices="Tensor: row numbers, of any shape",
-        padding_idx="int: a row that gets no gradient; -1 for none", returns="Tensor: of shape (*indices.shape, features)", raises=_RAISES,
+        weight="Tensor: of shape (rows, features)", indices="Tensor: row indices, of any shape",
+        padding_idx="int: the index of a row without gradient; -1 for none", returns="Tensor: of shape (*indices.shape, features)", raises=_RAISES,
     ),
 )  # fmt: skip
 operator(
@@ -242,18 +242,18 @@ operator(
     linear=("grad",), batching="embedding_backward",
     sees="grad has the sizes of indices and one more dimension; indices are int64.",
     doc=document(
-        "Compute the gradient of embedding with regard to the matrix: add up the gradients of each row.",
+        "Compute the gradient of embedding with respect to the matrix: the sum of the gradients of each row.",
         ">>> candelabra.ops.embedding_backward(candelabra.ones(3, 1), candelabra.tensor([1, 0, 1]), 2)\ntensor([[1.],\n        [2.]])",
-        grad="Tensor: the gradient of the result", indices="Tensor: row numbers", num_weights="int: the number of rows",
-        padding_idx="int: a row that gets no gradient; -1 for none", returns="Tensor: of shape (num_weights, features)",
+        grad="Tensor: the gradient of the result", indices="Tensor: row indices", num_weights="int: the number of rows",
+        padding_idx="int: the index of a row without gradient; -1 for none", returns="Tensor: of shape (num_weights, features)",
     ),
 )  # fmt: skip
 _BAGS = {
-    "indices": "Tensor: row numbers, one-dimensional",
+    "indices": "Tensor: row indices, one-dimensional",
     "mode": 'str: ``"sum"``, ``"mean"`` or ``"max"``',
     "per_sample_weights": "Tensor or None: a factor for each index",
     "scale_grad_by_freq": "bool: whether the gradient of a row is divided by how often it was looked up",
-    "padding_idx": "int: a row that is in no bag; -1 for none",
+    "padding_idx": "int: the index of a row that is not part of any bag; -1 for none",
 }
 operator(
     "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
@@ -261,14 +261,14 @@ operator(
     shape="_embedding_bag", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"weight has any strides. {_SEES_BAGS}",
     doc=document(
-        "Compute sums, means or largest values of bags of rows.",
+        "Compute the sum, mean or maximum of bags of rows.",
         ">>> table = candelabra.tensor([[1.0], [2.0]])\n"
         ">>> bags = candelabra.ops._embedding_bag(table, candelabra.tensor([0, 1, 1]), candelabra.tensor([0, 2]), \"sum\", None, False, False, -1)\n"
         ">>> bags.output\ntensor([[3.],\n        [2.]])",
-        weight="Tensor: of shape (rows, features)", offsets="Tensor: where each bag begins", **_BAGS,
+        weight="Tensor: of shape (rows, features)", offsets="Tensor: the start of each bag", **_BAGS,
         include_last_offset="bool: whether the last offset is the end of the last bag",
-        returns="(output, offset2bag, bag_size, max_indices): of shape (bags, features); the bag of each index; the sizes of the bags, zeros "
-        "for sums; the row that each largest value is of", raises="RuntimeError: where an index is no row", out="",
+        returns="(output, offset2bag, bag_size, max_indices): of shape (bags, features); the bag of each index; the sizes of the bags (zeros "
+        "for sums); the row index of each maximum", raises="RuntimeError: if an index is out of range", out="",
     ),
 )  # fmt: skip
 operator(
@@ -277,7 +277,7 @@ operator(
     shape="_embedding_bag_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"grad is contiguous. {_SEES_BAGS}",
     doc=document(
-        "Compute the gradient of bags of rows with regard to the rows.",
+        "Compute the gradient of embedding_bag with respect to the matrix.",
         ">>> one, none = candelabra.ones(1, 1), candelabra.zeros(1, dtype=candelabra.int64)\n"
         ">>> candelabra.ops._embedding_bag_backward(one, none, none, none, none, 2, \"sum\", None, False, -1)\n"
         "tensor([[1.],\n        [0.]])",

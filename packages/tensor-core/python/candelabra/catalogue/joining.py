@@ -15,9 +15,9 @@ operator(
         "channels-last."
     ),
     doc=document(
-        "Join tensors along a dimension they have.",
+        "Concatenate tensors along a dimension.",
         ">>> candelabra.cat([candelabra.tensor([1, 2]), candelabra.tensor([3])])\ntensor([1, 2, 3])",
-        tensors="sequence of Tensor: of equal sizes but in that dimension", dim="int: the dimension",
+        tensors="sequence of Tensor: of equal sizes except in that dimension", dim="int: the dimension",
         returns="Tensor: of the dtype that they promote to",
     ),
 )  # fmt: skip
@@ -29,9 +29,9 @@ operator(
         " tensors are channels-last."
     ),
     doc=document(
-        "Join tensors of one shape along a new dimension.",
+        "Stack tensors of one shape along a new dimension.",
         ">>> candelabra.stack([candelabra.tensor([1, 2]), candelabra.tensor([3, 4])])\ntensor([[1, 2],\n        [3, 4]])",
-        tensors="sequence of Tensor: of equal sizes", dim="int: where the new dimension is in the result",
+        tensors="sequence of Tensor: of equal sizes", dim="int: the index of the new dimension",
         returns="Tensor: of the dtype that they promote to",
     ),
 )  # fmt: skip
@@ -68,28 +68,28 @@ for name, kept, shown, *facts in (
             f"Keep the elements {kept} a diagonal of matrices, and set the others to zero.",
             f">>> candelabra.{name}(candelabra.tensor([[1, 2], [3, 4]]))\n{shown}",
             input="Tensor: of at least two dimensions; the last two are the matrices",
-            diagonal="int: which one: 0 the main one, positive above it", returns="Tensor: of the shape of `input`",
+            diagonal="int: 0 is the main diagonal, positive ones are above it", returns="Tensor: of the shape of `input`",
         ),
     )  # fmt: skip
-_REARRANGED = "Tensor: new memory, in channels-last order where `input` is"
+_REARRANGED = "Tensor: new memory, in the memory format of `input`"
 operator(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", shape="pixel_shuffle", tags=FUNCTION_ONLY | COMPOSITE | NO_OUT,
     sees=_SEES_REARRANGED,
     doc=document(
-        "Spread groups of ``r * r`` channels over blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).",
+        "Rearrange groups of ``r * r`` channels into blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).",
         ">>> candelabra.pixel_shuffle(candelabra.arange(4).reshape(4, 1, 1), 2)\ntensor([[[0, 1],\n         [2, 3]]])",
         input="Tensor: of at least three dimensions", upscale_factor="int: r", returns=_REARRANGED, out="",
-        raises="RuntimeError: where the channels are no multiple of ``r * r``",
+        raises="RuntimeError: if the number of channels is not a multiple of ``r * r``",
     ),
 )  # fmt: skip
 operator(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", shape="pixel_unshuffle", tags=FUNCTION_ONLY | COMPOSITE | NO_OUT,
     sees=_SEES_REARRANGED,
     doc=document(
-        "Gather blocks of r by r pixels into channels: the inverse of :func:`pixel_shuffle`.",
+        "Rearrange blocks of r by r pixels into channels: the inverse of :func:`pixel_shuffle`.",
         ">>> candelabra.pixel_unshuffle(candelabra.arange(4).reshape(1, 2, 2), 2).flatten()\ntensor([0, 1, 2, 3])",
         input="Tensor: of at least three dimensions", downscale_factor="int: r", returns=_REARRANGED, out="",
-        raises="RuntimeError: where height or width is no multiple of ``r``",
+        raises="RuntimeError: if height or width is not a multiple of ``r``",
     ),
 )  # fmt: skip
 operator(
@@ -99,6 +99,6 @@ operator(
         "Take channels in turns from `groups` groups. Shapes: (N, C, ...).",
         ">>> candelabra.channel_shuffle(candelabra.arange(4).reshape(1, 4, 1), 2).flatten()\ntensor([0, 2, 1, 3])",
         input="Tensor: of at least three dimensions", groups="int: a divisor of the channels", returns=_REARRANGED, out="",
-        raises="RuntimeError: where the channels are no multiple of `groups`",
+        raises="RuntimeError: if the number of channels is not a multiple of `groups`",
     ),
 )  # fmt: skip

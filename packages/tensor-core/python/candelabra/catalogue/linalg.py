@@ -6,12 +6,10 @@ from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, 
 _SEES_MATRICES = (
     "Matrices have any strides and one dtype: transposed views are common, and no copy is made before the call."
 )
-_SEES_ADDED = (
-    "self is expanded to the sizes of the output, and is not read where beta is 0; beta and alpha are numbers."
-)
+_SEES_ADDED = "self is expanded to the sizes of the output, and is not read if beta is 0; beta and alpha are numbers."
 _SEES_ROWS = "Matrices are contiguous, of one floating-point dtype, in batches of the same sizes."
 
-_RAISES = "RuntimeError: where the inner sizes differ"
+_RAISES = "RuntimeError: if the inner sizes differ"
 operator(
     "mm(Tensor self, Tensor mat2) -> Tensor", shape="mm",
     out="exact", autocast="lower", bilinear=("self", "mat2"), batching="product",
@@ -60,7 +58,7 @@ operator(
     doc=document(
         "Multiply two matrices and add a third: ``beta * input + alpha * (mat1 @ mat2)``.",
         ">>> candelabra.addmm(candelabra.ones(2), candelabra.eye(2), candelabra.eye(2), alpha=2)\ntensor([[3., 1.],\n        [1., 3.]])",
-        input="Tensor: broadcast to (n, m); not read where `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
+        input="Tensor: broadcast to (n, m); ignored if `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
         beta="number: multiplies `input`", alpha="number: multiplies the product", returns="Tensor: of shape (n, m)", raises=_RAISES,
     ),
 )  # fmt: skip
@@ -69,16 +67,16 @@ operator(
     shape="addmm_activation", tags=COMPOSITE,
     out="exact", autocast="lower",
     sees=(
-        f"{_SEES_MATRICES} {_SEES_ADDED} The dtype is neither complex nor bool, and no integer one where use_gelu is"
-        " set."
+        f"{_SEES_MATRICES} {_SEES_ADDED} The dtype is neither complex nor bool, and not an integer one if use_gelu "
+        "is set."
     ),
     doc=document(
-        "Apply relu or gelu to ``beta * input + alpha * (mat1 @ mat2)``, in one pass where a backend can.",
+        "Apply relu or gelu to ``beta * input + alpha * (mat1 @ mat2)``, in one pass if the backend can.",
         ">>> x = candelabra.tensor([[1.0, -2.0]])\n>>> candelabra._addmm_activation(candelabra.ones(2), x, candelabra.eye(2))\ntensor([[2., 0.]])",
-        input="Tensor: broadcast to (n, m); not read where `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
+        input="Tensor: broadcast to (n, m); ignored if `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
         beta="number: multiplies `input`", alpha="number: multiplies the product",
-        use_gelu="bool: gelu rather than relu; the exact one, but in float16 and bfloat16 on CUDA, where it may be the formula with a "
-        "hyperbolic tangent, which differs from it by less than 0.0005",
+        use_gelu="bool: whether to apply gelu instead of relu. On CUDA, float16 and bfloat16 may use the tanh approximation, whose "
+        "error is less than 0.0005",
         returns="Tensor: of shape (n, m)", raises=f"{_RAISES}; NotImplementedError: for complex numbers, and for gelu of integers",
     ),
 )  # fmt: skip
@@ -89,7 +87,7 @@ operator(
     doc=document(
         "Multiply two batches of matrices and add a third: ``beta * input + alpha * (batch1 @ batch2)``.",
         ">>> candelabra.baddbmm(candelabra.ones(1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1)).flatten()\ntensor([4., 4.])",
-        input="Tensor: broadcast to (b, n, m); not read where `beta` is 0", batch1="Tensor: of shape (b, n, k)",
+        input="Tensor: broadcast to (b, n, m); ignored if `beta` is 0", batch1="Tensor: of shape (b, n, k)",
         batch2="Tensor: of shape (b, k, m)", beta="number: multiplies `input`", alpha="number: multiplies the product",
         returns="Tensor: of shape (b, n, m)", raises=_RAISES,
     ),
@@ -137,12 +135,12 @@ operator(
     shape="_cdist_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_ROWS} grad and result are contiguous, too, and of that dtype.",
     doc=document(
-        "Compute the gradient of the distances of all pairs of rows with regard to the first matrix.",
+        "Compute the gradient of the distances of all pairs of rows with respect to the first matrix.",
         ">>> x1, x2 = candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]])\n"
         ">>> candelabra.ops._cdist_backward(candelabra.ones(1, 1), x1, x2, candelabra.ops._cdist_forward(x1, x2, 2.0), 2.0)\n"
         "tensor([[-0.6000, -0.8000]])",
         grad="Tensor: the gradient of the distances", x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M)",
         result="Tensor: the distances", p="float: the order of the norm", returns="Tensor: of the shape of `x1`", out="",
-        notes="Rows that are equal have no gradient; of the largest difference (infinite `p`) all that are as large have it.",
+        notes="Equal rows have no gradient. For infinite `p`, all differences of the largest magnitude have one.",
     ),
 )  # fmt: skip

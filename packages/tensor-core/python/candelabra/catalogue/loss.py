@@ -76,8 +76,8 @@ operator(
         "Compute the cross entropy of scores and classes: ``-weight[target] * log_softmax(input)[target]``.",
         ">>> x = candelabra.tensor([[0.0, 0.0]])\n"
         ">>> candelabra.ops.cross_entropy_forward(x, candelabra.tensor([1])).output\ntensor(0.6931)",
-        **_SCORES, returns="(output, total_weight, statistics): the loss, the sum of the weights of the targets that were not left out, and "
-        "of each row the largest score and the logarithm of the sum of exponentials of what others are less", out="",
+        **_SCORES, returns="(output, total_weight, statistics): the loss, the sum of the weights of the targets that were not ignored, and "
+        "for each row the largest score and the logarithm of the sum of ``exp(score - largest)``", out="",
     ),
 )  # fmt: skip
 operator(
@@ -99,7 +99,7 @@ _CTC = {
     "log_probs": "Tensor: logarithms of probabilities, of shape (T, N, C)",
     "targets": "Tensor: labels, of shape (N, S), or those of all samples in a row",
     "input_lengths": "sequence of int: how much of T each sample has",
-    "target_lengths": "sequence of int: how many labels each sample has",
+    "target_lengths": "sequence of int: the number of labels of each sample",
 }
 _BLANK = "int: the label that stands for none"
 operator(
@@ -113,7 +113,7 @@ operator(
         "Compute the negative log-likelihood of label sequences over all alignments (Graves et al. 2006).",
         ">>> x = candelabra.zeros(1, 1, 2) - 0.5\n"
         ">>> candelabra.ops._ctc_loss(x, candelabra.tensor([[1]]), [1], [1], 0, False).loss\ntensor([0.5000])",
-        **_CTC, blank=_BLANK, zero_infinity="bool: whether infinite losses are to have gradients of zero; the losses are what they are",
+        **_CTC, blank=_BLANK, zero_infinity="bool: whether infinite losses have gradients of zero; the losses stay infinite",
         returns="(loss, log_alpha): of shape (N,), and what the gradient needs", out="",
     ),
 )  # fmt: skip
@@ -134,13 +134,16 @@ operator(
 )  # fmt: skip
 
 # ---- losses of single elements and their gradients, one pass each
-_PAIR = {"input": "Tensor: floating point, of any shape", "target": "Tensor: of a shape that broadcasts with it"}
-_HUBER = {"delta": "number: up to where the loss is quadratic", "scale": "number: multiplies the loss"}
+_PAIR = {
+    "input": "Tensor: floating point, of any shape",
+    "target": "Tensor: the factors of negative elements; broadcast with `input`",
+}
+_HUBER = {"delta": "number: the bound of the quadratic part", "scale": "number: multiplies the loss"}
 for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
     ("squared_error", "", "Compute ``(input - target)^2``.", "-0.5, 0.5", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
     (
         "huber_error", ", Scalar delta=1, Scalar scale=1",
-        "Compute ``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)`` (Huber 1964).",
+        "Compute ``0.5 * d^2`` if the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)`` (Huber 1964).",
         "-0.5, 0.5", "tensor([1.0000, 0.1250])", "tensor([-1.0000,  0.5000])", _HUBER,
     ),
     (

@@ -10,7 +10,7 @@ _SEES_NORM = (
     "input and grad have one floating-point dtype and are contiguous. weight and bias are contiguous and of that "
     "dtype; mean and rstd are contiguous, float32 for half precisions. "
 )
-_SEES_GRADIENTS = "The gradients of weight and bias have size 0 where there is no weight."
+_SEES_GRADIENTS = "The gradients of weight and bias have size 0 if there is no weight."
 
 _AFFINE = {
     "weight": "Tensor or None: multiplies the normalized values",
@@ -18,7 +18,7 @@ _AFFINE = {
 }
 _EPS = "float: added to the variance"
 _RETURNS = "(output, mean, rstd): the normalized values, the means, and one over the standard deviations"
-_GRADIENTS = "(grad_input, grad_weight, grad_bias): the last two of size 0 where there is no weight"
+_GRADIENTS = "(grad_input, grad_weight, grad_bias): the last two of size 0 if there is no weight"
 _SAVED = {
     "grad": "Tensor: the gradient of the output", "input": "Tensor: the input",
 }  # fmt: skip
@@ -40,7 +40,7 @@ operator(
         ">>> x = candelabra.tensor([[1.0], [3.0]])\n"
         ">>> candelabra.ops.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0).output\ntensor([[-1.],\n        [ 1.]])",
         input="Tensor: of shape (N, C, ...)", **_AFFINE,
-        running_mean="Tensor or None: of shape (C,); moved towards the mean in training, used in its place otherwise",
+        running_mean="Tensor or None: of shape (C,); updated towards the mean in training, used instead of it otherwise",
         running_var="Tensor or None: of shape (C,); the same for the variance, with Bessel's correction",
         training="bool: whether the statistics are those of the batch", momentum="float: how far the running statistics are moved",
         eps=_EPS, returns=_RETURNS, out="",
@@ -102,7 +102,7 @@ operator(
     doc=document(
         "Normalize groups of channels of each sample (Wu and He 2018).",
         ">>> candelabra.ops.native_group_norm(candelabra.tensor([[1.0, 3.0]]), None, None, 1, 0.0).output\ntensor([[-1.,  1.]])",
-        input="Tensor: of shape (N, C, ...)", **_AFFINE, num_groups="int: how many groups; a divisor of C", eps=_EPS,
+        input="Tensor: of shape (N, C, ...)", **_AFFINE, num_groups="int: the number of groups; a divisor of C", eps=_EPS,
         returns=_RETURNS, out="",
     ),
 )  # fmt: skip
@@ -141,7 +141,7 @@ operator(
     "_fused_rms_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight)"
     " -> (Tensor grad_input, Tensor grad_weight)",
     shape="_fused_rms_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
-    sees=f"{_SEES_NORM}The gradient of weight has size 0 where there is none.",
+    sees=f"{_SEES_NORM}The gradient of weight has size 0 if there is no weight.",
     doc=document(
         "Compute the gradients of the division by the root of the mean of squares. rstd is taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0, 1.0]]), candelabra.ones(1, 1)\n"
@@ -149,6 +149,6 @@ operator(
         "tensor([1., 1.])",
         **_SAVED, normalized_shape="sequence of int: that of the forward call", rstd="Tensor: the second result",
         weight="Tensor or None: that of the forward call",
-        returns="(grad_input, grad_weight): the last of size 0 where there is no weight", out="",
+        returns="(grad_input, grad_weight): the last of size 0 if there is no weight", out="",
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""One optimizer step over many parameters in one call. Without a kernel, candelabra.optim takes its
-plain path.
+"""One optimizer step over many parameters in one call. Without a kernel, candelabra.optim uses
+single operators.
 
-The lists have one entry a parameter, or none at all where the option is off. `step` counts from 1
+The lists have one entry per parameter, or are empty if the option is off. `step` counts from 1
 and is the step being taken.
 """
 
@@ -19,7 +19,7 @@ _LISTS = {
     "params": "list of Tensor: the parameters, changed in place",
     "grads": "list of Tensor: their gradients",
 }
-_STATE = "list of Tensor: changed in place; empty where the option is off"
+_STATE = "list of Tensor: changed in place; empty if the option is off"
 _LR = "float: the learning rate"
 _DECAY = "float: times the parameter, is added to the gradient"
 _BETA1 = "float: how much of the mean of gradients is kept"
@@ -46,7 +46,7 @@ operator(
         "_fused_sgd_([p], [g], [], 0.1, 0.0, 0.0, 0.0, False, False, True)", "tensor([0.9000])",
         momentum_buffers=_STATE, lr=_LR, weight_decay=_DECAY, momentum="float: how much of the last step is kept",
         dampening="float: how much of the gradient is left out of the momentum", nesterov="bool: whether to look one step ahead",
-        maximize=_MAXIMIZE, first="bool: whether the buffers hold nothing yet",
+        maximize=_MAXIMIZE, first="bool: whether the buffers are uninitialized",
     ),
 )  # fmt: skip
 operator(
@@ -82,7 +82,7 @@ operator(
     doc=_step(
         "Take one step of Adagrad (Duchi, Hazan and Singer 2011).",
         "_fused_adagrad_([p], [g], [g * 0], 0.1, 0.0, 0.0, 0.0, False, 1)", "tensor([0.9000])",
-        state_sums=_STATE, lr=_LR, lr_decay="float: makes the rate ``lr / (1 + (step - 1) * lr_decay)``", weight_decay=_DECAY,
+        state_sums=_STATE, lr=_LR, lr_decay="float: the decay of the rate, ``lr / (1 + (step - 1) * lr_decay)``", weight_decay=_DECAY,
         eps=_EPS, maximize=_MAXIMIZE, step=_STEP,
     ),
 )  # fmt: skip
@@ -144,8 +144,8 @@ operator(
     doc=_step(
         "Take one step of Rprop (Riedmiller and Braun 1993).",
         "_fused_rprop_([p], [g], [g * 0], [g * 0.1], 0.5, 1.2, 1e-6, 50.0, False)", "tensor([0.9000])",
-        prevs=_STATE, step_sizes=_STATE, eta_minus="float: times the size of a step where the gradient has changed its sign",
-        eta_plus="float: times the size where it has kept it", step_size_min="float: the smallest size",
+        prevs=_STATE, step_sizes=_STATE, eta_minus="float: the factor of step sizes whose gradient has changed its sign",
+        eta_plus="float: the factor of step sizes whose gradient has kept its sign", step_size_min="float: the smallest size",
         step_size_max="float: the largest size", maximize=_MAXIMIZE,
     ),
 )  # fmt: skip
@@ -158,6 +158,6 @@ operator(
         "Take one step of averaged stochastic gradient descent (Polyak and Juditsky 1992).",
         "_fused_asgd_([p], [g], [g * 0], 0.0, 0.1, 1.0, 0.0, False)", "tensor([0.9000])",
         axs=_STATE, lambd="float: times `eta`, is how much of the parameter decays", eta="float: the learning rate of this step",
-        mu="float: how much of the parameter the average takes", weight_decay=_DECAY, maximize=_MAXIMIZE,
+        mu="float: the weight of the parameter in the average", weight_decay=_DECAY, maximize=_MAXIMIZE,
     ),
 )  # fmt: skip

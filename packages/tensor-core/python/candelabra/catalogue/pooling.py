@@ -2,7 +2,7 @@
 `output_size`).
 
 Input is (N, C, spatial...); the public functions add the batch dimension when there is none.
-Indices are positions in the flattened spatial dimensions of one plane of the input.
+Indices refer to the flattened spatial dimensions of one plane of the input.
 """
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
@@ -19,7 +19,7 @@ _INPUT = "Tensor: of shape (N, C, spatial...)"
 _WINDOW = {
     "kernel_size": "sequence of int: the sizes of a window",
     "stride": "sequence of int: the step from one window to the next; none for that of the window",
-    "padding": "sequence of int: what is added at both ends, at most half a window",
+    "padding": "sequence of int: the padding at both ends, at most half a window",
 }
 _DILATION = "sequence of int: the step between the elements of a window"
 _CEIL = "bool: whether a last window may go over the end"
@@ -31,7 +31,7 @@ operator(
     batching="folded",
     sees=_SEES_POOLING,
     doc=document(
-        "Take the largest element of each window, and its position.",
+        "Compute the maximum of each window, and its index.",
         f"{_X}>>> candelabra.ops.max_pool(x, [2], [2], [0], [1], False).indices\ntensor([[[1, 3]]])",
         input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="(output, indices): indices are int64", out="",
     ),
@@ -53,7 +53,7 @@ operator(
     batching="folded",
     sees=_SEES_POOLING,
     doc=document(
-        "Take the largest element of each of a given number of windows, and its position.",
+        "Compute the maximum of each of a given number of windows, and its index.",
         f"{_X}>>> candelabra.ops.adaptive_max_pool(x, [2]).output\ntensor([[[3., 5.]]])",
         input=_INPUT, output_size=_OUTPUT_SIZE, returns="(output, indices): indices are int64", out="",
     ),
@@ -64,7 +64,7 @@ operator(
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
-        "Compute the gradient of maximum pooling: add gradients to zeros at the positions of the largest elements.",
+        "Compute the gradient of maximum pooling: add gradients at the indices of the maxima.",
         ">>> candelabra.ops.max_pool_backward(candelabra.ones(1, 1, 2), candelabra.tensor([[[1, 3]]]), [1, 1, 4])\n"
         "tensor([[[0., 1., 0., 1.]]])",
         grad="Tensor: the gradient of the result", indices="Tensor: the positions", input_size="sequence of int: the sizes of the input",
@@ -72,8 +72,8 @@ operator(
     ),
 )  # fmt: skip
 _COUNT = {
-    "ceil_mode": _CEIL, "count_include_pad": "bool: whether what was padded is counted",
-    "divisor_override": "int or None: what sums are divided by, in place of the count",
+    "ceil_mode": _CEIL, "count_include_pad": "bool: whether to count the padding",
+    "divisor_override": "int or None: the divisor of sums, instead of the count",
 }  # fmt: skip
 operator(
     "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override)"

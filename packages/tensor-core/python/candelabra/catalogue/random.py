@@ -1,5 +1,5 @@
-"""Random numbers: Philox 4x32-10, counted, so that a seed gives the same numbers on every backend
-(docs/backends.md, "Random numbers").
+"""Random numbers: counter-based Philox 4x32-10, so that a seed gives the same numbers on every
+backend (docs/backends.md, "Random numbers").
 """
 
 from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, document, operator
@@ -8,7 +8,7 @@ from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIAB
 _SEES_FILLED = "The output is self, of any strides; element i in row-major order gets the i-th number of the call."
 
 _FILL = METHOD_ONLY | RANDOM | NO_OUT
-_GENERATOR = "Generator, optional: what is drawn from; by default that of the device"
+_GENERATOR = "Generator, optional: the random generator; by default the device's"
 
 
 def _filled(sentence: str, example: str, **parameters: str) -> str:
@@ -37,7 +37,7 @@ operator(
     "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="bernoulli_in_place", tags=_FILL,
     sees=f"{_SEES_FILLED} The dtype is not complex, and p is in [0, 1].",
     doc=_filled(
-        "Fill with ones of a probability, and zeros else.",
+        "Fill with ones with a probability, else with zeros.",
         ">>> candelabra.empty(2).bernoulli_(1.0)\ntensor([1., 1.])", p="float: the probability of one",
     ),
 )  # fmt: skip
@@ -49,12 +49,12 @@ operator(
         ">>> bool((candelabra.empty(100).exponential_() >= 0).all())\nTrue", lambd="float: the rate, one over the mean",
     ),
 )  # fmt: skip
-# whole numbers from low (included) to high (excluded)
+# integers from low (included) to high (excluded)
 operator(
     "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", tags=_FILL | HIDDEN,
     sees=f"{_SEES_FILLED} The dtype is not complex, and low is below high.",
     doc=_filled(
-        "Fill with whole numbers drawn uniformly from `low` (included) to `high` (excluded).",
+        "Fill with integers drawn uniformly from `low` (included) to `high` (excluded).",
         ">>> candelabra.ops.random_range_(candelabra.empty(2), 7, 8)\ntensor([7., 7.])", low="int: the lowest", high="int: one above the highest",
     ),
 )  # fmt: skip
@@ -65,7 +65,7 @@ operator(
         " call."
     ),
     doc=document(
-        "Draw ones of given probabilities, and zeros else; ``bernoulli(input, p)`` takes one probability for all.",
+        "Draw ones with given probabilities, else zeros; ``bernoulli(input, p)`` uses one probability for all.",
         ">>> candelabra.bernoulli(candelabra.tensor([0.0, 1.0]))\ntensor([0., 1.])",
         input="Tensor: the probabilities of one", generator=_GENERATOR, returns="Tensor: of the shape and dtype of `input`",
     ),
@@ -74,9 +74,9 @@ operator(
     "randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE,
     sees="The output is one-dimensional and contiguous; its dtype holds all numbers below n exactly.",
     doc=document(
-        "Put the numbers from 0 up to, not including, `n` in random order; :func:`candelabra.randperm` has defaults.",
+        "Return a random permutation of the integers from 0 to ``n - 1``; :func:`candelabra.randperm` has defaults.",
         ">>> candelabra.ops.randperm(3, dtype=candelabra.int64).sum()\ntensor(3)",
-        n="int: how many", dtype="dtype: of the result", device="device, optional: the default device where not given",
+        n="int: the number of elements", dtype="dtype: of the result", device="device, optional: by default the default device",
         generator=_GENERATOR, returns="Tensor: of `n` elements",
     ),
 )  # fmt: skip
@@ -89,9 +89,9 @@ operator(
         "i in row-major order gets the i-th number of the call."
     ),
     doc=document(
-        "Set elements to zero at random and divide the others by ``1 - p`` (Srivastava et al. 2014).",
+        "Zero random elements and divide the others by ``1 - p`` (Srivastava et al. 2014).",
         ">>> candelabra.ops.native_dropout(candelabra.ones(2), 1.0).mask\ntensor([False, False])",
-        input="Tensor: floating point", p="float: the probability of zero", generator=_GENERATOR,
-        returns="(output, mask): the mask is true where elements were kept", out="",
+        input="Tensor: floating point", p="float: the probability of an element to be zeroed", generator=_GENERATOR,
+        returns="(output, mask): the mask is true for elements that were kept", out="",
     ),
 )  # fmt: skip

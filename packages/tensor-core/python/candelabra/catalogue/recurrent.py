@@ -5,17 +5,16 @@ from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_LSTM = (
     "gates and activations are (T, N, 4H), states (N, H), sequences of them (T, N, H), weight (4H, H): contiguous, "
-    "of one floating-point dtype. A gradient that there is none of is null."
+    "of one floating-point dtype. A gradient that does not exist is null."
 )
 _SEES_CELL = (
     "gates and activations are (T, N, GH), G being the number of gates of cell, states (N, H), sequences of them "
-    "(T, N, H), weight (GH, H), bias (GH): contiguous, of one floating-point dtype. Where batch_sizes is not empty,"
-    " the sequence is packed: rows in the place of (T, N); batch_sizes do not grow, and add up to the rows. cells "
-    "and activations have size 0 where the cell has none. The activations of gru have 4H. "
+    "(T, N, H), weight (GH, H), bias (GH): contiguous, of one floating-point dtype. If batch_sizes is not empty, "
+    "the sequence is packed: rows instead of (T, N); batch_sizes never increase, and their sum is the number of rows. cells and activations have size 0 if the cell has none. The activations of gru have 4H. "
 )
 _SEES_LAYER = (
-    "input is (T, N, I), or (rows, I) of a packed sequence, input_weight (GH, I) and input_bias (GH) in the place "
-    "of the gates; the rest is as in recurrent_sequence."
+    "input is (T, N, I), or (rows, I) of a packed sequence, input_weight (GH, I) and input_bias (GH) instead of "
+    "the gates; otherwise as recurrent_sequence."
 )
 _SEES_STACK = (
     "Layers on top of each other, for libraries that run all of them in one call. input is (T, N, I), or (rows, I) "
@@ -28,7 +27,7 @@ _ARGUMENTS = {
     "gates": "Tensor: the share of the inputs in the gates, of shape (T, N, 4H): input, forget, cell, output gate",
     "h0": "Tensor: the first output state, of shape (N, H)",
     "c0": "Tensor: the first cell state, of shape (N, H)",
-    "weight": "Tensor: what output states are multiplied with for the gates, of shape (4H, H)",
+    "weight": "Tensor: the weight of output states in the gates, of shape (4H, H)",
 }
 _NOTES = (
     "A long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000): of the gates i, f, g, o, "
@@ -46,7 +45,7 @@ operator(
         ">>> zeros = candelabra.zeros(2, 1, 4)\n"
         ">>> one = candelabra.ones(1, 1)\n"
         ">>> candelabra.ops.lstm_sequence(zeros, one, one, zeros[0].T, False).cells.flatten()\ntensor([0.5000, 0.2500])",
-        **_ARGUMENTS, reverse="bool: from the last step to the first", out="", notes=_NOTES,
+        **_ARGUMENTS, reverse="bool: whether to run from the last step to the first", out="", notes=_NOTES,
         returns="(output, cells, activations): output states and cell states, of shape (T, N, H), and the gates after sigmoid or tanh, "
         "of shape (T, N, 4H)",
     ),
@@ -67,7 +66,7 @@ operator(
         grad_activations="Tensor or None: that of the activations",
         **{name: text for name, text in _ARGUMENTS.items() if name != "gates"},
         output="Tensor: the first result", cells="Tensor: the second result", activations="Tensor: the third result",
-        reverse="bool: as it was run", returns="(grad_gates, grad_h0, grad_c0, grad_weight)", out="", notes=_NOTES,
+        reverse="bool: the argument of the forward pass", returns="(grad_gates, grad_h0, grad_c0, grad_weight)", out="", notes=_NOTES,
     ),
 )  # fmt: skip
 
@@ -77,9 +76,9 @@ _OF_ANY_CELL = {
     "``lstm`` (input, forget, cell, output), 3 of ``gru`` (reset, update, new), 1 of the others",
     "h0": "Tensor: the first output state, of shape (N, H)",
     "c0": "Tensor or None: the first cell state of ``lstm``, of shape (N, H)",
-    "weight": "Tensor: what output states are multiplied with for the gates, of shape (GH, H)",
-    "bias": "Tensor or None: what is added to that of ``gru``, of shape (GH); of other cells it belongs into `gates`",
-    "batch_sizes": "list of int: of a packed sequence, how many rows there are of each time; empty where all times have N",
+    "weight": "Tensor: the weight of output states in the gates, of shape (GH, H)",
+    "bias": "Tensor or None: the bias of the state's part of ``gru``, of shape (GH); for other cells it is part of `gates`",
+    "batch_sizes": "list of int: the number of rows of each step of packed sequences; empty if all steps have N",
 }
 _CELL_NOTES = (
     "``rnn_tanh`` and ``rnn_relu`` are an Elman network (1990), ``h = tanh(gates + weight @ h)`` or the same with relu. ``gru`` is a "
@@ -92,14 +91,14 @@ operator(
     shape="recurrent_sequence", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_CELL,
     doc=document(
-        "Run a recurrent layer over sequences, and keep what its gradient needs.",
+        "Run a recurrent layer over sequences, and return what its gradient needs.",
         ">>> zeros, one = candelabra.zeros(2, 1, 3), candelabra.ones(1, 1)\n"
         ">>> candelabra.ops.recurrent_sequence(zeros, one, None, zeros[0].T, None, [], False, \"gru\").output.flatten()\n"
         "tensor([0.5000, 0.2500])",
-        **_OF_ANY_CELL, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        **_OF_ANY_CELL, reverse="bool: whether to run from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
         returns="(output, cells, activations): output states, of the shape of `gates` with H for GH; cell states of ``lstm``, of the same "
-        "shape; the gates of ``lstm`` after sigmoid or tanh, and of ``gru`` these and the state's share in n, with 4H. What a cell "
-        "does not have is empty",
+        "shape; the gates of ``lstm`` after sigmoid or tanh, and of ``gru`` these and the state's part of n, with 4H. Results that "
+        "a cell lacks are empty",
     ),
 )  # fmt: skip
 operator(
@@ -108,10 +107,10 @@ operator(
     shape="recurrent_states", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_CELL,
     doc=document(
-        "Run a recurrent layer over sequences, and keep nothing but its states.",
+        "Run a recurrent layer over sequences, and return only its states.",
         ">>> zeros, one = candelabra.zeros(2, 1, 4), candelabra.ones(1, 1)\n"
         ">>> candelabra.ops.recurrent_states(zeros, one, one, zeros[0].T, None, [], False, \"lstm\").cell_state\ntensor([[0.2500]])",
-        **_OF_ANY_CELL, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        **_OF_ANY_CELL, reverse="bool: whether to run from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
         returns="(output, cell_state): output states, of the shape of `gates` with H for GH, and the cell state of ``lstm`` after the last "
         "step of each sequence, of shape (N, H), else empty",
     ),
@@ -122,7 +121,7 @@ operator(
     " -> (Tensor grad_gates, Tensor grad_h0, Tensor grad_third, Tensor grad_weight)",
     shape="recurrent_sequence_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
-        f"{_SEES_CELL}A gradient that there is none of is null. The third result is the gradient of c0 (lstm) or of "
+        f"{_SEES_CELL}A gradient that does not exist is null. The third result is the gradient of c0 (lstm) or of "
         "bias (gru), else it has size 0."
     ),
     doc=document(
@@ -136,7 +135,7 @@ operator(
         grad_activations="Tensor or None: that of the activations",
         **{name: text for name, text in _OF_ANY_CELL.items() if name in ("h0", "c0", "weight")},
         output="Tensor: the first result", cells="Tensor: the second result", activations="Tensor: the third result",
-        batch_sizes=_OF_ANY_CELL["batch_sizes"], reverse="bool: as it was run", cell=_CELLS,
+        batch_sizes=_OF_ANY_CELL["batch_sizes"], reverse="bool: the argument of the forward pass", cell=_CELLS,
         returns="(grad_gates, grad_h0, grad_third, grad_weight): grad_third is that of `c0` of ``lstm``, that of `bias` of ``gru``, else "
         "empty", out="", notes=_CELL_NOTES,
     ),
@@ -144,8 +143,8 @@ operator(
 
 _LAYER = {
     "input": "Tensor: the input, of shape (T, N, I), or (rows, I) of a packed sequence",
-    "input_weight": "Tensor: what the input is multiplied with for the gates, of shape (GH, I)",
-    "input_bias": "Tensor or None: what is added to that, of shape (GH)",
+    "input_weight": "Tensor: the weight of the input in the gates, of shape (GH, I)",
+    "input_bias": "Tensor or None: the bias of that, of shape (GH)",
     **{name: text for name, text in _OF_ANY_CELL.items() if name != "gates"},
 }
 _EXAMPLE = (
@@ -159,8 +158,8 @@ operator(
     shape="recurrent_layer", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_LAYER,
     doc=document(
-        "Run a recurrent layer over sequences, with the product of the input.", _EXAMPLE.format("recurrent_layer"),
-        **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        "Run a recurrent layer with the product of the input over sequences.", _EXAMPLE.format("recurrent_layer"),
+        **_LAYER, reverse="bool: whether to run from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
         returns="(output, cells, activations): as of ``recurrent_sequence`` of ``linear(input, input_weight, input_bias)``",
     ),
 )  # fmt: skip
@@ -170,9 +169,9 @@ operator(
     shape="recurrent_layer_states", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_LAYER,
     doc=document(
-        "Run a recurrent layer over sequences, with the product of the input, and keep nothing but its states.",
+        "Run a recurrent layer with the product of the input over sequences, and return only its states.",
         _EXAMPLE.format("recurrent_layer_states"),
-        **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        **_LAYER, reverse="bool: whether to run from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
         returns="(output, cell_state): as of ``recurrent_states`` of ``linear(input, input_weight, input_bias)``",
     ),
 )  # fmt: skip
@@ -184,7 +183,7 @@ _STACK = {
     "h0": "Tensor: the first output states of all layers and their directions, of shape (layers * directions, N, H)",
     "c0": "Tensor or None: the first cell states of ``lstm``, of the same shape",
     "batch_sizes": _OF_ANY_CELL["batch_sizes"],
-    "layers": "int: how many; the input of each is the output of the one before it",
+    "layers": "int: the number of layers; each has the output of the previous one as its input",
     "bidirectional": "bool: whether each layer has a second direction, from the last step to the first",
     "has_biases": "bool: whether there are any",
     "cell": _CELLS,
@@ -204,7 +203,7 @@ operator(
     shape="recurrent_stack", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_STACK,
     doc=document(
-        "Run recurrent layers, one on top of the other, over sequences: all of them in one call.",
+        "Run a stack of recurrent layers over sequences.",
         _STACK_EXAMPLE.format("recurrent_stack"), **_STACK, out="", notes=_CELL_NOTES, returns=f"(output, h, c): {_STACK_RETURNS}",
     ),
 )  # fmt: skip
@@ -213,10 +212,10 @@ operator(
     shape="recurrent_stack_kept", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_STACK,
     doc=document(
-        "Run recurrent layers, one on top of the other, and keep what the gradient needs.",
+        "Run a stack of recurrent layers, and return what the gradient needs.",
         _STACK_EXAMPLE.format("recurrent_stack_kept"), **_STACK, out="", notes=_CELL_NOTES,
-        returns=f"(output, h, c, reserve): {_STACK_RETURNS}; and bytes that mean something to the backend's "
-        "``recurrent_stack_backward`` only: none where the call was decomposed",
+        returns=f"(output, h, c, reserve): {_STACK_RETURNS}; and private data for the backend's "
+        "``recurrent_stack_backward``, empty if the call was decomposed",
     ),
 )  # fmt: skip
 operator(
@@ -225,10 +224,10 @@ operator(
     " -> (Tensor grad_input, Tensor grad_weights, Tensor grad_h0, Tensor grad_c0)",
     shape="recurrent_stack_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
-        f"{_SEES_STACK}A gradient that there is none of is null; reserve has size 0 where the call was decomposed."
+        f"{_SEES_STACK}A gradient that there is none of is null; reserve has size 0 if the call was decomposed."
     ),
     doc=document(
-        "Compute the gradients of recurrent layers, one on top of the other.",
+        "Compute the gradients of a stack of recurrent layers.",
         ">>> input, h0, weights = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1, 1), candelabra.zeros(3 * (5 + 1))\n"
         ">>> rest = [], 1, False, False, \"gru\"\n"
         ">>> output, h, _, reserve = candelabra.ops.recurrent_stack_kept(input, weights, h0, None, *rest)\n"
@@ -237,9 +236,9 @@ operator(
         grad_output="Tensor or None: the gradient of the output", grad_h="Tensor or None: that of the last output states",
         grad_c="Tensor or None: that of the last cell states",
         **{name: text for name, text in _STACK.items() if name in ("input", "weights", "h0", "c0")},
-        output="Tensor: the first result", reserve="Tensor: the last result; the layers are run again where it is empty",
+        output="Tensor: the first result", reserve="Tensor: the last result; if it is empty, the layers are run again",
         **{name: text for name, text in _STACK.items() if name not in ("input", "weights", "h0", "c0")},
-        returns="(grad_input, grad_weights, grad_h0, grad_c0): of the shapes of what they are of; the last is empty where there is no `c0`",
+        returns="(grad_input, grad_weights, grad_h0, grad_c0): of the shapes of the arguments; the last is empty without `c0`",
         out="", notes=_CELL_NOTES,
     ),
 )  # fmt: skip

@@ -23,21 +23,21 @@ _SEES_INDICES = (
     "dim is one dimension that is not empty; a self without dimensions is seen as one-dimensional of size 1. The "
     "first among equals wins, and NaN wins over all."
 )
-_SEES_BOOL = "dim lists the reduced dimensions; self has any dtype; the output is bool, or uint8 where self or out= is."
+_SEES_BOOL = "dim lists the reduced dimensions; self has any dtype; the output is bool, or uint8 if self or out= is."
 _SEES_VARIANCE = (
     "dim lists the reduced dimensions; correction is a number of kind float; a complex self has a real output."
 )
 _SEES_ARG = (
     "dim is one dimension that is not empty; a self without dimensions is seen as one-dimensional of size 1. Over "
-    "all elements, self is contiguous and flattened, with leading dimensions of size 1 where keepdim is set. The "
-    "first among equals wins, and NaN wins over all."
+    "all elements, self is contiguous and flattened, with leading dimensions of size 1 if keepdim is set. The "
+    "first of equal elements is selected, and NaN before all others."
 )
 
 _X = ">>> x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])\n"
 _DIMS = "int or sequence of int, optional: the dimensions that are reduced; all by default"
 _DIM = "int, optional: the dimension that is reduced; all by default"
 _KEEPDIM = "bool: whether reduced dimensions stay, with size 1"
-_DTYPE = "dtype, optional: to which `input` is converted first"
+_DTYPE = "dtype, optional: `input` is converted to it first"
 _RETURNS = "Tensor: without the reduced dimensions"
 
 
@@ -57,7 +57,7 @@ for name, sentence, shown, *facts in (
     ),
     (
         "mean",
-        "Average elements, which must be floating point or complex.",
+        "Compute the mean of elements, which must be floating point or complex.",
         "tensor([2., 3.])",
         dict(linear=("self",), batching="along"),
     ),
@@ -71,7 +71,7 @@ operator(
     "_nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", tags=HIDDEN | COMPOSITE,
     sees="As sum; NaN counts as zero.",
     doc=document(
-        "Add up elements, NaN counted as zero; what `nansum` is for floating-point dtypes.",
+        "Sum elements, with NaN as zero: `nansum` of floating-point dtypes.",
         '>>> candelabra.ops._nansum(candelabra.tensor([1.0, float("nan"), 2.0]))\ntensor(3.)',
         input="Tensor: floating point", dim=_DIMS, keepdim=_KEEPDIM, dtype=_DTYPE, returns=_RETURNS,
     ),
@@ -95,7 +95,7 @@ for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "sma
     operator(
         f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum", out="exact", batching="along",
         sees=_SEES_EXTREMUM,
-        doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN where there is one. Equals share the gradient.", shown),
+        doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN propagates. Equal elements share the gradient.", shown),
     )  # fmt: skip
 operator(
     "_aminmax(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="_aminmax", title="aminmax", tags=HIDDEN | COMPOSITE | NO_OUT,
@@ -104,7 +104,7 @@ operator(
         "outputs have the same strides."
     ),
     doc=document(
-        "Return the smallest and the largest elements, in one pass; NaN where there is one.",
+        "Return the minimum and the maximum in one pass; NaN propagates.",
         f"{_X}>>> candelabra.ops._aminmax(x, 0).max\ntensor([3., 4.])",
         input="Tensor: of any shape, not complex", dim=_DIMS, keepdim=_KEEPDIM, returns="(min, max): without the reduced dimensions", out="",
     ),
@@ -118,9 +118,9 @@ for name, word, shown in (
         out="exact whole", batching="along",
         sees=_SEES_INDICES,
         doc=document(
-            f"Return the {word} elements along a dimension and their positions, the first among equals. NaN counts as the {word}.",
+            f"Return the {word} elements along a dimension and their indices, the first among equals. NaN counts as the {word}.",
             f"{_X}>>> candelabra.ops.{name}(x, 1).indices\n{shown}",
-            input="Tensor: of any shape", dim="int: the dimension that is reduced", keepdim=_KEEPDIM,
+            input="Tensor: of any shape", dim="int: the dimension to reduce", keepdim=_KEEPDIM,
             returns="(values, indices): without the reduced dimension; indices are int64", out="",
         ),
     )  # fmt: skip
@@ -134,8 +134,8 @@ for name, word, shown in (("argmax", "largest", "tensor([1, 1])"), ("argmin", "s
         ),
     )  # fmt: skip
 for name, sentence, shown, *facts in (
-    ("all", "Tell whether all elements are not zero.", "tensor([False,  True])", dict(batching="along")),
-    ("any", "Tell whether at least one element is not zero.", "tensor([True, True])", dict(batching="along")),
+    ("all", "Test whether all elements are nonzero.", "tensor([False,  True])", dict(batching="along")),
+    ("any", "Test whether at least one element is nonzero.", "tensor([True, True])", dict(batching="along")),
 ):
     operator(
         f"{name}(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape="reduce_bool", **dict(*facts), tags=NONDIFFERENTIABLE,
@@ -167,7 +167,7 @@ operator(
         "Compute vector norms: ``(sum |x|^ord)^(1/ord)``.",
         f"{_X}>>> candelabra.ops.linalg_vector_norm(x, 1)\ntensor(10.)",
         input="Tensor: floating point or complex",
-        ord="number: the order; inf and -inf give the largest and smallest magnitude, 0 the number of elements not zero",
+        ord="number: the order; inf and -inf give the largest and smallest magnitude, 0 the number of nonzero elements",
         dim=_DIMS, keepdim=_KEEPDIM, dtype=_DTYPE, returns="Tensor: real, without the reduced dimensions",
     ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ for name, sentence, shown, *facts in (
         sees=_SEES_SCAN,
         doc=document(
             sentence, f">>> candelabra.{name}(candelabra.tensor([1, 2, 3]), 0)\n{shown}",
-            input="Tensor: of any shape", dim="int: along which is gone", dtype="dtype, optional: to which `input` is converted first",
+            input="Tensor: of any shape", dim="int: the dimension", dtype="dtype, optional: `input` is converted to it first",
             returns="Tensor: of the shape of `input`",
         ),
     )  # fmt: skip
@@ -40,10 +40,10 @@ operator(
         "dimensions are seen as one-dimensional of size 1."
     ),
     doc=document(
-        "Compute the logarithm of the running sums of exponentials along a dimension, without overflow or underflow.",
+        "Compute the logarithm of cumulative sums of exponentials along a dimension, without overflow or underflow.",
         ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([0.0000e+00, 6.9315e-01, 1.0000e+03])",
-        input="Tensor: floating point or complex", dim="int: along which is gone",
-        returns="Tensor: of the shape of `input`; of complex numbers, the angle goes on from one sum to the next",
+        input="Tensor: floating point or complex", dim="int: the dimension",
+        returns="Tensor: of the shape of `input`; the angles of complex numbers are continuous from one sum to the next",
     ),
 )  # fmt: skip
 operator(
@@ -51,12 +51,12 @@ operator(
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "self has any dtype but a complex one, not converted, and the output holds int64 indices; dim is wrapped, "
-        "and tensors without dimensions are seen as one-dimensional of size 1. NaN counts as an extremum."
+        "and tensors without dimensions are seen as one-dimensional of size 1. NaN counts as maximum and as minimum."
     ),
     doc=document(
-        "Return where the largest (or else the smallest) element so far is along a dimension, the last among equals.",
+        "Return the index of the cumulative maximum (or minimum) along a dimension, the last among equals.",
         ">>> candelabra.ops._cummax_cummin(candelabra.tensor([1, 3, 2]), 0, True)\ntensor([0, 1, 1])",
-        input="Tensor: of any shape, not complex", dim="int: along which is gone", larger="bool: the largest, or else the smallest",
-        returns="Tensor: positions of dtype int64, of the shape of `input`", out="", notes="NaN counts as an extremum.",
+        input="Tensor: of any shape, not complex", dim="int: the dimension", larger="bool: whether to select the largest, else the smallest",
+        returns="Tensor: indices of dtype int64, of the shape of `input`", out="", notes="NaN counts as maximum and as minimum.",
     ),
 )  # fmt: skip

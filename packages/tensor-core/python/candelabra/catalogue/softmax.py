@@ -21,7 +21,7 @@ for name, sentence, shown, gradient, *facts in (
         sees=_SEES_SOFTMAX,
         doc=document(
             sentence, f">>> candelabra.{name}(candelabra.tensor([1000.0, 1000.0]), 0)\n{shown}",
-            input="Tensor: floating point", dim="int: along which the sum goes", dtype="dtype, optional: to which `input` is converted first",
+            input="Tensor: floating point", dim="int: the dimension of the sum", dtype="dtype, optional: `input` is converted to it first",
             returns="Tensor: of the shape of `input`",
         ),
     )  # fmt: skip
@@ -32,7 +32,7 @@ for name, sentence, shown, gradient, *facts in (
             f"Compute the gradient of {name} from its result.",
             f">>> one_hot, result = candelabra.tensor([1.0, 0.0]), candelabra.tensor([0.25, 0.75])\n"
             f">>> candelabra.ops.{name}_backward(one_hot, result, 0)\ntensor({gradient})",
-            grad="Tensor: the gradient of the result", output="Tensor: the result", dim="int: along which the sum went",
+            grad="Tensor: the gradient of the result", output="Tensor: the result", dim="int: the dimension of the sum",
             returns="Tensor: the gradient of the input",
         ),
     )  # fmt: skip

@@ -5,8 +5,8 @@ from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, document, operato
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_MATRICES = (
     "Matrices are (..., rows, columns), of any strides, of one dtype that LAPACK has: float32, float64, complex64 "
-    "or complex128. Batches of several arguments are expanded to one. info is int32, one for each matrix; the "
-    "kernel raises nothing for it: candelabra.linalg does."
+    "or complex128. Batches of several arguments are expanded to one. info is int32, one for each matrix; the kernel "
+    "does not raise for it: candelabra.linalg does."
 )
 
 _SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
@@ -19,9 +19,9 @@ operator(
     title="linalg.solve",
     sees=_SEES_MATRICES,
     doc=document(
-        "Solve ``A @ X = B`` by elimination with row exchanges.",
+        "Solve ``A @ X = B`` by LU factorization with row pivoting.",
         f"{_X}>>> candelabra.ops.linalg_solve_ex(x, b).result\n{_SOLUTION}",
-        A=_SQUARE, B=_B, returns="(result, info): info is 0, or the number, from 1, of the diagonal element of U that is zero", out="",
+        A=_SQUARE, B=_B, returns="(result, info): info is 0, or the index, from 1, of the zero on the diagonal of U", out="",
     ),
 )  # fmt: skip
 operator(
@@ -30,9 +30,9 @@ operator(
     title="linalg.inv",
     sees=_SEES_MATRICES,
     doc=document(
-        "Invert square matrices.",
+        "Compute the inverses of square matrices.",
         f"{_X}>>> candelabra.ops.linalg_inv_ex(x).inverse[1]\ntensor([-0.1250,  0.2500])",
-        A=_SQUARE, returns="(inverse, info): info is 0, or the number, from 1, of the diagonal element of U that is zero", out="",
+        A=_SQUARE, returns="(inverse, info): info is 0, or the index, from 1, of the zero on the diagonal of U", out="",
     ),
 )  # fmt: skip
 operator(
@@ -56,7 +56,7 @@ operator(
     doc=document(
         "Solve ``A @ X = B`` with the factors of A that linalg_lu_factor_ex returns.",
         f"{_X}>>> LU, pivots, _ = candelabra.ops.linalg_lu_factor_ex(x)\n>>> candelabra.ops.linalg_lu_solve(LU, pivots, b)\n{_SOLUTION}",
-        LU=_SQUARE, pivots="Tensor: of shape (..., n) and dtype int32", B=_B, adjoint="bool: whether ``A.mH @ X = B`` is solved",
+        LU=_SQUARE, pivots="Tensor: of shape (..., n) and dtype int32", B=_B, adjoint="bool: whether to solve ``A.mH @ X = B``",
         returns="Tensor: X, of shape (..., n, k)",
     ),
 )  # fmt: skip
@@ -83,7 +83,7 @@ operator(
         ">>> x, b = candelabra.tensor([[2.0, 0.0], [0.0, 4.0]]), candelabra.tensor([[2.0], [4.0]])\n"
         f">>> LD, pivots, _ = candelabra.ops.linalg_ldl_factor_ex(x)\n>>> candelabra.ops.linalg_ldl_solve(LD, pivots, b)\n{_SOLUTION}",
         LD=_SQUARE, pivots="Tensor: of shape (..., n) and dtype int32", B=_B,
-        hermitian="bool: what linalg_ldl_factor_ex was called with", returns="Tensor: X, of shape (..., n, k)",
+        hermitian="bool: the argument of linalg_ldl_factor_ex", returns="Tensor: X, of shape (..., n, k)",
     ),
 )  # fmt: skip
 operator(
@@ -97,8 +97,8 @@ operator(
         ">>> x, b = candelabra.tensor([[1.0], [1.0]]), candelabra.tensor([[1.0], [3.0]])\n"
         '>>> candelabra.ops.linalg_lstsq_driver(x, b, 1e-6, "gelsd").X[:1].round(decimals=3)\ntensor([[2.]])',
         A="Tensor: of shape (..., m, n)", B="Tensor: of shape (..., m, k); batches are broadcast",
-        rcond="float: singular values below this part of the largest count as zero", driver="str: gels, gelsy, gelsd or gelss",
-        returns="(X, rank, singular_values): X has max(m, n) rows, the solution in the first n; without singular values, they are empty", out="",
+        rcond="float: singular values below ``rcond`` times the largest count as zero", driver="str: gels, gelsy, gelsd or gelss",
+        returns="(X, rank, singular_values): X has max(m, n) rows, the solution in the first n; singular_values may be empty", out="",
     ),
 )  # fmt: skip
 operator(

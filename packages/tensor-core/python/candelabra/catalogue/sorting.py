@@ -18,8 +18,8 @@ operator(
     doc=document(
         "Sort along a dimension. NaN counts as larger than every number.",
         ">>> values, indices = candelabra.sort(candelabra.tensor([3, 1, 2]))\n>>> values, indices\n(tensor([1, 2, 3]), tensor([1, 2, 0]))",
-        input="Tensor: of any shape, not complex", dim="int: the dimension that is sorted; the last by default",
-        descending="bool: whether the largest comes first", stable="bool: whether equal elements keep their order",
+        input="Tensor: of any shape, not complex", dim="int: the dimension to sort; by default the last",
+        descending="bool: whether to sort in descending order", stable="bool: whether equal elements keep their order",
         returns="(values, indices): of the shape of `input`; indices are int64", out="",
     ),
 )  # fmt: skip
@@ -33,10 +33,10 @@ operator(
     doc=document(
         "Return the `k` largest or smallest elements along a dimension. NaN counts as larger than every number.",
         ">>> candelabra.topk(candelabra.tensor([3, 1, 2]), 2).values\ntensor([3, 2])",
-        input="Tensor: of any shape, not complex", k="int: how many", dim="int: along which; the last by default",
-        largest="bool: the largest, or else the smallest", sorted="bool: whether they must be in order",
+        input="Tensor: of any shape, not complex", k="int: the number of elements", dim="int: the dimension; by default the last",
+        largest="bool: whether to select the largest, else the smallest", sorted="bool: whether to sort them",
         returns="(values, indices): with size `k` in that dimension; indices are int64",
-        raises="RuntimeError: where `k` is larger than the dimension", out="",
+        raises="RuntimeError: if `k` is larger than the dimension", out="",
     ),
 )  # fmt: skip
 operator(
@@ -48,39 +48,39 @@ operator(
         "range."
     ),
     doc=document(
-        "Return where values belong in sorted sequences so that they stay sorted.",
+        "Return the indices at which to insert values into sorted sequences.",
         ">>> candelabra.ops._searchsorted(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]), False, False, None)\ntensor([1, 3])",
         sorted_sequence="Tensor: ascending along its last dimension; of one dimension, or with the leading sizes of `values`",
-        values="Tensor: what is looked for", right="bool: whether a value goes after its equals",
+        values="Tensor: the values to insert", right="bool: whether to insert a value after equal elements",
         out_int32="bool: whether the result is int32 instead of int64",
-        sorter="Tensor or None: the positions that sort the sequence, where it is not sorted itself", returns="Tensor: of the shape of `values`",
+        sorter="Tensor or None: the indices that sort the sequence, if it is not sorted", returns="Tensor: of the shape of `values`",
         out="",
     ),
 )  # fmt: skip
 operator(
     "_kthvalue_index(Tensor self, int dim, int rank, str among) -> Tensor", shape="_kthvalue_index",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
-    sees=f"{_SEES_AMONG}The index is that which a stable sort gives.",
+    sees=f"{_SEES_AMONG}The index is that of a stable sort.",
     doc=document(
-        "Return where the element of a rank is along a dimension, in the order that a stable sort gives. NaN counts as larger than every number.",
+        "Return the index of the element of a rank along a dimension, in the order of a stable sort. NaN counts as larger than every number.",
         '>>> candelabra.ops._kthvalue_index(candelabra.tensor([3.0, 1.0, 2.0]), 0, 0, "all")\ntensor([1])',
         input="Tensor: of at least one dimension, not complex", dim="int: the dimension",
-        rank='int: how many elements come before it; counts only where `among` is ``"all"``',
-        among='str: ``"all"``; ``"median"``: the lower of the middle two, or NaN where there is one; ``"nanmedian"``: the same of the numbers',
-        returns="Tensor: positions of dtype int64, with size 1 in that dimension", out="",
+        rank='int: the number of elements before it; only used if `among` is ``"all"``',
+        among='str: ``"all"``; ``"median"``: the lower median, or NaN if there is one; ``"nanmedian"``: the lower median of the numbers',
+        returns="Tensor: indices of dtype int64, with size 1 in that dimension", out="",
     ),
 )  # fmt: skip
 operator(
     "_mode_index(Tensor self, int dim) -> Tensor", shape="_mode_index", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         f"{_SEES_AMONG}It is the last index of the most frequent element, of the smallest among equally frequent "
-        "ones; a NaN equals nothing."
+        "ones; NaN is not equal to NaN."
     ),
     doc=document(
-        "Return where the most frequent element is along a dimension: its last place, of the smallest among equally frequent ones.",
+        "Return the last index of the most frequent element along a dimension, of the smallest among equally frequent ones.",
         ">>> candelabra.ops._mode_index(candelabra.tensor([2, 1, 2, 1, 3]), 0)\ntensor([3])",
-        input="Tensor: of at least one dimension, not complex; a NaN equals no other", dim="int: the dimension",
-        returns="Tensor: positions of dtype int64, with size 1 in that dimension", out="",
+        input="Tensor: of at least one dimension, not complex; NaN is not equal to NaN", dim="int: the dimension",
+        returns="Tensor: indices of dtype int64, with size 1 in that dimension", out="",
     ),
 )  # fmt: skip
 operator(
@@ -91,9 +91,9 @@ operator(
         "them, and NaN, are not counted."
     ),
     doc=document(
-        "Count elements in equal intervals between two numbers, of which the last holds its end, too.",
+        "Count elements in equal intervals between two numbers. The last interval includes its end.",
         ">>> candelabra.ops._histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), 3, 0.0, 3.0)\ntensor([0., 1., 2.])",
-        input="Tensor: floating point", bins="int: how many intervals", low="float: where the first begins", high="float: where the last ends",
+        input="Tensor: floating point", bins="int: the number of intervals", low="float: the start of the first", high="float: the end of the last",
         returns="Tensor: one-dimensional, of the dtype of `input`", out="",
     ),
 )  # fmt: skip

@@ -35,7 +35,7 @@ for name, sentence, given, shown, source in (
     ("spherical_bessel_j0", "Compute the spherical Bessel function of the first kind of order 0, ``sin(x) / x``.", "[0.0, 1.0]", "tensor([1.0000, 0.8415])", "Abramowitz and Stegun, 10.1.11."),
     ("airy_ai", "Compute Airy's function Ai.", "[0.0, 1.0]", "tensor([0.3550, 0.1353])", "Abramowitz and Stegun, 10.4.2, 10.4.7 and 10.4.14."),
     ("erfcx", "Compute ``exp(x**2) * erfc(x)``.", "[0.0, 1.0]", "tensor([1.0000, 0.4276])", "Abramowitz and Stegun, 7.1.23."),
-    ("ndtr", "Compute the area under the standard normal density from -inf to x.", "[0.0, 1.96]", "tensor([0.5000, 0.9750])", "``erfc(-x / sqrt(2)) / 2``; by erfcx where the area is small."),
+    ("ndtr", "Compute the area under the standard normal density from -inf to x.", "[0.0, 1.96]", "tensor([0.5000, 0.9750])", "``erfc(-x / sqrt(2)) / 2``; by erfcx for small results."),
     ("log_ndtr", "Compute the logarithm of the area under the standard normal density from -inf to x.", "[0.0, -10.0]", "tensor([ -0.6931, -53.2313])", "By erfcx where the area is small."),
     ("ndtri", "Compute the inverse of the area under the standard normal density: inf at 1, NaN outside of [0, 1].", "[0.5, 0.975]", "tensor([0.0000, 1.9600])", "Halley's method on log_ndtr."),
     ("entr", "Compute ``-x * log(x)``: 0 at 0, -inf below.", "[0.0, 0.5]", "tensor([0.0000, 0.3466])", "By definition."),
@@ -55,7 +55,7 @@ for name, word, shown in (("igamma", "lower", "tensor([0.8647])"), ("igammac", "
         doc=document(
             f"Compute the regularized {word} incomplete gamma function of order `input` at `other`.",
             f">>> candelabra.{name}(candelabra.tensor([1.0]), candelabra.tensor([2.0]))\n{shown}",
-            input="Tensor: the order, not negative", other="Tensor: where, not negative", returns=_PAIR,
+            input="Tensor: the order, at least 0", other="Tensor: the argument, at least 0", returns=_PAIR,
             notes="Abramowitz and Stegun, 6.5.29 and 6.5.31; near the origin Temme, 1994.",
         ),
     )  # fmt: skip
@@ -63,10 +63,10 @@ operator(
     "special_zeta(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=HIDDEN | NUMBERS,
     sees=_SEES_BINARY_FLOAT,
     doc=document(
-        "Compute Hurwitz's zeta function, ``sum_k (k + other) ** -input``.",
+        "Compute the Hurwitz zeta function, ``sum_k (k + other) ** -input``.",
         ">>> candelabra.special.zeta(candelabra.tensor([2.0]), 1)\ntensor([1.6449])",
-        input="Tensor or number: the exponent, at least 1", other="Tensor or number: where the sum begins", returns=_PAIR,
-        notes="The formula of Euler and Maclaurin; Johansson, 2014.",
+        input="Tensor or number: the exponent, at least 1", other="Tensor or number: the start of the sum", returns=_PAIR,
+        notes="By the Euler-Maclaurin formula; Johansson, 2014.",
     ),
 )  # fmt: skip
 operator(
@@ -75,7 +75,7 @@ operator(
     doc=document(
         "Compute ``input * log1p(other)``, which is 0 where `input` is 0 and `other` is not NaN.",
         ">>> candelabra.special.xlog1py(candelabra.tensor([0.0, 2.0]), -1 + candelabra.tensor([0.0, 1.0]))\ntensor([0., 0.])",
-        input="Tensor or number: the factor", other="Tensor or number: of the logarithm", returns=_PAIR,
+        input="Tensor or number: the factor", other="Tensor or number: the argument of the logarithm", returns=_PAIR,
     ),
 )  # fmt: skip
 for name, sentence, shown in (
@@ -113,13 +113,13 @@ for name, sentence, shown in (
         sees=_SEES_BINARY_FLOAT,
         doc=document(
             f"Compute {sentence}, by their recurrence.", f">>> candelabra.special.{name}(candelabra.tensor([0.5]), 2)\n{shown}",
-            input="Tensor or number: of any shape", n="Tensor or number: the degree, rounded towards 0; of a negative one, 0",
+            input="Tensor or number: of any shape", n="Tensor or number: the degree, truncated; the result is 0 for negative degrees",
             returns=_PAIR, notes="Abramowitz and Stegun, chapter 22.",
         ),
     )  # fmt: skip
 for name, sentence, shown, *facts in (
-    ("gcd", "Compute greatest common divisors, which are not negative.", "tensor([2])", dict(batching="elementwise")),
-    ("lcm", "Compute least common multiples, which are not negative.", "tensor([12])", dict(batching="elementwise")),
+    ("gcd", "Compute greatest common divisors, which are nonnegative.", "tensor([2])", dict(batching="elementwise")),
+    ("lcm", "Compute least common multiples, which are nonnegative.", "tensor([12])", dict(batching="elementwise")),
 ):
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="divisor", **dict(*facts), tags=INPLACE | NONDIFFERENTIABLE,
@@ -138,7 +138,7 @@ operator(
         "contiguous."
     ),
     doc=document(
-        "Take numbers apart: ``input = mantissa * 2**exponent``, the magnitude of the mantissa at least 1/2 and less than 1.",
+        "Decompose numbers: ``input = mantissa * 2**exponent``, the magnitude of the mantissa at least 1/2 and less than 1.",
         ">>> candelabra.frexp(candelabra.tensor([6.0])).mantissa\ntensor([0.7500])",
         input="Tensor: floating point", returns="(mantissa, exponent): the exponent is int32",
     ),

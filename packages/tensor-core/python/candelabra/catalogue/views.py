@@ -1,5 +1,5 @@
-"""Views: other sizes, strides and offsets on the same memory. The core does them all; no kernel is
-called.
+"""Views: other sizes, strides and offsets on the same memory. The core implements them all; no
+kernel is called.
 """
 
 from .declaration import (
@@ -19,7 +19,7 @@ _VIEW = "Tensor: a view on the same memory"
 
 
 def _viewed(sentence: str, example: str, **parameters: str) -> str:
-    return document(sentence, example, **{"input": "Tensor: what is viewed", "returns": _VIEW, **parameters}, out="")
+    return document(sentence, example, **{"input": "Tensor: the input", "returns": _VIEW, **parameters}, out="")
 
 
 def _method(sentence: str, example: str, **parameters: str) -> str:
@@ -33,7 +33,7 @@ operator(
         "View the elements in another shape, or as another dtype: ``view(size)`` or ``view(dtype)``.",
         ">>> candelabra.arange(4).view(2, -1)\ntensor([[0, 1],\n        [2, 3]])",
         size="sequence of int: the new sizes; one may be -1 and follows from the others",
-        raises="RuntimeError: where the number of elements differs, or the strides do not allow a view; reshape copies then",
+        raises="RuntimeError: if the number of elements differs, or the strides do not allow a view; reshape copies then",
     ),
 )  # fmt: skip
 # What nothing is recorded of; all forms, and the calls to be recorded, are in composite/views.py
@@ -45,7 +45,7 @@ operator(
 operator(
     "view_dtype(Tensor(a) self, dtype dtype) -> Tensor(a)", shape="view_dtype", tags=VIEW | HIDDEN | NONDIFFERENTIABLE,
     doc=_viewed(
-        "View the bytes of the elements as another dtype; the last dimension changes where the sizes of the dtypes differ.",
+        "View the bytes of the elements as another dtype; the last dimension changes if the sizes of the dtypes differ.",
         ">>> candelabra.ops.view_dtype(candelabra.tensor([1.0]), candelabra.int32)\ntensor([1065353216], dtype=candelabra.int32)",
         dtype="dtype: as which the bytes are read",
     ),
@@ -58,7 +58,7 @@ operator(
         ">>> candelabra.as_strided(candelabra.arange(4), (3, 2), (1, 1))\ntensor([[0, 1],\n        [1, 2],\n        [2, 3]])",
         size="sequence of int: the sizes", stride="sequence of int: the strides, in elements",
         storage_offset="int, optional: the first element; that of `input` by default",
-        raises="RuntimeError: where the view would reach beyond the storage",
+        raises="RuntimeError: if the view would reach beyond the storage",
     ),
 )  # fmt: skip
 operator(
@@ -94,7 +94,7 @@ operator(
     doc=_viewed(
         "Transpose a matrix; a tensor of fewer dimensions stays as it is.",
         ">>> candelabra.t(candelabra.ones(2, 3)).shape\ncandelabra.Size([3, 2])",
-        raises="RuntimeError: where there are more than two dimensions",
+        raises="RuntimeError: if there are more than two dimensions",
     ),
 )  # fmt: skip
 # squeeze with no dim removes every dimension of size 1
@@ -104,7 +104,7 @@ operator(
     doc=_viewed(
         "Remove dimensions of size 1.",
         ">>> candelabra.squeeze(candelabra.ones(1, 2, 1)).shape\ncandelabra.Size([2])",
-        dim="int or sequence of int, optional: only these, where they are of size 1; all by default",
+        dim="int or sequence of int, optional: the dimensions to remove if they have size 1; all by default",
     ),
 )  # fmt: skip
 operator(
@@ -119,9 +119,9 @@ operator(
     "select(Tensor(a) self, int dim, int index) -> Tensor(a)", shape="select", tags=VIEW,
     linear=("self",), batching="view",
     doc=_viewed(
-        "Take one position of a dimension, which goes away.",
+        "Select one index of a dimension, which is removed.",
         ">>> candelabra.select(candelabra.tensor([[1, 2], [3, 4]]), 1, 0)\ntensor([1, 3])",
-        dim="int: the dimension", index="int: the position; negative ones count from the end",
+        dim="int: the dimension", index="int: the index; negative ones count from the end",
     ),
 )  # fmt: skip
 operator(
@@ -137,25 +137,25 @@ operator(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", shape="narrow", tags=VIEW,
     linear=("self",), batching="view",
     doc=_viewed(
-        "Take a number of positions of a dimension.",
+        "Select a range of indices of a dimension.",
         ">>> candelabra.narrow(candelabra.arange(6), 0, 2, 3)\ntensor([2, 3, 4])",
-        dim="int: the dimension", start="int: the first position", length="int: how many",
+        dim="int: the dimension", start="int: the first position", length="int: the number of elements",
     ),
 )  # fmt: skip
 operator(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape="diagonal", tags=VIEW,
     linear=("self",), batching="view",
     doc=_viewed(
-        "Take the diagonal of two dimensions, which becomes the last dimension.",
+        "Return the diagonal of two dimensions, which becomes the last dimension.",
         ">>> candelabra.diagonal(candelabra.tensor([[1, 2], [3, 4]]))\ntensor([1, 4])",
-        offset="int: which one: 0 the main one, positive above it", dim1="int: the rows", dim2="int: the columns",
+        offset="int: 0 is the main diagonal, positive ones are above it", dim1="int: the rows", dim2="int: the columns",
     ),
 )  # fmt: skip
 operator(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape="unfold", tags=VIEW | METHOD_ONLY,
     linear=("self",), batching="view",
     doc=_method(
-        "View windows of a dimension; what is in a window becomes the last dimension.",
+        "View sliding windows of a dimension; the last dimension of the result is within a window.",
         ">>> candelabra.arange(5).unfold(0, 3, 2)\ntensor([[0, 1, 2],\n        [2, 3, 4]])",
         dimension="int: the dimension", size="int: of each window", step="int: from one window to the next",
     ),
@@ -164,7 +164,7 @@ operator(
     "movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)", shape="movedim", tags=VIEW,
     linear=("self",), batching="view",
     doc=_viewed(
-        "Move dimensions to other places; the others keep their order.",
+        "Move dimensions to other positions; the others keep their order.",
         ">>> candelabra.movedim(candelabra.ones(2, 3, 4), 0, -1).shape\ncandelabra.Size([3, 4, 2])",
         source="int or sequence of int: where they are", destination="int or sequence of int: where they go",
     ),
@@ -175,7 +175,7 @@ operator(
     doc=_viewed(
         "Make several dimensions of one.",
         ">>> candelabra.unflatten(candelabra.ones(6), 0, (2, -1)).shape\ncandelabra.Size([2, 3])",
-        dim="int: the dimension", sizes="sequence of int: what it becomes; one may be -1 and follows from the others",
+        dim="int: the dimension", sizes="sequence of int: the new sizes; one may be -1, which is inferred from the others",
     ),
 )  # fmt: skip
 operator(
@@ -203,7 +203,7 @@ operator(
     "detach(Tensor(a) self) -> Tensor(a)", shape="detach", tags=VIEW | NONDIFFERENTIABLE,
     batching="view",
     doc=_viewed(
-        "Return the same memory, off the tape: nothing done to the result is recorded.",
+        "Return a tensor on the same memory that autograd does not track.",
         ">>> candelabra.detach(candelabra.ones(1, requires_grad=True)).requires_grad\nFalse",
         returns="Tensor: on the same memory, with the same version counter",
     ),

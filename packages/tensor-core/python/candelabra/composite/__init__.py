@@ -1,5 +1,6 @@
-"""What is made of operators: decompositions of the composite ones, and the functions and methods on
-top.
+"""Operators composed of others: decompositions, and functions and methods built on operators. Files
+are named after the catalogue's families; large topics have files of their own (einsum, ranges,
+splitting, …).
 
 The files are named as the families of the catalogue; what grew large has files of its own (einsum,
 ranges, splitting, …).

@@ -1,6 +1,4 @@
-"""Arguments under the names that PyTorch's parser knows them by, where its documentation has
-others.
-"""
+"""Alternative keyword names that PyTorch's parser accepts beside the documented ones."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def also_named(**names: str) -> Callable[[Function], Function]:
-    """Let a function's arguments be given under further names: ``also_named(input="A")`` takes
+    """Accept further keyword names for a function's arguments: ``also_named(input="A")`` accepts
     ``input=`` for ``A=``.
     """
 

@@ -1,4 +1,4 @@
-"""Strides of memory formats."""
+"""Memory formats and their strides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def contiguous_strides(size: Sequence[int]) -> list[int]:
 
 
 def strides_in(size: Sequence[int], wanted: memory_format | None, name: str) -> list[int]:
-    """Return the strides of a memory format, row-major ones where none is given."""
+    """Return the strides of a memory format; row-major if it is None."""
     if wanted is None or wanted is _C.contiguous_format:
         return contiguous_strides(size)
     if wanted not in _RANKS:
@@ -56,16 +56,18 @@ def suggested(tensor: Tensor) -> memory_format:
 def _ascend_from_channels(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     if strides[1] == 0 or 0 in sizes:
         return False
-    least = 0
+    min_stride = 0
     for d in (1, *reversed(range(2, len(sizes))), 0):
-        if strides[d] < least or (d == 0 and least == strides[1]):
+        if strides[d] < min_stride or (d == 0 and min_stride == strides[1]):
             return False
-        least = strides[d] * sizes[d]
+        min_stride = strides[d] * sizes[d]
     return True
 
 
 def channels_last_of(tensor: Tensor) -> memory_format | None:
-    """Return the channels-last format that a tensor has and the contiguous one that it has not."""
+    """Return the channels-last format that a tensor is in, and the contiguous one that it is not
+    in.
+    """
     for wanted, rank in _RANKS.items():
         if tensor.ndim == rank and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=wanted):
             return wanted

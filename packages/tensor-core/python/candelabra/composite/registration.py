@@ -1,5 +1,5 @@
-"""How the modules of this package give their functions to the catalogue, to the package
-`candelabra` and to `Tensor`.
+"""Decorators that register functions as decompositions, as functions of the package `candelabra`,
+and as methods of `Tensor`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PROPERTIES: dict[str, property] = {}
 
 
 def decomposes(name: str) -> Callable[[Function], Function]:
-    """Make the decorated function the decomposition of the composite operator `name`.
+    """Register the decorated function as the decomposition of the composite operator `name`.
 
-    The core takes care of the in-place variant and of ``out=``.
+    The core implements the in-place variant and ``out=``.
     """
 
     def register(decomposition: Function) -> Function:
@@ -39,11 +39,10 @@ def decomposes(name: str) -> Callable[[Function], Function]:
 
 
 def fallback(*names: str) -> Callable[[Function], Function]:
-    """Make the decorated function what the operators `names` call with arguments that do not fit
-    their schema.
+    """Decorate the fallback of the operators `names`, for calls that do not fit their schema.
 
-    It answers to the other spellings that PyTorch has for the operator, and returns NotImplemented
-    for all else; then the error about the schema is raised.
+    The fallback handles PyTorch's other spellings of the operator. For all other calls it returns
+    NotImplemented, and the core raises the error about the schema.
     """
 
     def register(other_spellings: Function) -> Function:
@@ -54,7 +53,7 @@ def fallback(*names: str) -> Callable[[Function], Function]:
     return register
 
 
-#: Names whose calls an operator of the same name takes where they fit its schema.
+#: Functions whose calls an operator of the same name handles if they fit its schema.
 BY_OPERATOR: set[str] = set()
 
 
@@ -72,13 +71,13 @@ def function(
     Parameters
     ----------
     name
-        The public name; that of the function when not given.
+        The public name; by default that of the function.
     method
-        Whether it is a method; its first parameter is then the tensor.
+        Whether to publish a method, whose tensor is the first parameter.
     package
-        Whether it is a function of the package.
+        Whether to publish a function of the package.
     aliases
-        Further names for the same.
+        Further names.
     operator
         Whether what is published is the operator of this name, which the core runs without a step
         of Python. The function gets the calls that do not fit its schema, and those to be recorded;
@@ -119,7 +118,7 @@ def out_rule(name: str, rule: str) -> Callable[[Function], Function]:
 def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
     operator.fallback = implementation
     operator.__doc__ = implementation.__doc__
-    operator.__wrapped__ = implementation  # whose signature is shown
+    operator.__wrapped__ = implementation  # the object whose signature is shown
     if operator.tags & COMPOSITE:
         operator.composite = implementation
     BY_OPERATOR.add(operator.name)
@@ -128,38 +127,38 @@ def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
 def fast_path(
     operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()
 ) -> Callable[[Function], Function]:
-    """Have the plain calls of the decorated function done by an operator, without a step of Python.
+    """Let an operator handle the plain calls of the decorated function in C++.
 
     Parameters
     ----------
     operator
-        What does them. Where it has several results, the first is the function's.
+        The operator. If it has several results, the function returns the first.
     dimensions
-        How many dimensions its first arguments must have; calls with others are the function's.
+        The required numbers of dimensions of the first arguments; other calls go to the function.
     appended
-        Arguments that follow the only one of a call; calls with several are the function's.
+        Arguments to append to calls with a single argument; other calls go to the function.
 
-    The function gets the calls that do not fit the operator's schema. What fits must mean the same
-    to both.
+    The function handles the calls that do not fit the operator's schema. For calls that fit, both
+    must be equivalent.
     """
 
     def decorate(implementation: Function) -> Function:
-        front: Any = _C.FastPath(operator, implementation, dimensions, appended)
-        functools.update_wrapper(front, implementation)
-        return front  # type: ignore[no-any-return]
+        fast: Any = _C.FastPath(operator, implementation, dimensions, appended)
+        functools.update_wrapper(fast, implementation)
+        return fast  # type: ignore[no-any-return]
 
     return decorate
 
 
-#: Functions that are called so often that a wrapper would be felt; they look at what they are
-#: given, or call `refuse_others` where an attribute is missing.
+#: Functions for which a wrapper would be too slow. They check their arguments, or call
+#: `refuse_others` if an attribute is missing.
 CHECK_THEMSELVES = frozenset(
     {"reshape", "matmul", "flatten", "equal", "split", "zeros_like", "ones_like", "empty_like", "full_like"}
 )
 
 
 def refuse_others(name: str, **given: Any) -> None:
-    """Raise TypeError for the first of the arguments of a function that is no tensor."""
+    """Raise TypeError for the first argument of a function that is not a tensor."""
     for position, (parameter, value) in enumerate(given.items(), start=1):
         if not isinstance(value, _C.Tensor):
             raise TypeError(
@@ -168,11 +167,10 @@ def refuse_others(name: str, **given: Any) -> None:
 
 
 def with_checked_tensors(name: str, implementation: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
-    """Return the function such that it says which argument is no tensor, where it fails as a
-    tensor's attribute is missing.
+    """Wrap a function to report which argument is not a tensor, if a tensor's attribute is missing.
 
-    Only what fails is looked at: a call that succeeds is not made slower by a check of each
-    argument. A method whose only tensor is the tensor itself is returned as it is.
+    Arguments are only checked after a failure, so that successful calls are not slower. A method
+    without further tensor arguments is returned unchanged.
     """
     inner = implementation
     while hasattr(inner, "__wrapped__"):
@@ -184,7 +182,7 @@ def with_checked_tensors(name: str, implementation: Callable[..., Any], method: 
     annotations = implementation.__annotations__
     tensors = {p: i for i, p in enumerate(parameters) if annotations.get(p) == "Tensor"}
     positional = code.co_argcount
-    # Those that take several are called with them one by one, or with one sequence of them.
+    # Functions of several tensors accept them as separate arguments, or as one sequence.
     several = bool({"tensors", "matrices"} & set(code.co_varnames[: len(parameters) + 1]))
     if len(tensors) < (2 if method else 1) and not several:
         return implementation
@@ -227,8 +225,7 @@ def tensor_property(implementation: Callable[[Any], Any]) -> property:
     return made
 
 
-#: Other names that PyTorch has for operators: the alias and the operator, in-place variants
-#: included.
+#: PyTorch's aliases of operators: alias and operator, including in-place variants.
 ALIASES: dict[str, str] = {
     "absolute": "abs", "negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div", "clip": "clamp", "fix": "trunc",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",

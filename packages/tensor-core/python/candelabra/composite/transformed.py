@@ -1,8 +1,8 @@
-"""Tensors inside of a transformation of functions (``candelabra.func``) may stand for more than
-their memory shows.
+"""Tensors inside of a transformation of functions (``candelabra.func``) may stand for more values
+than their memory holds.
 
-Composites that look at values, to refuse some or to choose their way, ask here, and so do the right
-thing for all entries of a batch.
+Composites that check values or branch on them use this module, so that they consider all entries of
+a batch.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def all_values(tensor: Tensor) -> Tensor:
-    """Give all values that a tensor stands for: itself, but inside of vmap what has all entries of
-    the batch.
+    """Return all values that a tensor stands for: within vmap a tensor with all entries of the
+    batch, else the tensor itself.
     """
     return tensor if type(tensor) is _C.Tensor else getattr(tensor, "_all_values", tensor)
 
 
 def is_differentiated(tensor: Tensor) -> bool:
-    """Tell whether the derivative of what is computed from a tensor is wanted, in whatever mode."""
+    """Return whether a derivative with respect to a tensor is required, in any mode."""
     return tensor.requires_grad or (type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False))
 
 
 def is_differentiated_outside(tensor: Tensor) -> bool:
-    """Tell whether a transformation further out wants the derivative, whether or not the tape
-    records here.
+    """Return whether an outer transform requires the derivative, whether or not autograd records
+    here.
     """
     return type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False)

@@ -1,4 +1,4 @@
-"""What the results of transforms stand for, and their order."""
+"""The sample frequencies of transforms, and their order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _finish(made: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 
 
 def _inverse(length: float) -> float:
-    """One over a length, of zero infinite, as tensors divide."""
+    """Return 1 / length; infinity for zero, as in a tensor division."""
     return 1.0 / length if length else math.copysign(math.inf, length)
 
 
@@ -49,13 +49,12 @@ def fftfreq(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the frequencies of the results of a transform of n points: ``[0, 1, ..., -2, -1] / (d
-    * n)``.
+    """Return the sample frequencies of a transform of n points: ``[0, 1, ..., -2, -1] / (d * n)``.
 
     Parameters
     ----------
     n : int
-        How many points.
+        The number of points.
     d : float
         The distance between samples.
     out, dtype, device, requires_grad
@@ -87,8 +86,8 @@ def rfftfreq(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the frequencies of the results of :func:`candelabra.fft.rfft`: ``[0, 1, ..., n // 2] /
-    (d * n)``.
+    """Return the sample frequencies of :func:`candelabra.fft.rfft`: ``[0, 1, ..., n // 2] / (d *
+    n)``.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def _shifts(input: Tensor, dim: Any, sign: int) -> tuple[list[int], list[int]]:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Move frequency 0 to the middle of dimensions, all by default.
+    """Move the zero frequency to the middle of dimensions, by default of all.
 
     Examples
     --------

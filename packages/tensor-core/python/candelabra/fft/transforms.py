@@ -1,5 +1,5 @@
-"""The transforms, made of a few operators: complex to complex, real to complex (along one or
-several dimensions), complex to real.
+"""Fourier transforms, composed of a few operators: complex to complex, real to complex (along one
+or several dimensions), complex to real.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _c2r = OPERATORS["_fft_c2r"]
 
 
 def _scale(norm: str | None, points: int, forward: bool) -> float:
-    """Return what the results are multiplied by."""
+    """Return the factor that the normalization multiplies results by."""
     mode = "backward" if norm is None else norm
     if mode not in ("backward", "ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}": it has to be "backward", "ortho" or "forward"')
@@ -34,7 +34,7 @@ def _scale(norm: str | None, points: int, forward: bool) -> float:
 
 
 def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
-    """Return the tensor in a dtype that is transformed: whole numbers become the default dtype."""
+    """Return the tensor in a dtype that can be transformed: integers become the default dtype."""
     if not isinstance(input, _C.Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     input = dispatch_hooks.in_full_precision(input)
@@ -49,7 +49,7 @@ def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
 
 
 def _resized(input: Tensor, dim: int, n: int) -> Tensor:
-    """Return the first n elements of a dimension, with zeros behind what is there."""
+    """Return the first n elements along a dimension, padded with zeros."""
     length = input.shape[dim]
     if n < length:
         return OPERATORS["narrow"](input, dim, 0, n)
@@ -98,14 +98,14 @@ def fft(
     input : Tensor
         Real or complex, not of half precision.
     n : int, optional
-        How many elements are transformed: more are cut off, missing ones are zero.
+        The length of the transform. The input is truncated or padded with zeros to it.
     dim : int
         The dimension.
     norm : str, optional
         ``"forward"`` divides by n, ``"ortho"`` by its square root, ``"backward"`` (the default) by
         nothing.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def fft(
     Raises
     ------
     RuntimeError
-        Where there is nothing to transform, or `norm` is none of the three.
+        If the length is less than 1, or `norm` is invalid.
 
     Examples
     --------
@@ -148,8 +148,8 @@ def _check_real(name: str, input: Tensor) -> None:
 def rfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Compute the transform of real numbers: its first n // 2 + 1 results, of which the others are
-    conjugates.
+    """Compute the Fourier transform of a real signal: the first n // 2 + 1 coefficients. The others
+    are conjugates of these.
 
     Examples
     --------
@@ -175,8 +175,8 @@ def _real(input: Tensor, n: int | None, dim: int, norm: str | None, forward: boo
 def irfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Compute the inverse of :func:`candelabra.fft.rfft`: n real numbers, by default twice the
-    coefficients less 2.
+    """Compute the inverse of :func:`candelabra.fft.rfft`: n real numbers. By default, n is twice
+    the number of coefficients minus 2.
 
     Examples
     --------
@@ -201,8 +201,8 @@ def _to_real(input: Tensor, n: int | None, dim: int, norm: str | None, forward: 
 def hfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Compute the transform, which is real, of a signal whose other half is the conjugate of the
-    one that is given.
+    """Compute the Fourier transform of a Hermitian-symmetric signal, given by its first half. The
+    result is real.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def ihfft(
 def _shape_and_dims(
     name: str, input: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None
 ) -> tuple[list[int | None], list[int]]:
-    """Return the sizes (None where a dimension stays as it is) and the dimensions, checked."""
+    """Return the sizes (None: unchanged) and the dimensions, checked."""
     s = [s] if isinstance(s, int) else s
     dim = [dim] if isinstance(dim, int) else dim
     if dim is not None:
@@ -291,15 +291,15 @@ def fftn(
     input : Tensor
         Real or complex.
     s : sequence of int, optional
-        The sizes that are transformed, of the last dimensions where `dim` is not given; -1 leaves
-        one as it is.
+        The lengths of the transform, of the last dimensions if `dim` is not given. -1 keeps the
+        size.
     dim : sequence of int, optional
         The dimensions.
     norm : str, optional
         ``"forward"`` divides by the number of elements, ``"ortho"`` by its square root,
         ``"backward"`` by nothing.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -329,8 +329,8 @@ def ifftn(
 def rfftn(
     input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Compute the transform of real numbers along several dimensions; of the last one, half the
-    results.
+    """Compute the Fourier transform of a real signal along several dimensions. The last one has
+    only the first half of the coefficients.
 
     Examples
     --------
@@ -389,8 +389,8 @@ def _to_real_several(name: str, input: Tensor, s: Any, dim: Any, norm: str | Non
 def hfftn(
     input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Compute the transform, which is real, of a signal along several dimensions; see
-    :func:`candelabra.fft.hfft`.
+    """Compute the real Fourier transform of a Hermitian-symmetric signal along several dimensions;
+    see :func:`candelabra.fft.hfft`.
 
     Examples
     --------

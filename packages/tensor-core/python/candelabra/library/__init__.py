@@ -1,11 +1,10 @@
-"""Custom operators: functions of one's own as operators, as ``torch.library`` has them.
+"""Custom operators, as in ``torch.library``.
 
-A custom operator is called, recorded, transformed and profiled as every other one is. It has a
-schema, by which its arguments are checked; kernels, one a device or one for all; a gradient
-(`register_autograd`), a rule for batches (`register_vmap`) and a function that describes its
+A custom operator is called, recorded by autograd, transformed and profiled like every other one.
+Its schema checks the arguments. It has kernels, per device type or for all; a gradient formula
+(`register_autograd`); a batching rule (`register_vmap`); and a fake function that describes its
 results (`register_fake`). ``candelabra.ops.NAMESPACE.NAME`` is the operator.
-
-Compiled kernels come by :mod:`candelabra.utils.cpp_extension`.
+:mod:`candelabra.utils.cpp_extension` compiles kernels.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ __all__ = [
 
 
 def fallthrough_kernel() -> NoReturn:
-    """Stand for "go on to the next kernel" in PyTorch's dispatcher; to be called by nobody."""
+    """Placeholder for the next kernel in PyTorch's dispatcher. Not callable."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
 def triton_op(*arguments: Any, **keywords: Any) -> NoReturn:
-    """Refuse: there is no compiler of Triton kernels here.
+    """Raise an error: Triton kernels are not supported.
 
     Raises
     ------
@@ -54,7 +53,7 @@ def triton_op(*arguments: Any, **keywords: Any) -> NoReturn:
 
 
 def wrap_triton(kernel: Any) -> NoReturn:
-    """Refuse: there is no compiler of Triton kernels here.
+    """Raise an error: Triton kernels are not supported.
 
     Raises
     ------
@@ -65,7 +64,7 @@ def wrap_triton(kernel: Any) -> NoReturn:
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None) -> NoReturn:
-    """Refuse: tensors have no ``__torch_dispatch__`` here.
+    """Raise an error: tensors have no ``__torch_dispatch__``.
 
     Raises
     ------

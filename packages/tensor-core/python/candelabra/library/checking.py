@@ -1,4 +1,4 @@
-"""opcheck: whether a custom operator does what its schema, its description and its gradient say."""
+"""opcheck: check a custom operator against its schema, its fake function and its gradient."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from .definitions import CustomOpDef
 
-#: What `opcheck` checks, under PyTorch's names.
+#: The checks of `opcheck`, under PyTorch's names.
 TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
 class OpCheckError(RuntimeError):
-    """A custom operator does not do what is registered of it."""
+    """A custom operator does not behave as registered."""
 
 
 def _tensors(value: Any) -> Iterator[_C.Tensor]:
@@ -34,7 +34,7 @@ def _tensors(value: Any) -> Iterator[_C.Tensor]:
 
 
 def _cloned(value: Any) -> Any:
-    """The same values in other memory; what requires grad still does."""
+    """Return a copy of the values that requires grad if the original does."""
     if isinstance(value, _C.Tensor):
         made = value.detach().clone()
         return made.requires_grad_() if value.requires_grad else made
@@ -153,8 +153,8 @@ def _compare(definition: CustomOpDef, number: int, real: Any, described: Any, dy
 def _test_transformed(
     definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], tolerance: tuple[float, float]
 ) -> None:
-    """Whether values and gradients are the same within a transformation of functions, and with
-    arguments that are not contiguous.
+    """Check that values and gradients are the same within function transforms, and with
+    non-contiguous arguments.
     """
     with _without_gradients():
         expected = definition(*_cloned(arguments), **_cloned(keywords))
@@ -167,7 +167,7 @@ def _test_transformed(
             )
     if not _needs_gradient(arguments, keywords) or not definition._parsed.is_functional:
         return
-    # By name: this package does not know what candelabra-autograd has.
+    # By name: this package does not import candelabra-autograd.
     autograd: Any = importlib.import_module("candelabra.autograd")
     func: Any = importlib.import_module("candelabra.func")
 
@@ -198,7 +198,7 @@ def _test_transformed(
 
 
 def _spread(value: Any) -> Any:
-    """The same values in memory with gaps."""
+    """Return the same values in memory with gaps."""
     if not isinstance(value, _C.Tensor) or value.ndim == 0 or value.numel() == 0:
         return _cloned(value)
     twice = value.new_zeros((*value.shape, 2))
@@ -227,38 +227,36 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, Any]:
-    """Check on an example that a custom operator does what is registered of it.
+    """Check with an example call that a custom operator behaves as registered.
 
     Parameters
     ----------
     op
         The operator or its definition.
     args, kwargs
-        Of the call.
+        The arguments of the call.
     test_utils
-        Which checks are made: ``"test_schema"`` (what is changed is named, results are no
-        arguments), ``"test_autograd_registration"`` (there is a gradient where one is wanted),
-        ``"test_faketensor"`` (the description says what the results are) and
-        ``"test_aot_dispatch_dynamic"`` (values do not depend on strides, gradients are the same
-        within transformations).
+        The checks to run: ``"test_schema"`` (the schema names every mutated argument, and results
+        do not alias arguments), ``"test_autograd_registration"`` (a gradient is registered if one
+        is required), ``"test_faketensor"`` (the fake function describes the results) and
+        ``"test_aot_dispatch_dynamic"`` (values do not depend on strides, and gradients are the same
+        within transforms).
     raise_exception
-        Whether the first failure is raised.
+        Whether to raise the first failure.
     atol, rtol
         Tolerances of the last check.
 
     Returns
     -------
     dict
-        By check, ``"SUCCESS"`` or the exception.
+        For each check, ``"SUCCESS"`` or the exception.
 
     Raises
     ------
     OpCheckError
-        Where a check fails, and `raise_exception` is set.
+        If a check fails, and `raise_exception` is set.
 
-    Notes
-    -----
-    Whether a gradient is the right one is what `candelabra.autograd.gradcheck` tells.
+    Notes ----- `candelabra.autograd.gradcheck` checks the values of gradients.
 
     Examples
     --------

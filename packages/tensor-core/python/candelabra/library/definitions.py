@@ -1,6 +1,4 @@
-"""The definition of a custom operator: the operator of the core, and what has been registered for
-it.
-"""
+"""The definition of a custom operator: the core's operator, and the functions registered for it."""
 
 from __future__ import annotations
 
@@ -28,10 +26,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*(\.[A-Za-z_]\w*)?\Z")
 
 
 class CustomOpDef:
-    """A custom operator, and the functions by which kernels and rules are registered for it.
-    `custom_op` makes it.
+    """A custom operator, with methods that register kernels and rules. The result of `custom_op`.
 
-    Calling it calls the operator, which is ``candelabra.ops.NAMESPACE.NAME``.
+    Calling it calls the operator ``candelabra.ops.NAMESPACE.NAME``.
     """
 
     def __init__(
@@ -41,14 +38,14 @@ class CustomOpDef:
         self._qualname = qualname
         self._namespace, _, self._name = qualname.partition("::")
         self._init_fn = function
-        #: What computes, by device type; None for all that have none of their own.
+        #: Kernels by device type; None for all device types without one.
         self._kernels: dict[str | None, Kernel] = {}
         self._disabled: set[str] = set()
         self._compiled: set[str] = set()
         self._fake: Kernel | None = None
         self._has_autograd = False
-        #: Whether what kernels are made of is recorded and transformed, as long as there is no
-        #: formula for the whole.
+        #: Whether the operators that a kernel calls are recorded and transformed, because the
+        #: operator has no formula of its own.
         self._seen_through = False
         text = f"{qualname}{schema[schema.index('(') :]}"
         self._opoverload = _C.declare_operator(
@@ -71,13 +68,13 @@ class CustomOpDef:
     # ---- what is registered
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Kernel | None = None, /) -> Any:
-        """Have a function compute the operator on these device types, or on all others where
-        `device_types` is None.
+        """Register a function that computes the operator on these device types; with None, on all
+        others.
 
         Parameters
         ----------
         device_types
-            Such as ``"cpu"`` or ``("cpu", "cuda")``.
+            For example ``"cpu"`` or ``("cpu", "cuda")``.
         fn
             Of the operator's signature. Without it, a decorator is returned.
 
@@ -100,22 +97,22 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_compiled_kernel(self, device_type: str, library: str, symbol: str) -> None:
-        """Have a function of a shared library, behind the interface of ``candelabra/backend.h``,
-        compute the operator.
+        """Register a function of a shared library as a kernel, by the interface of
+        ``candelabra/backend.h``.
 
         Parameters
         ----------
         device_type
-            Whose memory it takes.
+            The device type of its tensors.
         library
-            The path of the library, which stays open.
+            The path of the library, which stays loaded.
         symbol
             The name of the function, a ``cb_kernel``.
 
         Raises
         ------
         OSError
-            Where the library cannot be opened, or has no such function.
+            If the library cannot be loaded, or has no such function.
         """
         from candelabra import backends
 
@@ -125,11 +122,11 @@ class CustomOpDef:
         self._refresh()
 
     def register_fake(self, fn: Kernel, /) -> Kernel:
-        """Have a function describe the results: it returns tensors of their sizes, dtypes and
-        devices, whose values mean nothing.
+        """Register a fake function: it returns tensors with the sizes, dtypes and devices of the
+        results, whose values are ignored.
 
-        For a compiled kernel they are the memory that it writes. A kernel whose results' sizes
-        depend on values gets a dtype in the place of such a tensor, and asks for the memory itself.
+        A compiled kernel writes its results to them. If the sizes of a result depend on values, the
+        kernel gets a dtype instead of the tensor, and allocates the memory itself.
         """
         if not callable(fn):
             raise TypeError(f"{self._qualname}: register_fake() takes a callable, not {type(fn).__name__}")
@@ -137,7 +134,7 @@ class CustomOpDef:
         return fn
 
     def register_autograd(self, backward: Kernel, /, *, setup_context: Kernel | None = None) -> None:
-        """Give the operator a gradient; see :func:`candelabra.library.register_autograd`."""
+        """Register a gradient formula; see :func:`candelabra.library.register_autograd`."""
         if not self._parsed.is_functional:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self} with schema {self._opoverload.schema}. Please create a "
@@ -155,7 +152,7 @@ class CustomOpDef:
         self._refresh()
 
     def register_vmap(self, func: Kernel | None = None, /) -> Any:
-        """Give the operator a rule for batches; see :func:`candelabra.library.register_vmap`."""
+        """Register a batching rule; see :func:`candelabra.library.register_vmap`."""
 
         def register(function: Kernel) -> Kernel:
             vars(self._opoverload)["vmap_rule"] = function
@@ -164,9 +161,7 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_autocast(self, device_type: str, cast_inputs: _C.dtype) -> None:
-        """Have the operator's floating-point tensors cast to `cast_inputs` where calls are
-        autocast.
-        """
+        """Register a dtype to which autocast casts the operator's floating-point tensors."""
         from candelabra.amp import autocasting
 
         if not isinstance(device_type, str):
@@ -177,8 +172,8 @@ class CustomOpDef:
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Take the kernel of a device type out of use within the block, such that the one for all
-        devices is used.
+        """Disable the kernel of a device type within the block, so that the one for all device
+        types is used.
         """
         known = device_type in self._kernels
         before = device_type in self._disabled
@@ -208,7 +203,9 @@ class CustomOpDef:
         )
 
     def _run(self, device: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Run a Python kernel; the core calls this. What it does with tensors is not recorded."""
+        """Run a Python kernel; the core calls this. Autograd does not record the operators that it
+        calls.
+        """
         kernel = self._kernel_for(device.type)
         before = _C.set_grad_enabled(False)
         try:
@@ -218,13 +215,13 @@ class CustomOpDef:
         return self._checked(result)
 
     def _run_open(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run a Python kernel as what it is made of."""
+        """Run a Python kernel, whose operators autograd records."""
         return self._checked(
             self._kernel_for(_device_type_of((*arguments, *keywords.values())))(*arguments, **keywords)
         )
 
     def _checked(self, result: Any) -> Any:
-        """The result, if it is of the types that the schema says."""
+        """Return the result, after checking its types against the schema."""
         results = self._parsed.results
         if results == ("Tensor",):
             if isinstance(result, _C.Tensor):
@@ -248,7 +245,9 @@ class CustomOpDef:
         )
 
     def _refresh(self) -> None:
-        """Say to the core whether the operator is to be seen as what its kernels are made of."""
+        """Tell the core whether autograd and transforms see the operator or the operators that its
+        kernel calls.
+        """
         open_ = self._seen_through and not self._has_autograd and self._parsed.is_functional and bool(self._kernels)
         self._opoverload.composite = self._run_open if open_ else None
         if not self._has_autograd and self._parsed.is_functional:
@@ -262,7 +261,7 @@ class CustomOpDef:
 
 
 def check_name(qualname: str) -> None:
-    """Refuse what is no qualified name."""
+    """Check that a name is qualified."""
     if not isinstance(qualname, str) or not _NAME.match(qualname):
         raise ValueError(f'expected the name of a custom operator to look like "namespace::name", but got {qualname!r}')
 
@@ -312,14 +311,12 @@ def _wanted(results: tuple[str, ...]) -> str:
 
 
 def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None) -> Kernel:
-    """The autograd function of an operator, made by candelabra.autograd when something is recorded
-    first.
-    """
+    """Return an autograd function that candelabra.autograd creates when a call is first recorded."""
 
     def first(result: Any, *arguments: Any) -> Any:
         from candelabra.autograd import custom_operators  # type: ignore[attr-defined, unused-ignore]
 
-        made = custom_operators.recorder_of(operator, backward, setup_context)
+        made = custom_operators.autograd_function_of(operator, backward, setup_context)
         if operator.autograd_function is first:
             operator.autograd_function = made
         return made(result, *arguments)
@@ -331,9 +328,7 @@ def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None)
 
 
 class OverloadPacket:
-    """Operators of one name that differ in what is behind the dot: ``candelabra.ops.mylib.f`` where
-    only ``f.out`` is defined.
-    """
+    """The overloads of one name, such as ``candelabra.ops.mylib.f`` if only ``f.out`` is defined."""
 
     def __init__(self, qualname: str) -> None:
         self.__name__ = qualname
@@ -346,7 +341,7 @@ class OverloadPacket:
 
 
 def publish(definition: CustomOpDef) -> None:
-    """Have ``candelabra.ops`` name an operator."""
+    """Make an operator an attribute of ``candelabra.ops``."""
     namespace = vars(assembly.ops).get(definition._namespace)
     if namespace is None:
         namespace = OperatorNamespace(definition._namespace)
@@ -375,7 +370,7 @@ def publish(definition: CustomOpDef) -> None:
 
 
 def forget(qualname: str) -> None:
-    """Take an operator out of every list, such that its name is free."""
+    """Remove an operator from all tables, so that its name is free."""
     definition = DEFINITIONS.pop(qualname, None)
     if definition is None:
         return
@@ -390,20 +385,18 @@ def forget(qualname: str) -> None:
 
 
 def operator_named(qualname: str) -> Any:
-    """Give the custom operator of a qualified name, ``"mylib::f"``; this is how one is unpickled.
+    """Return the custom operator of a qualified name, ``"mylib::f"``. Unpickling calls this.
 
     Raises
     ------
     RuntimeError
-        Where there is none: the module that defines it has to be imported first.
+        If there is no such operator. The module that defines it must be imported first.
     """
     return definition_of(qualname)._opoverload
 
 
 def definition_of(op: Any) -> CustomOpDef:
-    """Give the definition of an operator: of its name, of the operator itself, or the
-    definition.
-    """
+    """Return the definition of an operator, given its name, the operator or the definition."""
     if isinstance(op, CustomOpDef):
         return op
     name = op.name if isinstance(op, _C.Operator) else op
@@ -430,23 +423,22 @@ def custom_op(
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
 ) -> Any:
-    """Make an operator of a function.
+    """Define an operator by a function.
 
-    The operator is opaque: gradients, batches and casts do not look into the function, but go by
-    what is registered.
+    The operator is opaque: gradients, batching and autocast use the registered functions, and do
+    not trace the operators that `fn` calls.
 
     Parameters
     ----------
     name
-        ``"namespace::name"``. An operator of that name that is there already is replaced.
+        ``"namespace::name"``. Replaces an existing operator of that name.
     fn
-        Computes. Without it, a decorator is returned.
+        The function. Without it, a decorator is returned.
     mutates_args
-        The names of the tensors that `fn` changes, or ``"unknown"``. It must be right: what is
-        changed without being named raises a RuntimeError where the core sees it, and gives wrong
-        gradients where it cannot.
+        The names of the tensors that `fn` changes in place, or ``"unknown"``. A change of another
+        tensor raises a RuntimeError if the core detects it, and otherwise leads to wrong gradients.
     device_types
-        For which the function is the kernel; all by default.
+        The device types whose kernel is `fn`; all by default.
     schema
         Such as ``"(Tensor x, float strength) -> Tensor"``; read from the annotations of `fn` by
         default.
@@ -454,13 +446,13 @@ def custom_op(
     Returns
     -------
     CustomOpDef
-        Calls the operator, and has ``register_kernel``, ``register_autograd``, ``register_fake``,
+        The operator, with methods ``register_kernel``, ``register_autograd``, ``register_fake`` and
         ``register_vmap``.
 
     Raises
     ------
     ValueError
-        Where the name or the annotations are not fit, or `mutates_args` is not what `schema` says.
+        If the name or the annotations are invalid, or `mutates_args` contradicts `schema`.
     NotImplementedError
         For keyword-only tensors.
 
@@ -509,18 +501,18 @@ def custom_op(
     return define if fn is None else define(fn)
 
 
-# ---- what a fake function asks
+# ---- the context of a fake function
 
 
 class FakeImplCtx(threading.local):
-    """What a function of `register_fake` may ask while it describes results."""
+    """The context of a fake function: creates sizes that depend on values."""
 
     active = False
     asked = False
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:
-        """Give a size that depends on values: any number, the real one is known when the operator
-        has run.
+        """Return a size that depends on values. Any number will do; the kernel determines the real
+        one.
         """
         if not self.active:
             raise RuntimeError(
@@ -539,7 +531,5 @@ context = FakeImplCtx()
 
 
 def get_ctx() -> FakeImplCtx:
-    """Give what a function of `register_fake` asks for sizes that depend on values:
-    ``get_ctx().new_dynamic_size()``.
-    """
+    """Return the context of the running fake function, for ``get_ctx().new_dynamic_size()``."""
     return context

@@ -1,4 +1,4 @@
-"""Registering for operators by their names, and libraries of operators."""
+"""Registration of functions by operator name, and libraries of operators."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: Namespaces of a library of kind DEF.
 _namespaces: set[str] = set()
-#: Namespaces that are not a program's own.
+#: Reserved namespaces.
 _RESERVED = frozenset({"prim", "aten", "candelabra", "prims"})
-#: PyTorch's dispatch keys and the device types that they mean.
+#: PyTorch's dispatch keys and the device types that they stand for.
 _DEVICE_KEYS = {
     "CPU": "cpu",
     "CUDA": "cuda",
@@ -43,18 +43,18 @@ _ADVICE = {
 class Library:
     """Operators of one namespace, defined by schemas.
 
-    An operator that has no gradient of its own is recorded and transformed as what its Python
-    kernels are made of.
+    Without a gradient formula of its own, autograd and transforms see the operators that the Python
+    kernel calls.
 
     Parameters
     ----------
     ns
         The namespace: ``"mylib"``.
     kind
-        ``"DEF"`` for the one library that a namespace belongs to, ``"FRAGMENT"`` for more operators
-        in it, ``"IMPL"`` for kernels of operators that are defined elsewhere.
+        ``"DEF"`` for the library that owns the namespace, ``"FRAGMENT"`` for further operators in
+        it, ``"IMPL"`` for kernels of operators that are defined elsewhere.
     dispatch_key
-        What :meth:`impl` takes where it is not told: ``"CPU"``, …
+        The default of :meth:`impl`: ``"CPU"``, …
 
     Raises
     ------
@@ -104,9 +104,9 @@ class Library:
         schema
             Such as ``"smooth(Tensor x, float strength=1.0) -> Tensor"``, without the namespace.
         alias_analysis
-            ``""`` or ``"CONSERVATIVE"``; nothing depends on it.
+            ``""`` or ``"CONSERVATIVE"``; ignored.
         tags
-            Taken and not used.
+            Ignored.
 
         Returns
         -------
@@ -116,9 +116,9 @@ class Library:
         Raises
         ------
         RuntimeError
-            Where an operator of that name is defined, or the library is of kind IMPL.
+            If an operator of that name is defined, or the library is of kind IMPL.
         ValueError
-            Where the schema cannot be read; the message says where.
+            If the schema cannot be read; the message says where.
         """
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r}: define() is not for a library of kind IMPL")
@@ -156,7 +156,7 @@ class Library:
         Parameters
         ----------
         op_name
-            The operator or its name, with or without namespace.
+            The operator, or its name with or without the namespace.
         fn
             Of the operator's signature.
         dispatch_key
@@ -171,7 +171,7 @@ class Library:
         Raises
         ------
         RuntimeError
-            Where there is no such operator, or a function is registered already.
+            If there is no such operator, or a function is registered already.
         NotImplementedError
             For what is no device: the message says what takes its place.
         """
@@ -253,7 +253,7 @@ def define(qualname: Any, schema: str | None = None, *, lib: Library | None = No
     lib
         The library that it belongs to; with one, the operator goes when the library goes.
     tags
-        Taken and not used.
+        Ignored.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def impl(qualname: Any, types: Any, func: Kernel | None = None, *, lib: Library 
     func
         Of the operator's signature.
     lib
-        Taken for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
     """
     if isinstance(qualname, Library):  # impl(lib, name, dispatch_key="")
 
@@ -324,7 +324,7 @@ def impl(qualname: Any, types: Any, func: Kernel | None = None, *, lib: Library 
 def register_kernel(
     op: Any, device_types: str | Sequence[str] | None, func: Kernel | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    """Have a function compute an operator on some device types.
+    """Register a function that computes an operator on some device types.
 
     Parameters
     ----------
@@ -335,12 +335,12 @@ def register_kernel(
     func
         Of the operator's signature. Without it, a decorator is returned.
     lib
-        Taken for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Raises
     ------
     RuntimeError
-        Where there is no such operator.
+        If there is no such operator.
 
     Examples
     --------
@@ -366,8 +366,8 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = False,
 ) -> Any:
-    """Have a function describe the results of an operator: tensors of the same sizes, dtype and
-    device, whose values mean nothing.
+    """Register a function that describes the results of an operator: tensors of the same sizes,
+    dtype and device, whose values mean nothing.
 
     A compiled kernel writes to the tensors that it makes. `opcheck` compares them with what the
     kernels return.
@@ -414,12 +414,12 @@ def register_autograd(
         ``ctx.save_for_backward(...)`` for tensors, attributes of `ctx` for all else. Where the
         operator has keyword-only arguments it also takes ``keyword_only_inputs``.
     lib
-        Taken for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Raises
     ------
     RuntimeError
-        Where there is no such operator, or it changes its arguments.
+        If there is no such operator, or it changes its arguments.
 
     Notes
     -----
@@ -457,7 +457,7 @@ def register_vmap(op: Any, func: Kernel | None = None, /, *, lib: Library | None
         in each. `info` has ``batch_size`` and ``randomness``; `in_dims` says where the batch is in
         each positional argument, or None. Without it, a decorator is returned.
     lib
-        Taken for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Examples
     --------
@@ -488,7 +488,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: _C.dtype, /, *, li
     cast_inputs
         Such as ``candelabra.bfloat16``.
     lib
-        Taken for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Raises
     ------

@@ -107,7 +107,7 @@ def infer_schema(
     Raises
     ------
     ValueError
-        Where an annotation is missing or means nothing in a schema, or `mutates_args` names what is
+        If an annotation is missing or means nothing in a schema, or `mutates_args` names what is
         not there.
 
     Examples

@@ -1,4 +1,4 @@
-"""``candelabra.linalg``: linear algebra on matrices and batches of them, on LAPACK."""
+"""``candelabra.linalg``: linear algebra on matrices and batches of matrices, by LAPACK."""
 
 from .errors import LinAlgError
 from .factorizations import (

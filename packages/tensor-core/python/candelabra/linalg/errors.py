@@ -1,4 +1,4 @@
-"""What goes wrong in linear algebra, and how results are handed over."""
+"""Errors of linear algebra, and helpers that return results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LinAlgError(RuntimeError):
     """
 
 
-#: What a number in `info` means, by the function that checks it; ``{}`` is the number.
+#: The meaning of numbers in `info`, by the function that reports them; ``{}`` is the number.
 _MEANINGS = {
     "inv": "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular.",
     "cholesky": "The factorization could not be completed because the input is not positive-definite "
@@ -51,11 +51,11 @@ def check_info(name: str, info: Tensor, kind: str | None = None) -> None:
     Parameters
     ----------
     name : str
-        The function, as the message calls it: ``linalg.inv``.
+        The name of the function in the message: ``linalg.inv``.
     info : Tensor
-        Of dtype int32, a number for each matrix.
+        Of dtype int32, one number per matrix.
     kind : str, optional
-        Whose meaning the numbers have; that of the last part of `name` by default.
+        The function that defines the meaning of the numbers; by default the last part of `name`.
     """
     flat = all_values(info).reshape(-1)
     failed = flat.nonzero()
@@ -69,9 +69,7 @@ def check_info(name: str, info: Tensor, kind: str | None = None) -> None:
 
 
 def give(name: str, out: Any, result: Any) -> Any:
-    """Return the result, written into `out` where that was given: a tensor, or as many as there are
-    results.
-    """
+    """Return the result, or copy it to `out` if that is given: a tensor, or one for each result."""
     if out is None:
         return result
     if isinstance(out, _C.Tensor):
@@ -80,8 +78,8 @@ def give(name: str, out: Any, result: Any) -> Any:
 
 
 def rebuilt(result: Any, values: Any) -> Any:
-    """Return other values in a tuple of the type of `result`: operators return struct sequences,
-    functions named tuples.
+    """Return other values in a tuple of the same type as `result`. Operators return struct
+    sequences, functions named tuples.
     """
     if hasattr(result, "n_fields"):
         return type(result)(values)

@@ -24,21 +24,22 @@ _ldl_factor_ex = OPERATORS["linalg_ldl_factor_ex"]
 @out_rule("linalg_cholesky", "exact")
 @also_named(input="A")
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
-    """Factor Hermitian positive-definite matrices: ``A = L @ L.mH`` with L lower triangular.
+    """Compute the Cholesky factorization of Hermitian positive-definite matrices: ``A = L @ L.mH``
+    with L lower triangular.
 
     Parameters
     ----------
     A : Tensor
-        Of shape (..., n, n); only the triangle that is asked for is read.
+        Of shape (..., n, n). Only the triangle that `upper` selects is read.
     upper : bool
-        Whether the upper factor U is returned, ``A = U.mH @ U``.
+        Whether to return the upper factor U, with ``A = U.mH @ U``.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is not positive-definite.
+        If a matrix is not positive-definite.
 
     Examples
     --------
@@ -54,19 +55,19 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 
 @also_named(input="A")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of
-    raising.
+    """Compute the factorization of :func:`candelabra.linalg.cholesky`, and report failures in
+    `info` instead of raising.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     upper : bool
-        Whether the upper factor is returned.
+        Whether to return the upper factor.
     check_errors : bool
-        Whether to raise all the same.
+        Whether to raise LinAlgError nevertheless.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -87,27 +88,27 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
 
 @out_rule("linalg_lu_factor", "exact")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factor matrices for :func:`candelabra.linalg.lu_solve`: ``A = P @ L @ U``, L and U in one
-    matrix.
+    """Compute the LU factorization with row pivoting, ``A = P @ L @ U``, for
+    :func:`candelabra.linalg.lu_solve`. L and U share one matrix.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n).
     pivot : bool
-        Whether rows are exchanged; without, the result may be far off or not exist.
+        Whether to pivot rows. Without pivoting the result may be inaccurate or not exist.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
     (LU, pivots)
-        pivots (int32) say with which row, counted from 1, each row was exchanged.
+        `pivots` (int32) holds the row with which each row was swapped, counted from 1.
 
     Raises
     ------
     RuntimeError
-        Where a diagonal element of U is zero.
+        If a diagonal element of U is zero.
 
     Examples
     --------
@@ -122,8 +123,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.lu_factor`, and say in `info` where U has a zero on its
-    diagonal instead of raising.
+    """Compute the factorization of :func:`candelabra.linalg.lu_factor`, and report zeros on the
+    diagonal of U in `info` instead of raising.
 
     Examples
     --------
@@ -139,17 +140,17 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 @out_rule("linalg_lu", "exact")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factor matrices: ``A = P @ L @ U``, P a permutation, L lower triangular with ones on the
-    diagonal, U upper triangular.
+    """Compute the LU factorization with row pivoting: ``A = P @ L @ U``. P is a permutation, L
+    lower triangular with a unit diagonal, U upper triangular.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n).
     pivot : bool
-        Whether rows are exchanged; without, P is empty.
+        Whether to pivot rows. Without pivoting P is empty.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -172,8 +173,8 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def permutation_of(pivots: Tensor, rows: int, backwards: bool = False) -> Tensor:
-    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64;
-    `backwards` the inverse of it.
+    """Return the row permutation (int64) that the swaps in `pivots` produce, or with `backwards`
+    its inverse.
     """
     count = pivots.shape[-1]
     if count < rows:  # the others stay where they are
@@ -188,7 +189,7 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     k = min(m, n)
     L = LU.narrow(-1, 0, k).tril(-1) + FUNCTIONS["eye"](m, k, dtype=LU.dtype, device=LU.device)
     U = LU.narrow(-2, 0, k).triu()
-    # Row i of A is row order[i] of L @ U, order being that of the exchanges undone.
+    # Row i of A is row order[i] of L @ U, where `order` is the inverse permutation.
     P = OPERATORS["embedding"](FUNCTIONS["eye"](m, dtype=LU.dtype, device=LU.device), permutation_of(pivots, m, True))
     return P, L, U
 
@@ -196,8 +197,8 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 @out_rule("linalg_ldl_factor", "exact")
 @also_named(input="A")
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
-    """Factor symmetric or Hermitian matrices, which need not be definite, for
-    :func:`candelabra.linalg.ldl_solve`.
+    """Compute the LDL factorization of symmetric or Hermitian matrices, which may be indefinite,
+    for :func:`candelabra.linalg.ldl_solve`.
 
     Parameters
     ----------
@@ -206,17 +207,17 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     hermitian : bool
         Whether complex matrices are Hermitian instead of symmetric.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
     (LD, pivots)
-        As LAPACK's sytrf has them (Bunch and Kaufman, 1977).
+        In the format of LAPACK's sytrf (Bunch and Kaufman, 1977).
 
     Raises
     ------
     LinAlgError
-        Where a block of D is zero.
+        If a block of D is zero.
 
     Examples
     --------
@@ -232,8 +233,8 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
 
 @also_named(input="A")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead
-    of raising.
+    """Compute the factorization of :func:`candelabra.linalg.ldl_factor`, and report failures in
+    `info` instead of raising.
 
     Examples
     --------
@@ -248,7 +249,8 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
 
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
-    """Factor matrices: ``A = Q @ R``, the columns of Q orthonormal, R upper triangular.
+    """Compute the QR factorization: ``A = Q @ R`` with orthonormal columns of Q and an upper
+    triangular R.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
         ``"reduced"``: Q is (..., m, k), R (..., k, n) with k the smaller of m and n;
         ``"complete"``: Q is square; ``"r"``: Q is empty.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -275,17 +277,17 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 
 
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply Householder's reflections, as :func:`candelabra.geqrf` returns them: the first n
-    columns of the product.
+    """Compute the first n columns of a product of Householder reflections, as
+    :func:`candelabra.geqrf` returns them.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n): the vectors of the reflections, below the diagonal.
     tau : Tensor
-        Of shape (..., k): their factors.
+        Of shape (..., k): the scalar factors of the reflections.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what singular values say: condition, rank."""
+"""Norms of vectors and matrices, condition numbers and ranks."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def vector_norm(
     ord : number
         The order.
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -92,11 +92,11 @@ def matrix_norm(
     dim : pair of int
         The dimensions of the matrices.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def norm(
 
 @also_named(input="A")
 def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute condition numbers ``norm(A) * norm(inv(A))``.
+    """Compute condition numbers: ``norm(A) * norm(inv(A))``.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     p : str or number, optional
         The norm, as in :func:`candelabra.linalg.matrix_norm`; None stands for 2.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def matrix_rank(
     rtol: Any = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Count the singular values that are larger than a tolerance.
+    """Compute the ranks of matrices: the number of singular values larger than a tolerance.
 
     Parameters
     ----------
@@ -300,12 +300,12 @@ def matrix_rank(
     tol : float or Tensor, optional
         NumPy's name of `atol`.
     hermitian : bool
-        Whether A is Hermitian: then magnitudes of eigenvalues are counted.
+        Whether A is Hermitian. Then eigenvalues are used, which is faster.
     atol, rtol : float or Tensor, optional
         The tolerance is ``max(atol, rtol * largest)``; by default 0 and, where `atol` is not given
         either, epsilon times max(m, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def matrix_rank(
         return give("linalg_matrix_rank", out, A.new_zeros(A.shape[:-2], dtype=int64))
     values = OPERATORS["abs"](eigvalsh(A.detach())) if hermitian else svdvals(A.detach())
     if rtol is None:
-        # Where atol is positive it stands alone, matrix by matrix.
+        # A positive atol alone determines the tolerance, matrix by matrix.
         rtol = epsilon(A) * max(A.shape[-2:])
         if isinstance(atol, Tensor_):
             rtol = OPERATORS["where"](atol > 0, 0.0, OPERATORS["_to_copy"](atol, dtype=values.dtype) * 0 + rtol)

@@ -37,7 +37,8 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
 @out_rule("linalg_vecdot", "exact")
 @computed("lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
-    """Sum the products of two batches of vectors along a dimension, the first conjugated.
+    """Compute the dot products of two batches of vectors along a dimension. The first factor is
+    conjugated.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
 
 @out_rule("linalg_multi_dot", "exact")
 def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Multiply matrices in the order that needs the fewest multiplications; the first and the last
+    """Multiply matrices in the order that needs the fewest multiplications. The first and the last
     may be vectors.
 
     Examples
@@ -142,14 +143,14 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Make the matrices whose columns are powers of vectors, from 0 on.
+    """Return the Vandermonde matrices of vectors: column j holds the powers ``x ** j``.
 
     Parameters
     ----------
     x : Tensor
         Of shape (..., n).
     N : int, optional
-        How many columns; n by default.
+        The number of columns; n by default.
 
     Examples
     --------

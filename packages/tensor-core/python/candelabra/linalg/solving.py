@@ -24,15 +24,15 @@ _lu_solve = OPERATORS["linalg_lu_solve"]
 
 
 def _is_vector(A: Tensor, B: Tensor) -> bool:
-    """Tell whether B is one vector for each matrix of A: the rule of numpy.linalg.solve before
+    """Return whether B is one vector per matrix of A, by the rule of numpy.linalg.solve before
     version 2.
     """
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Solve as :func:`candelabra.linalg.solve`, and say in `info` where a matrix is singular
-    instead of raising.
+    """Solve as :func:`candelabra.linalg.solve`, and report singular matrices in `info` instead of
+    raising.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     left : bool
         Whether A is on the left; else ``X @ A = B``.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is singular.
+        If a matrix is singular.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
-    """Invert matrices, and say in `info` where one is singular instead of raising.
+    """Compute the inverses of matrices, and report singular ones in `info` instead of raising.
 
     Examples
     --------
@@ -111,20 +111,20 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 @out_rule("linalg_inv", "exact")
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert square matrices; to solve equations, :func:`candelabra.linalg.solve` is faster and
-    more exact.
+    """Compute the inverses of square matrices. To solve equations, :func:`candelabra.linalg.solve`
+    is faster and more accurate.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     LinAlgError
-        Where a matrix is singular.
+        If a matrix is singular.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def solve_triangular(
     unitriangular : bool
         Whether the diagonal of A counts as ones.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -179,15 +179,15 @@ def lu_solve(
     Parameters
     ----------
     LU, pivots : Tensor
-        The factors, of shape (..., n, n), and the exchanges, of shape (..., n).
+        The factors, of shape (..., n, n), and the pivots, of shape (..., n).
     B : Tensor
         Of shape (..., n, k); batches are broadcast.
     left : bool
         Whether A is on the left; else ``X @ A = B``.
     adjoint : bool
-        Whether A stands for its conjugate transpose.
+        Whether to use the conjugate transpose of A.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -228,13 +228,13 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     B : Tensor
         Of shape (..., m, k), or (..., m) for one right-hand side.
     rcond : float, optional
-        Singular values below this part of the largest count as zero; by default the dtype's epsilon
-        times max(m, n).
+        Singular values below ``rcond`` times the largest one count as zero. By default the dtype's
+        epsilon times max(m, n).
     driver : str, optional
-        LAPACK's: ``"gels"`` (A has full rank), ``"gelsy"`` (QR with column exchanges, the default),
+        LAPACK's: ``"gels"`` (A has full rank), ``"gelsy"`` (QR with column pivoting, the default),
         ``"gelsd"`` or ``"gelss"`` (singular values).
     out : four of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     tolerance = float(rcond) if rcond is not None else epsilon(A) * max(m, n)
     X, rank, singular = OPERATORS["linalg_lstsq_driver"](A, right, tolerance, name)
     solution = X.narrow(-2, 0, n)
-    # Empty, but on the tape where the solution is.
+    # Empty, but with the same requires_grad as the solution.
     residuals = X.reshape(-1).narrow(0, 0, 0)
     residuals = residuals.real if residuals.dtype.is_complex else residuals
     if m > n and name != "gelsy" and (rank.numel() == 0 or bool((all_values(rank) == n).all())):
@@ -309,13 +309,13 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
     Tensor
-        Of shape (...), from the factors ``A = P @ L @ U``: the product of U's diagonal, negated for
-        each row exchange.
+        Of shape (...). Computed from the LU factorization: the product of U's diagonal and the sign
+        of the permutation.
 
     Examples
     --------
@@ -334,7 +334,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
     A : Tensor
         Of shape (..., n, n).
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def pinv(
     rcond: Any = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Compute the pseudoinverse (Moore and Penrose) by singular values.
+    """Compute the Moore-Penrose pseudoinverse by singular values.
 
     Parameters
     ----------
@@ -373,11 +373,11 @@ def pinv(
         Singular values not larger than ``max(atol, rtol * largest)`` count as zero; by default 0
         and, where `atol` is not given either, the dtype's epsilon times max(m, n).
     hermitian : bool
-        Whether A is Hermitian: then eigenvalues are used.
+        Whether A is Hermitian. Then eigenvalues are used, which is faster.
     rcond : float or Tensor, optional
         The old name of `rtol`.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -404,7 +404,8 @@ def pinv(
 
 @also_named(input="A")
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """Invert for :func:`candelabra.tensordot`: the first `ind` dimensions of A count as rows.
+    """Compute the inverse for :func:`candelabra.tensordot`. The first `ind` dimensions of A are the
+    rows.
 
     Examples
     --------
@@ -442,12 +443,13 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
     Parameters
     ----------
     A : Tensor
-        Whose sizes after those of B multiply to the number of B's elements.
+        The product of its sizes after the first ``B.ndim`` ones must be the number of elements of
+        B.
     B : Tensor
     dims : sequence of int, optional
-        Dimensions of A that are moved to the end first.
+        Dimensions of A that are moved to the end before solving.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

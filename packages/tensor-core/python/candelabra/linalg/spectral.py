@@ -24,17 +24,17 @@ _svd_ex = OPERATORS["linalg_svd_ex"]
 @out_rule("linalg_eigh", "exact")
 @also_named(input="A")
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Compute eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``A = V @ diag(w) @
-    V.mH``.
+    """Compute the eigenvalues, in ascending order, and eigenvectors of Hermitian matrices: ``A = V
+    @ diag(w) @ V.mH``.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     UPLO : str
-        The triangle that is read: ``"L"`` or ``"U"``.
+        The triangle to read: ``"L"`` or ``"U"``.
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -55,7 +55,8 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 @out_rule("linalg_eigvalsh", "exact")
 @also_named(input="A")
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
-    """Compute the eigenvalues of Hermitian matrices, ascending; see :func:`candelabra.linalg.eigh`.
+    """Compute the eigenvalues of Hermitian matrices, in ascending order; see
+    :func:`candelabra.linalg.eigh`.
 
     Examples
     --------
@@ -70,14 +71,14 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
 
 @also_named(input="A")
 def eig(A: Tensor, *, out: Any = None) -> Any:
-    """Compute eigenvalues and eigenvectors of square matrices: ``A @ V = V @ diag(w)``.
+    """Compute the eigenvalues and eigenvectors of square matrices: ``A @ V = V @ diag(w)``.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     out : pair of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     driver : str, optional
         For CUDA only.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -152,7 +153,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
 
 @out_rule("linalg_svdvals", "exact")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
-    """Compute singular values, descending; see :func:`candelabra.linalg.svd`.
+    """Compute the singular values, in descending order; see :func:`candelabra.linalg.svd`.
 
     Examples
     --------

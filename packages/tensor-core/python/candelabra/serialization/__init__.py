@@ -1,4 +1,4 @@
-"""save and load: tensors and plain data in files that never hold code, and the files of PyTorch,
+"""save and load: tensors and plain data in files that never hold code, and the formats of PyTorch,
 safetensors and NumPy.
 """
 
@@ -42,7 +42,7 @@ __all__ = [
     "set_default_mmap_options",
 ]
 
-#: What PyTorch has in its module of this name and is not here, and why.
+#: Names of PyTorch's module that are not supported, with the reason.
 _ABSENT = {
     "skip_data": "files are written whole; save what is needed of them",
     "register_package": "where storages go is said by load(map_location=...), and by the backends that are installed",

@@ -33,25 +33,25 @@ def _entries(safe_globals: list[Global]) -> dict[str, Any]:
 
 
 def allowed(module: str, name: str) -> Any:
-    """Return what the user has allowed by this name; None where he has not."""
+    """Return the object that the user has allowed under this name, or None."""
     return _ALLOWED.get(f"{module}.{name}")
 
 
 def is_allowed(thing: Any) -> bool:
-    """Tell whether the user has allowed a class or a function."""
+    """Return whether the user has allowed a class or a function."""
     return any(found is thing for found in _ALLOWED.values())
 
 
 def add_safe_globals(safe_globals: list[Global]) -> None:
-    """Allow classes and functions in files of PyTorch: a file may then have them called with any
+    """Allow classes and functions in files of PyTorch. A file may then call them with any
     arguments.
 
-    Nothing is imported for a file: only what is given here is found, under its own name.
+    Files never import anything: only these objects are found, under their names.
 
     Parameters
     ----------
     safe_globals
-        Classes and functions, or pairs of one and of the full name that files have for it.
+        Classes and functions, or pairs of an object and its full name in files.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def add_safe_globals(safe_globals: list[Global]) -> None:
 
 
 def get_safe_globals() -> list[Global]:
-    """Return what :func:`add_safe_globals` has allowed.
+    """Return the objects that :func:`add_safe_globals` has allowed.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def get_safe_globals() -> list[Global]:
 
 
 def clear_safe_globals() -> None:
-    """Allow nothing any more.
+    """Remove all allowed objects.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def clear_safe_globals() -> None:
 
 
 class safe_globals:
-    """Allow classes and functions in a ``with`` block, as :func:`add_safe_globals` does.
+    """Context manager that allows classes and functions, as :func:`add_safe_globals` does.
 
     Examples
     --------

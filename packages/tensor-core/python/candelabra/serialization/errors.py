@@ -1,4 +1,4 @@
-"""What is raised where a file cannot be read."""
+"""Errors of files that cannot be read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 class FileError(RuntimeError):
-    """A file is truncated, damaged, hostile, or of another format than any that is read. Nothing
-    was loaded.
+    """A file is truncated, damaged, hostile, or in an unknown format. Nothing was loaded.
 
     Examples
     --------
@@ -32,8 +31,8 @@ class FileError(RuntimeError):
 
 
 class UnsafeFileError(FileError, pickle.UnpicklingError):
-    """A file names a class or a function that is neither a tensor nor plain data, and that nobody
-    has allowed.
+    """A file names a class or a function that is neither a tensor nor plain data, and that the user
+    has not allowed.
 
     Examples
     --------
@@ -44,8 +43,8 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
 
 
 class CalledError(Exception):
-    """An exception of what the caller gave, ``map_location`` or an allowed class, on its way
-    through :func:`explained`.
+    """Wraps an exception of a caller's function (``map_location`` or an allowed class), so that
+    :func:`explained` passes it on.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -54,14 +53,14 @@ class CalledError(Exception):
 
 
 def call_given(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that the caller gave; what it raises is not taken for a fault of the file."""
+    """Call a function of the caller. Its exceptions are not reported as faults of the file."""
     try:
         return function(*arguments)
     except Exception as error:
         raise CalledError(error) from error
 
 
-#: What reading content that makes no sense may raise.
+#: Exceptions that invalid content may raise while it is read.
 _FAULTS = (
     ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError, OverflowError, IndexError, struct.error, zlib.error,
     RuntimeError,
@@ -70,8 +69,8 @@ _FAULTS = (
 
 @contextlib.contextmanager
 def explained(function: str, f: Any, formats: str) -> Iterator[None]:
-    """Raise whatever is wrong with the content of a file as a `FileError` that names it; let the
-    errors of the system and of the caller pass.
+    """Turn errors in the content of a file into a `FileError` that names it. Errors of the system
+    and of the caller pass.
     """
     try:
         yield

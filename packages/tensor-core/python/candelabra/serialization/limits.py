@@ -1,5 +1,5 @@
-"""Bounds on what a small file can have done: copies, and the hashing of keys, cost no more than a
-file of its size may ask for.
+"""Limits against files that demand excessive work: copies and the hashing of keys are bounded by
+the size of the file.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Numbers beyond this share hashes with others, which would make a dict of many slow.
+#: Larger integers share hashes with others. A dict of many such keys would be slow.
 _DISTINCT = (1 << 61) - 1
-#: How many keys there may be of which many can have one hash.
+#: How many keys may share one hash.
 _COSTLY_KEYS = 1000
-#: The types of what can be a key.
+#: Types that keys may have.
 _PLAIN_KEYS = frozenset({str, bytes, bool, int, float, complex, type(None)})
 
 
 class Budget:
-    """How much work and memory reading a file may take, by its length."""
+    """The work and memory that reading a file may take, in proportion to its length."""
 
     def __init__(self, length: int) -> None:
         self.left = (1 << 18) + 4 * length
         self._costly = _COSTLY_KEYS
 
     def spend(self, amount: int) -> None:
-        """Raise where this is more than is left."""
+        """Subtract from the budget. Raises an error if it is exceeded."""
         self.left -= amount
         if self.left < 0:
             raise FileError("it asks for far more work or memory than a file of its size needs")
 
     def key(self, value: Any) -> Any:
-        """Return a key of a dict or a member of a set, if hashing it is cheap: a tuple in a tuple
-        many times over is not.
+        """Return a dict key or set member if hashing it is cheap, unlike that of tuples nested many
+        times.
         """
         kind = type(value)
         if kind is str or (kind is int and -_DISTINCT < value < _DISTINCT) or kind is bytes:
@@ -60,7 +60,7 @@ class Budget:
         return value
 
     def _depth(self, value: Any) -> None:
-        # Python hashes what is nested by recursion.
+        # Python hashes nested tuples recursively.
         level = [value] if isinstance(value, (tuple, frozenset)) else []
         for _ in range(100):
             level = [part for item in level for part in item if isinstance(part, (tuple, frozenset))]

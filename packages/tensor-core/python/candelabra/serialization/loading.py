@@ -1,4 +1,4 @@
-"""``candelabra.load``, which knows all formats by what a file begins with."""
+"""``candelabra.load``, which recognizes formats by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what :func:`candelabra.save` wrote, or ``torch.save`` did; also safetensors and NumPy's
-    files. Never runs code from the file.
+    """Load an object that :func:`candelabra.save` or ``torch.save`` saved, or a safetensors or
+    NumPy file.
 
     Of PyTorch's files tensors and plain data are read, as in state dicts; the bytes of a tensor are
     taken as they are, so nothing of PyTorch is needed. Of a safetensors file and of an ``.npz``
@@ -45,35 +45,36 @@ def load(
     f
         A path, or a binary file object that can seek.
     map_location
-        Where the tensors go: a device for all; a dict from the devices they were on; or a function
-        of their storage, on the CPU, and of the name of the device, which returns that storage on
-        another device, or a device, or None. By default where they were.
+        The devices of the tensors: a device for all; a dict from saved devices to new ones; or a
+        function of the storage (on the CPU) and the name of its device. The function returns the
+        storage on another device, a device, or None. By default, tensors are loaded to the device
+        they were saved from.
     pickle_module
-        Taken for PyTorch's sake and without effect, where it is that of the standard library.
+        For compatibility with PyTorch. Only the standard library's module is allowed, and has no
+        effect.
     weights_only
-        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only,
-        whatever is asked for.
+        Ignored; for compatibility with PyTorch. Only tensors and plain data are ever loaded.
     mmap
-        True: tensors are on the file itself, which is read as they are, and their numbers are not
-        held against checksums. What is written to them stays in this process (but see
-        `serialization.set_default_mmap_options`). The file must not be written to, or made shorter,
-        while they live; :func:`candelabra.save` replaces it and leaves them what they were.
+        Whether to map the file into memory. Its parts are then read when a tensor is used, and
+        checksums of tensors are not verified. Changes of the tensors stay in this process (but see
+        `serialization.set_default_mmap_options`). The file must not be changed or truncated while
+        the tensors exist; :func:`candelabra.save` replaces it, which leaves them intact.
     **pickle_load_args
-        `encoding` is that of the strings in files that PyTorch wrote in Python 2.
+        `encoding` is the encoding of strings in files that PyTorch wrote in Python 2.
 
     Raises
     ------
     candelabra.serialization.FileError
-        A RuntimeError: where the file is damaged, of no known format, or of a newer version.
+        If the file is damaged, in an unknown format, or of a newer version. A RuntimeError.
     candelabra.serialization.UnsafeFileError
-        A FileError and a ``pickle.UnpicklingError``: where it holds other things than tensors and
-        plain data.
+        If the file holds objects other than tensors and plain data. A FileError and a
+        ``pickle.UnpicklingError``.
     AttributeError
-        Where `f` is neither a path nor a file that can seek.
+        If `f` is neither a path nor a file that can seek.
     ValueError
-        Where ``mmap=True`` is asked for what is no path.
+        If `mmap` is True and `f` is not a path.
     candelabra.BackendError
-        Where tensors were on a device that is not there.
+        If tensors were saved from a device that is not available.
 
     Examples
     --------
@@ -144,13 +145,13 @@ def _is_tar(head: bytes) -> bool:
 
 
 def get_unsafe_globals_in_checkpoint(f: Target) -> list[str]:
-    """Return what a file of PyTorch names that is neither known nor allowed: what would have to be
-    allowed to read it.
+    """Return the names in a PyTorch file that are neither known nor allowed, and that must be
+    allowed to load it.
 
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no file of ``torch.save``.
+        If the file was not saved by ``torch.save``.
 
     Examples
     --------

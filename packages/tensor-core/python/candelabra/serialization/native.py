@@ -1,9 +1,9 @@
-"""Candelabra's own archives: what an object is in JSON, and the bytes of each storage beside it.
+"""Candelabra's own archives: a description of the object in JSON, and the bytes of each storage.
 
 The archive has a description, ``description.json``, and one entry of plain bytes for each storage,
 ``storages/0`` and so on. Tensors that share a storage share it again when they are loaded. Only
 dict, OrderedDict, Counter, list, tuple, str, bool, int, float, complex, bytes, None, dtype, Size,
-device, Storage and Tensor are stored; anything else is refused when saving.
+device, Storage and Tensor can be saved.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 FORMAT = "candelabra archive"
 VERSION = 1
 DESCRIPTION = "description.json"
-# A description is small; what is larger was made to exhaust memory.
+# A description is small. A larger one was made to exhaust memory.
 _LARGEST_DESCRIPTION = 1 << 28
-# Python writes longer numbers in decimal only when asked to.
+# Python limits the length of integers in decimal.
 _LONG_NUMBER = 1 << 12
 
 
@@ -66,8 +66,8 @@ class _Writer:
             return {"tensor": self._tensor(value)}
         if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
             plain = value.item()
-            # np.mean(losses) and the like: by their value. (That of a long double is a long
-            # double.)
+            # NumPy scalars, such as np.mean(losses), are saved as Python numbers. (The item of a
+            # long double is a long double.)
             if type(plain) is not kind:
                 return self.describe(plain)
         if kind is _C.dtype:
@@ -101,7 +101,7 @@ class _Writer:
             elif kind is collections.Counter:
                 described = {"counter": pairs}
             elif hasattr(value, "_metadata"):
-                # The versions of its modules, which a state dict has as an attribute.
+                # A state dict has the versions of its modules as an attribute.
                 described = {"state_dict": [pairs, self.describe(value._metadata)]}
             else:
                 described = {"ordered_dict": pairs}
@@ -130,8 +130,8 @@ class _Writer:
 
 
 def prepare(obj: Any) -> Any:
-    """Return a function that writes an object to a stream; what cannot be stored is refused before
-    anything is written.
+    """Return a function that writes an object to a stream. Raises before anything is written if the
+    object cannot be saved.
     """
     writer = _Writer()
     try:
@@ -156,7 +156,7 @@ def prepare(obj: Any) -> Any:
 
 
 class _Reader:
-    """Makes the object again from its description, and checks all of it."""
+    """Creates the object from its description, which is checked completely."""
 
     def __init__(self, archive: Archive, storages: Any, places: Places, length: int) -> None:
         if not isinstance(storages, list):
@@ -244,12 +244,12 @@ def _dtype(name: Any) -> _C.dtype:
 
 
 def is_native(archive: Archive) -> bool:
-    """Tell whether an archive is Candelabra's own."""
+    """Return whether an archive is in Candelabra's own format."""
     return DESCRIPTION in archive.entries
 
 
 def read(archive: Archive, places: Places) -> Any:
-    """Return what is in an archive."""
+    """Return the object in an archive."""
     text = archive.read(DESCRIPTION, _LARGEST_DESCRIPTION)
     description = json.loads(text, object_pairs_hook=no_name_twice)
     if not isinstance(description, dict) or description["format"] != FORMAT:
@@ -263,7 +263,7 @@ def read(archive: Archive, places: Places) -> Any:
 
 
 def no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict of what a JSON object has, unless it has a name twice."""
+    """Return the dict of a JSON object, which must not have a name twice."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise FileError("a name stands twice in its description")

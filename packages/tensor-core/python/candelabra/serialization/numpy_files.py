@@ -1,5 +1,5 @@
-"""NumPy's files, ``.npy`` and ``.npz``, read and written without NumPy (its ``numpy.lib.format``
-describes them), and without pickles.
+"""NumPy's files, ``.npy`` and ``.npz`` (documented in ``numpy.lib.format``), read and written
+without NumPy, and without pickles.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
 _LONGEST_HEADER = 10_000
 
-#: Kind and size of NumPy's dtypes, and what is written for each dtype.
+#: Kind and size of NumPy's dtypes, and the code written for each dtype.
 _DTYPES = {
     "b1": _C.bool, "u1": _C.uint8, "i1": _C.int8, "i2": _C.int16, "u2": _C.uint16, "i4": _C.int32, "u4": _C.uint32, "i8": _C.int64,
     "u8": _C.uint64, "f2": _C.float16, "f4": _C.float32, "f8": _C.float64, "c8": _C.complex64, "c16": _C.complex128,
 }  # fmt: skip
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-#: What of these is turned around in files of the other byte order.
+#: Sizes of the numbers to swap in files of the other byte order.
 _NUMBERS = {"c8": 4, "c16": 8}
 
-# One item of a header, which is the text of a dict of three; records begin with a bracket.
+# An item of the header, which is the text of a dict of three items. Dtypes of records begin with a
+# bracket.
 _ITEM = re.compile(
     r"\s*'(descr|fortran_order|shape)'\s*:\s*('[^'\\]{1,32}'|True|False|\((?:\s*[0-9]{1,20}\s*,)*(?:\s*[0-9]{1,20})?\s*\)|\[)\s*(,?)\s*"
 )
 
 
 def is_npy(source: Source) -> bool:
-    """Tell whether a file begins as those of NumPy do."""
+    """Return whether a file begins like an ``.npy`` file."""
     return source.size - source.start >= 8 and source.read(source.start, 6) == _MAGIC
 
 
 def is_npz(archive: Archive) -> bool:
-    """Tell whether an archive holds arrays."""
+    """Return whether an archive holds arrays."""
     return bool(archive.entries) and all(name.endswith(".npy") for name in archive.entries)
 
 
@@ -58,8 +59,8 @@ def is_npz(archive: Archive) -> bool:
 
 
 def _header(source: Source, start: int) -> tuple[str, bool, list[int], int]:
-    """The code of the dtype with its byte order, whether the first dimension is dense, the shape,
-    and where the numbers begin.
+    """Return the dtype code with its byte order, whether the order is Fortran's, the shape, and the
+    offset of the data.
     """
     head = source.read(start, 8)
     if head[:6] != _MAGIC:
@@ -77,7 +78,7 @@ def _header(source: Source, start: int) -> tuple[str, bool, list[int], int]:
 
 
 def _items(text: str) -> tuple[str, str, str]:
-    """The three items of a header as they stand there."""
+    """Return the three items of a header, unparsed."""
     text = text.strip()
     found: dict[str, str] = {}
     at = 1
@@ -98,7 +99,7 @@ def _items(text: str) -> tuple[str, str, str]:
 
 
 def _dtype(described: str) -> tuple[Any, int]:
-    """The dtype, and the size of what is to be turned around in it; 1 for nothing."""
+    """Return the dtype, and the size of the numbers whose bytes must be swapped; 1 for none."""
     order, code = (described[0], described[1:]) if described[0] in "<>|=" else ("=", described)
     if code == "O":
         raise FileError("it holds objects of Python, which are pickled, and those are not read")
@@ -142,11 +143,11 @@ class _Held(Source):
 
 
 def read_npz(archive: Archive, places: Places) -> dict[str, Tensor]:
-    """Return the arrays in an archive, by their names."""
+    """Return the arrays in an archive by name."""
     made = {}
     for name, entry in archive.entries.items():
         if entry.method == STORED and places.mapped:
-            # On the file itself; only the header is read.
+            # Mapped; only the header is read.
             made[name.removesuffix(".npy")] = _array(archive.source, entry.offset, entry.offset + entry.size, places)
         else:
             held = bytearray(entry.size)
@@ -163,12 +164,13 @@ def load_npy(f: Target, *, mmap: bool = False) -> Tensor:
     f
         A path, or a binary file object that can seek.
     mmap
-        Whether the tensor is to be on the file itself, as in :func:`candelabra.load`.
+        Whether to map the file into memory, as in :func:`candelabra.load`.
 
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such file, is damaged, or holds what tensors do not: objects, records, text.
+        If the file is not an ``.npy`` file, is damaged, or has another dtype than tensors: objects,
+        records, text.
 
     Examples
     --------
@@ -192,14 +194,13 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
     f
         A path, or a binary file object that can seek.
     mmap
-        Whether tensors are to be on the file itself, those that are not compressed, as in
-        :func:`candelabra.load`.
+        Whether to map uncompressed arrays into memory, as in :func:`candelabra.load`.
 
     Raises
     ------
     candelabra.serialization.FileError
-        Where it is no such archive, is damaged, or holds what tensors do not: objects, records,
-        text.
+        If the file is not an ``.npz`` archive, is damaged, or has other dtypes than tensors:
+        objects, records, text.
 
     Examples
     --------
@@ -222,7 +223,7 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
 
 
 def _written(tensor: Any) -> tuple[bytes, Any]:
-    """The header and the numbers of a tensor."""
+    """Return the header and the data of a tensor."""
     if not isinstance(tensor, _C.Tensor):
         raise TypeError(f"save_npy(): expected a Tensor, but got {type(tensor).__name__}")
     code = _CODES.get(tensor.dtype)
@@ -252,12 +253,12 @@ def save_npy(f: Target, tensor: Tensor) -> None:
     f
         A path, whose file is replaced all at once, or a binary file object.
     tensor
-        Of any dtype that NumPy has: all but bfloat16.
+        Of any dtype except bfloat16, which NumPy lacks.
 
     Raises
     ------
     TypeError
-        Where it is no tensor, or of a dtype that NumPy has not.
+        If it is not a tensor, or has a dtype that NumPy lacks.
 
     Examples
     --------
@@ -285,18 +286,18 @@ def save_npz(f: Target, *tensors: Tensor, compressed: bool = False, **named: Ten
     f
         A path, whose file is replaced all at once, or a binary file object.
     *tensors
-        Written as ``arr_0``, ``arr_1`` and so on.
+        Saved as ``arr_0``, ``arr_1`` and so on.
     compressed
-        Whether they are compressed; then they cannot be mapped.
+        Whether to compress the arrays. Compressed arrays cannot be mapped.
     **named
-        Written under their names.
+        Saved under their names.
 
     Raises
     ------
     TypeError
-        Where one is no tensor, or of a dtype that NumPy has not.
+        If one is not a tensor, or has a dtype that NumPy lacks.
     ValueError
-        Where a name is given twice.
+        If a name is given twice.
 
     Examples
     --------

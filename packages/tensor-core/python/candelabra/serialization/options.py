@@ -1,6 +1,4 @@
-"""What can be set for all files: whether checksums are written, in which order the bytes of old
-files are, how files are mapped.
-"""
+"""Settings of all files: checksums, the byte order of old files, mapping."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
 
 
 class LoadEndianness(enum.Enum):
-    """The order of the bytes in a number.
+    """The byte order of numbers.
 
     Examples
     --------
@@ -40,7 +38,7 @@ _OPTIONS = _Options()
 
 
 def get_crc32_options() -> bool:
-    """Tell whether archives get checksums.
+    """Return whether archives are saved with checksums.
 
     Examples
     --------
@@ -52,8 +50,8 @@ def get_crc32_options() -> bool:
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Set whether archives get checksums. Without them, saving is faster, and unzip warns; a file
-    that has them is always checked.
+    """Set whether archives are saved with checksums. Without them, saving is faster, and unzip
+    warns. Existing checksums are always verified.
 
     Examples
     --------
@@ -64,8 +62,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the order of bytes in PyTorch's files that do not tell theirs; None for this
-    machine's.
+    """Return the byte order of PyTorch's files that do not record it; None for this machine's.
 
     Examples
     --------
@@ -76,13 +73,12 @@ def get_default_load_endianness() -> LoadEndianness | None:
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the order of bytes in PyTorch's files that do not tell theirs, those from before version
-    2.1.
+    """Set the byte order of PyTorch's files that do not record it (from before version 2.1).
 
     Raises
     ------
     TypeError
-        Where it is neither a `LoadEndianness` nor None.
+        If it is neither a `LoadEndianness` nor None.
 
     Examples
     --------
@@ -107,13 +103,13 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:
-    """Set how ``load(mmap=True)`` maps files, for good or in a ``with`` block.
+    """Set how ``load(mmap=True)`` maps files, permanently or in a ``with`` block.
 
     Parameters
     ----------
     flags
-        ``mmap.MAP_PRIVATE``: what is written to tensors stays in this process. ``mmap.MAP_SHARED``:
-        it goes to the file, which has to be writable.
+        ``mmap.MAP_PRIVATE``: changes of tensors stay in this process. ``mmap.MAP_SHARED``: they are
+        written to the file, which must be writable.
 
     Raises
     ------

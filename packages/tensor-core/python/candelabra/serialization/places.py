@@ -1,6 +1,4 @@
-"""Where the bytes of storages go when a file is loaded: into the memory of a device, or on the
-mapped file itself.
-"""
+"""The memory of loaded storages: that of a device, or the mapped file."""
 
 from __future__ import annotations
 
@@ -22,14 +20,13 @@ if TYPE_CHECKING:
 
     from .sources import Source
 
-#: Storages that begin elsewhere in the file are read, not mapped: their tensors would not be
-#: aligned.
+#: Storages at other offsets are read, not mapped: their tensors would not be aligned.
 _ALIGNED = 16
 _MOST_DIMENSIONS = 64
 
 
 class Piece:
-    """Bytes in a file: how many, how to read them, and where they are if they can be mapped."""
+    """Bytes in a file: their number, how to read them, and their offset if they can be mapped."""
 
     def __init__(
         self, nbytes: int, fill: Callable[[memoryview], None], source: Source | None = None, offset: int = 0
@@ -41,7 +38,7 @@ class Piece:
 
 
 class Places:
-    """Makes tensors of bytes where ``map_location`` wants them."""
+    """Creates storages on the devices that ``map_location`` selects."""
 
     def __init__(self, map_location: Any = None, mapped: bool = False) -> None:
         if not (
@@ -56,8 +53,9 @@ class Places:
         self._shared = mapped and get_default_mmap_options() == MAP_SHARED
 
     def place(self, piece: Piece, location: str, swap: int = 1, alignment: int = _ALIGNED) -> Tensor:
-        """Return the bytes of a storage that was on the device `location`, those of each `swap` in
-        reverse order, as a flat uint8 tensor.
+        """Return the bytes of a storage that was on device `location` as a flat uint8 tensor. The
+        bytes of each group of `swap` are reversed. Storages at file offsets that are multiples of
+        `alignment` are mapped.
 
         Mapped are those that begin in the file at multiples of `alignment`.
         """
@@ -129,15 +127,15 @@ def _device(device: Any, location: str) -> Any:
 
 
 def named_device(name: Any) -> Any:
-    """Return the device of a name in a file."""
+    """Return the device that a file names."""
     if not isinstance(name, str) or not _plausible(name):
         raise FileError(f"a device without a name: {str(name)[:40]!r}")
     return _C.device(name)
 
 
 def _plausible(device: str) -> bool:
-    """Whether a text from a file may be the name of a device: others are not looked for among the
-    backends.
+    """Return whether a text from a file may be a device name. Backends are searched only for such
+    names.
     """
     kind, colon, number = device.partition(":")
     return (
@@ -149,7 +147,7 @@ def _plausible(device: str) -> bool:
 
 
 def typed_tensor(flat: Tensor, dtype: Any, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Tensor:
-    """Return a tensor of this geometry on the bytes of a storage, which is checked against them."""
+    """Return a tensor of this geometry on the bytes of a storage, whose size is checked."""
     if len(size) != len(stride):
         raise FileError("a tensor with sizes and strides of different length")
     if len(size) > _MOST_DIMENSIONS:
@@ -162,22 +160,22 @@ def typed_tensor(flat: Tensor, dtype: Any, size: Sequence[Any], stride: Sequence
     count = 1
     for n in size:
         count *= max(n, 1)
-    # What the core counts with. Strides of empty tensors reach nowhere, but are numbers all the
-    # same.
+    # Numbers must fit the core's integers. Strides of empty tensors are not used, but must fit as
+    # well.
     if count * dtype.itemsize >= 1 << 63 or max([0, *stride]) >= 1 << 62:
         raise FileError("a tensor with impossible sizes or strides")
     return tensor_on(flat, dtype, size, stride, offset if last >= offset else 0)
 
 
 def whole(value: Any) -> int:
-    """Return a number that counts something."""
+    """Return a number that must be a count."""
     if type(value) is not int or value < 0:
         raise FileError(f"a tensor with impossible sizes or strides: {str(value)[:40]}")
     return value
 
 
 def leaf(made: Tensor, requires_grad: Any) -> Tensor:
-    """Return a tensor that requires grad where the file says so."""
+    """Return a tensor, as a leaf that requires grad if the file says so."""
     if requires_grad is not True:
         return made
     if not (made.dtype.is_floating_point or made.dtype.is_complex):
@@ -186,7 +184,7 @@ def leaf(made: Tensor, requires_grad: Any) -> Tensor:
 
 
 def parameter(made: Tensor, requires_grad: Any) -> Any:
-    """Return a parameter, where candelabra-nn is installed, and otherwise a tensor."""
+    """Return a parameter, or a tensor if candelabra-nn is not installed."""
     from candelabra.assembly import MissingPackageError
 
     data = leaf(made.detach(), requires_grad)
@@ -198,14 +196,12 @@ def parameter(made: Tensor, requires_grad: Any) -> Any:
 
 
 def is_parameter(tensor: Tensor) -> bool:
-    """Tell whether a tensor is a parameter of candelabra.nn."""
+    """Return whether a tensor is a parameter of candelabra.nn."""
     return type(tensor) is not _C.Tensor and getattr(type(tensor), "_prints_as_tensor", False)
 
 
 def storage_memory(storage: Any) -> Any:
-    """Return the bytes of a storage as a buffer; without a copy where they are in the memory of the
-    host.
-    """
+    """Return the bytes of a storage as a buffer, without a copy if they are in host memory."""
     if storage.nbytes() == 0:
         return b""
     try:

@@ -1,4 +1,4 @@
-"""Checkpoints of PyTorch: archives of ``torch.save`` read and written, without PyTorch and without
+"""Checkpoints of PyTorch: reads and writes archives of ``torch.save``, without PyTorch and without
 running code from a file.
 
 Such an archive is a zip file that holds a pickle, ``data.pkl``, and the bytes of each storage,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .places import Places
     from .zip_files import Archive
 
-# A pickle of a state dict is small; what is larger was made to exhaust memory.
+# The pickle of a state dict is small. A larger one was made to exhaust memory.
 LARGEST_PICKLE = 1 << 28
 
 
@@ -32,7 +32,7 @@ LARGEST_PICKLE = 1 << 28
 
 
 def prefix_of(archive: Archive) -> str | None:
-    """The folder of an archive that ``torch.save`` wrote; None for another archive."""
+    """Return the folder in an archive of ``torch.save``, or None for another archive."""
     for name in archive.entries:
         if name.count("/") == 1 and name.endswith("/data.pkl"):
             return name.removesuffix("data.pkl")
@@ -45,7 +45,7 @@ def read_pickle(archive: Archive, prefix: str) -> bytes:
 
 
 def _swapped(archive: Archive, prefix: str) -> bool:
-    """Whether the bytes of numbers are in the other order than this machine's, which is
+    """Return whether numbers are stored in the byte order that is not this machine's, which is
     little-endian.
     """
     if f"{prefix}byteorder" not in archive.entries:
@@ -57,7 +57,7 @@ def _swapped(archive: Archive, prefix: str) -> bool:
 
 
 def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8") -> Any:
-    """Return what is in an archive."""
+    """Return the object in an archive."""
     if f"{prefix}constants.pkl" in archive.entries:
         raise FileError(
             "it is a program of TorchScript (torch.jit.save), and programs are not read; save the state_dict() of the module"
@@ -94,8 +94,8 @@ def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8")
 
 
 def prepare(obj: Any, name: str, byteorder: bool = True) -> Callable[[Any], None]:
-    """Return a function that writes an archive that ``torch.load`` reads; `name` is that of the
-    folder in it.
+    """Return a function that writes an archive that ``torch.load`` reads. `name` is the folder in
+    it.
     """
     text = io.BytesIO()
     pickler = TensorPickler(text)

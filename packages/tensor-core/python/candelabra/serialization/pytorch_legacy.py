@@ -1,9 +1,9 @@
-"""The files of PyTorch before version 1.6: pickles one after the other, and behind them the bytes
-of the storages.
+"""The format of PyTorch before version 1.6: a sequence of pickles, followed by the bytes of the
+storages.
 
-A magic number, the version of the protocol, what the machine was like, the object, the keys of its
-storages: a pickle each. Then comes every storage: the number of its elements in eight bytes, and
-these.
+The pickles are a magic number, the version of the protocol, properties of the machine, the object,
+and the keys of its storages. Each storage follows as the number of its elements in eight bytes, and
+the elements.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ PROTOCOL_VERSION = 1001
 
 
 class _Pickles:
-    """Pickles one after the other in a file."""
+    """The sequence of pickles in a file."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.at = source.start
 
     def next(self, run: Callable[[bytes], tuple[Any, int]]) -> Any:
-        """Run the next pickle. How long it is shows only then: more and more of the file is
-        read.
-        """
+        """Run the next pickle. Its length is not known before, so it is read in growing pieces."""
         whole = min(self._source.size - self.at, LARGEST_PICKLE)
         length = 1 << 16
         while True:
@@ -70,7 +68,7 @@ def _plain(text: bytes) -> tuple[Any, int]:
 
 
 def is_legacy(source: Source) -> bool:
-    """Tell whether a file begins with the magic number."""
+    """Return whether a file begins with the magic number."""
     if source.size - source.start < 16:
         return False
     try:
@@ -80,7 +78,7 @@ def is_legacy(source: Source) -> bool:
 
 
 class _Storages:
-    """What a pickle says of storages, before they are there and then."""
+    """The storages that a pickle refers to, before and after they are read."""
 
     def __init__(self) -> None:
         self.described: dict[str, tuple[Any, str, int]] = {}
@@ -116,7 +114,7 @@ class _Storages:
         if flat is None:
             raise FileError(f"storage {key} is missing")
         if view is not None:
-            # A part of another, as storages could be once.
+            # Storages could once be views of others.
             if (
                 not isinstance(view, tuple)
                 or len(view) != 3
@@ -135,7 +133,7 @@ def _is_module(pid: Any) -> bool:
 
 
 def read(source: Source, places: Places, encoding: str = "utf-8") -> Any:
-    """Return what is in a file."""
+    """Return the object in a file."""
     pickles = _Pickles(source)
     if pickles.next(_plain) != MAGIC_NUMBER:
         raise FileError("it does not begin with PyTorch's magic number")
@@ -148,15 +146,15 @@ def read(source: Source, places: Places, encoding: str = "utf-8") -> Any:
     swapped = machine.get("little_endian") is False
     storages = _Storages()
     begin = pickles.at
-    # Which storages there are shows in the pickle, and where they are behind it: it is run once to
-    # know them, and again with them.
+    # The pickle names the storages, which come after it. It is run once to find them, and again
+    # with them.
     pickles.next(lambda text: Objects(storages).run(text, encoding))
     text = source.read(begin, pickles.at - begin)
     keys = pickles.next(_plain)
     if not isinstance(keys, list) or len(set(map(_key, keys))) != len(keys):
         raise FileError("the list of its storages makes no sense")
     at = pickles.at
-    # All lengths are checked before anything is read.
+    # Check all lengths before anything is read.
     pieces: dict[str, Piece] = {}
     for key in keys:
         if key not in storages.described:
@@ -189,7 +187,7 @@ def _key(key: Any) -> str:
 
 
 def prepare(obj: Any) -> Callable[[Any], None]:
-    """Return a function that writes a file that every PyTorch reads."""
+    """Return a function that writes a file that every version of PyTorch reads."""
     text = io.BytesIO()
     pickler = TensorPickler(text, legacy=True)
     pickler.dump_tensors(obj)

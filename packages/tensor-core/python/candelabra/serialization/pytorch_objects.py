@@ -1,5 +1,5 @@
-"""What the pickles in PyTorch's files name, and what is made of it: tensors, storages, parameters,
-and a few classes of Python.
+"""Objects that the pickles in PyTorch's files refer to: tensors, storages, parameters, and a few
+Python classes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor
 
-#: PyTorch's classes of storages, and the dtypes of what they hold.
+#: PyTorch's storage classes and their dtypes.
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
     "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64", "UntypedStorage": "uint8",
 }  # fmt: skip
-#: The sizes of the numbers in them, of complex ones those of their parts: what is turned around in
-#: files of the other byte order.
+#: The size of their numbers, for complex ones of a part: the unit of byte swapping.
 NUMBERS = {
     "float64": 8,
     "float32": 4,
@@ -43,7 +42,7 @@ NUMBERS = {
     "complex64": 4,
 }
 
-#: What is known and not read, and what to do about it.
+#: Known names that are not supported, and what to do instead.
 _NOT_READ = {
     "_rebuild_sparse_tensor": "a sparse tensor, and there are no sparse tensors here: save tensor.to_dense()",
     "_rebuild_sparse_csr_tensor": "a sparse tensor, and there are no sparse tensors here: save tensor.to_dense()",
@@ -57,7 +56,7 @@ _NOT_READ = {
 
 
 class StorageClass(Named):
-    """A class of storages as the pickle names it."""
+    """A storage class that a pickle names."""
 
     __slots__ = ("dtype",)
 
@@ -67,7 +66,7 @@ class StorageClass(Named):
 
 
 class Bytes:
-    """One storage in a pickle: its bytes as a tensor, and the dtype it was saved with."""
+    """A storage in a pickle: its bytes as a tensor, and its dtype."""
 
     __slots__ = ("dtype", "flat")
     name = "a storage that is of no tensor"
@@ -78,12 +77,12 @@ class Bytes:
 
 
 class Objects:
-    """Makes the objects of one pickle.
+    """Creates the objects of one pickle.
 
     Parameters
     ----------
     persistent
-        Makes the `Bytes` of a persistent id.
+        Returns the `Bytes` of a persistent id.
     """
 
     def __init__(self, persistent: Callable[[Any], Any]) -> None:
@@ -114,7 +113,7 @@ class Objects:
         self._names["collections", "OrderedDict"].stands_for = collections.OrderedDict
         for builtins in ("builtins", "__builtin__"):
             self._names[builtins, "set"].stands_for = set
-            # What a defaultdict is made with.
+            # Factories of defaultdicts.
             for kind in (dict, list, int, float, str, bool, tuple):
                 self._names[builtins, kind.__name__] = Named(kind.__name__, None, kind)
         for found in (
@@ -126,7 +125,7 @@ class Objects:
             self._names[found] = Named(".".join(found))
 
     def run(self, text: bytes, encoding: str = "utf-8") -> tuple[Any, int]:
-        """Run a pickle and return its object, and where it ends."""
+        """Run a pickle; return its object and its end."""
         self._machine = Machine(text, self.find, self._persistent, encoding=encoding)
         try:
             found = self._machine.run()
@@ -140,7 +139,7 @@ class Objects:
         return self._machine.budget
 
     def find(self, module: str, name: str) -> Any:
-        """Return what a pickle names."""
+        """Return the object that a pickle names."""
         given = allowing.allowed(module, name)
         if given is not None:
             return Allowed(f"{module}.{name}", given)
@@ -202,7 +201,7 @@ class Objects:
         if any(type(n) is not int or n < 0 for n in (offset, *size[:64], *stride[:64])) or len(size) != len(stride):
             raise FileError("a tensor with impossible sizes or strides")
         made = typed_tensor(storage.flat, dtype, size, stride, offset)
-        # PyTorch may keep a tensor as the conjugate or the negative of what is in its memory.
+        # PyTorch may represent a tensor as the conjugate or the negative of its memory.
         if isinstance(metadata, dict):
             for flag, operator in (("conj", "conj_physical"), ("neg", "neg")):
                 if metadata.get(flag):
@@ -295,14 +294,14 @@ def _layout(name: Any) -> Any:
 
 
 def _encoded(text: Any, encoding: Any = "utf-8") -> bytes:
-    # How protocol 2 writes bytes.
+    # Protocol 2 writes bytes like this.
     if encoding != "latin1" or not isinstance(text, str):
         raise FileError(f"bytes in the encoding {str(encoding)[:40]}")
     return text.encode("latin1")
 
 
 def _no_bytes() -> bytes:
-    # How protocol 2 writes those that are empty.
+    # Protocol 2 writes empty bytes like this.
     return b""
 
 
@@ -313,7 +312,7 @@ def _complex(real: Any = 0.0, imaginary: Any = 0.0) -> complex:
 
 
 def _bytearray(content: Any = b"", *encoding: Any) -> bytearray:
-    # A number would be a size, as large as the file says.
+    # bytearray(number) would allocate as much as the file says.
     if isinstance(content, str) and encoding == ("latin-1",):
         return bytearray(content, "latin-1")
     if not isinstance(content, (bytes, bytearray)) or encoding:

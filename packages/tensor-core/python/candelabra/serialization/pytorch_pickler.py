@@ -1,5 +1,5 @@
-"""Writes the pickles of PyTorch's files: tensors by the names of PyTorch's functions, which need
-not be there.
+"""Writes the pickles of PyTorch's files. They name PyTorch's functions, which need not be
+installed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PLAIN = (
     collections.defaultdict, collections.Counter,
 )  # fmt: skip
 
-# That of C cannot be told how to write.
+# The C implementation does not allow to override how objects are written.
 _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 
-#: What pickle itself writes to make some of these again.
+#: Constructors that pickle itself writes for some of these.
 _MAKERS = (
     collections.OrderedDict, collections.defaultdict, collections.Counter, set, frozenset, complex, codecs.encode, bytes, bytearray,
     dict, list, int, float, str, bool, tuple, _PythonPickler,
@@ -40,9 +40,9 @@ class TensorPickler(_PythonPickler):
     Parameters
     ----------
     stream
-        Where the pickle goes.
+        The output stream.
     legacy
-        Whether it is for a file from before PyTorch 1.6.
+        Whether to write the format from before PyTorch 1.6.
     """
 
     def __init__(self, stream: Any, legacy: bool = False) -> None:
@@ -68,7 +68,7 @@ class TensorPickler(_PythonPickler):
                 self._save_tensor(obj)
                 self.memoize(obj)
         elif type(obj) is bytes and not obj:
-            # pickle would name bytes, which PyTorch's reader does not know.
+            # pickle would name a function for bytes that PyTorch's reader does not know.
             self._save_call("_codecs", "encode", ("", "latin1"))
         elif isinstance(obj, _C.dtype):
             self._save_name("torch", obj.name)
@@ -120,7 +120,7 @@ class TensorPickler(_PythonPickler):
     def _save_plain(self, tensor: Any, requires_grad: bool) -> None:
         storage = tensor.untyped_storage()
         number = self._numbers.get(id(storage))
-        # Dtypes that came late have no storage of their own in PyTorch.
+        # Newer dtypes have no storage class of their own in PyTorch.
         typed = tensor.dtype.name in _CLASS_OF
         if number is None:
             number = self._numbers[id(storage)] = len(self.storages)
@@ -131,7 +131,7 @@ class TensorPickler(_PythonPickler):
                 "candelabra.save(): tensors of several dtypes on one storage cannot be stored in PyTorch's old format; leave out "
                 "_use_new_zipfile_serialization=False"
             )
-        # PyTorch takes the dtype of a storage from the first tensor on it: others have to tell
+        # PyTorch takes a storage's dtype from the first tensor on it; other tensors must state
         # theirs.
         typed = typed and self.dtypes[number] is tensor.dtype
         self._save_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
@@ -141,7 +141,7 @@ class TensorPickler(_PythonPickler):
         if typed:
             self._save_name("torch", _CLASS_OF[tensor.dtype.name])
         elif self._legacy:
-            # PyTorch writes the other class here, too, but cannot read it.
+            # PyTorch writes the other class here too, but cannot read it.
             self._save_name("torch", "ByteStorage")
         else:
             self._save_name("torch.storage", "UntypedStorage")

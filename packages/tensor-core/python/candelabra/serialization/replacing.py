@@ -1,5 +1,5 @@
-"""Writing a file so that at any moment, whatever ends the process or the machine, there is the old
-one or the new one, whole.
+"""Atomic replacement of files: if the process or the machine stops, either the old or the new file
+exists, complete.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replaced(f: Any) -> Iterator[Any]:
-    """Give a stream to write to, and put what was written in the place of the file at the end of
-    the ``with`` block.
+    """Context manager that returns a stream, and replaces the file by what was written to it.
 
-    The bytes go to a file without a name in the same folder, to the disk, then get a name of their
-    own there, and by renaming that of the file; last, the folder goes to the disk. An exception
-    leaves the old file. A symbolic link stays, and what it leads to is replaced. The new file has
-    the permissions of the old one, and its owner where this user may give them. What is no ordinary
-    file, such as a pipe, is written to.
+    The bytes are written to an unnamed file in the same folder and synced. The file then gets a
+    temporary name, and is renamed; last, the folder is synced. An exception leaves the old file
+    unchanged. If the path is a symbolic link, its target is replaced. The new file has the
+    permissions of the old one, and its owner if this user may set it. Other files than regular
+    ones, such as pipes, are written directly.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def replaced(f: Any) -> Iterator[Any]:
             yield stream
         return
     folder = os.path.dirname(path)
-    # What is left where the process is killed between the last two steps tells what it is.
+    # If the process is killed between the last two steps, the name shows what the file is.
     name = path + (
         b".%b.part" % secrets.token_hex(4).encode() if isinstance(path, bytes) else f".{secrets.token_hex(4)}.part"
     )
@@ -60,8 +59,8 @@ def replaced(f: Any) -> Iterator[Any]:
             stream.flush()
             os.fsync(stream.fileno())
             if not named:
-                # linkat(2) with a name follows that of the descriptor; Python calls it where a
-                # folder is given.
+                # linkat(2) with a path follows the symbolic link of the descriptor. Python calls it
+                # if a folder is given.
                 os.link(f"/proc/self/fd/{stream.fileno()}", name, src_dir_fd=stream.fileno(), follow_symlinks=True)
                 named = True
         os.replace(name, path)
@@ -73,8 +72,8 @@ def replaced(f: Any) -> Iterator[Any]:
 
 
 def _new_file(folder: Any, name: Any) -> tuple[int, bool]:
-    """Open a new file, where the file system can without a name: such a one is gone when the
-    process ends.
+    """Open a new file, unnamed if the file system supports that. An unnamed file vanishes with the
+    process.
     """
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         try:
@@ -82,8 +81,8 @@ def _new_file(folder: Any, name: Any) -> tuple[int, bool]:
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             raise
         except OSError:
-            # Not every file system has files without names; opening one by its name tells what else
-            # may be wrong.
+            # Not every file system supports unnamed files. Opening a named one shows whether there
+            # is another problem.
             pass
     return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), True
 
@@ -91,7 +90,7 @@ def _new_file(folder: Any, name: Any) -> tuple[int, bool]:
 def _like(descriptor: int, before: os.stat_result) -> None:
     made = os.fstat(descriptor)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
-        # Only the superuser may give files away, and others their files to groups they are in.
+        # Only the superuser may change the owner, and other users the group to one of theirs.
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
@@ -102,7 +101,7 @@ def _sync_folder(folder: Any) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems do not sync folders; the file itself is on the disk.
+        # Some file systems do not sync folders; the file itself is synced.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

@@ -25,40 +25,37 @@ def save(
     *,
     format: str | None = None,
 ) -> None:
-    """Write tensors and plain data to a file.
+    """Save tensors and plain data to a file.
 
     Parameters
     ----------
     obj
         Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None,
-        dtypes, sizes and devices. Numbers of NumPy are stored as Python's. In PyTorch's format also
-        sets, defaultdicts, Counters and bytearrays.
+        dtypes, sizes and devices. NumPy scalars are saved as Python numbers. PyTorch's format also
+        supports sets, defaultdicts, Counters and bytearrays.
     f
-        A path, or a binary file object. The file of a path is replaced all at once when everything
-        is written and on the disk: whatever happens, there is the old one or the new one. It keeps
-        its permissions, and a symbolic link stays one.
+        A path, or a binary file object. The file of a path is replaced atomically, after the new
+        one has been written and synced. It keeps its permissions, and symbolic links are followed.
     pickle_module, pickle_protocol
-        Taken for PyTorch's sake and without effect, where it is that of the standard library: no
-        code is ever stored.
+        For compatibility with PyTorch. Only the standard library's module is allowed, and has no
+        effect: code is never saved.
     _use_new_zipfile_serialization
-        False: in PyTorch's format from before version 1.6.
+        If False, use PyTorch's format from before version 1.6.
     _disable_byteorder_record
-        Whether PyTorch's format is to leave out the order of bytes.
+        Whether to omit the byte order from PyTorch's format.
     format
-        ``"candelabra"``, which is the default, or ``"pytorch"`` for an archive that ``torch.load``
-        reads.
+        ``"candelabra"`` (the default), or ``"pytorch"`` for an archive that ``torch.load`` reads.
 
     Raises
     ------
     ValueError
-        Where there is no such format, a container contains itself, or containers are nested too
-        deeply.
+        If the format is unknown, a container contains itself, or containers are nested too deeply.
     TypeError
-        Where something else is in there.
+        If `obj` contains other types.
     AttributeError
-        Where `f` is neither a path nor a file.
+        If `f` is neither a path nor a file.
     OSError
-        Where the file cannot be written.
+        If the file cannot be written.
 
     Examples
     --------
@@ -92,9 +89,7 @@ def save(
 
 
 def write_to(f: Any, write: Any) -> None:
-    """Have a function write to a file object, or to a path, whose file is replaced when all is
-    written.
-    """
+    """Write to a file object, or replace the file of a path atomically."""
     if hasattr(f, "write"):
         write(f)
         if hasattr(f, "flush"):
@@ -105,7 +100,7 @@ def write_to(f: Any, write: Any) -> None:
 
 
 def _folder_in_archive(f: Any) -> str:
-    """As PyTorch names it: as the file, without its extension."""
+    """Return PyTorch's name of the folder: the file's name without its extension."""
     if hasattr(f, "write"):
         return "archive"
     name = os.path.splitext(os.path.basename(os.fsdecode(f)))[0]

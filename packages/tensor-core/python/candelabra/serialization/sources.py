@@ -1,4 +1,4 @@
-"""Files to read from at any place: by their path, or as objects of Python."""
+"""Seekable input files: paths, or Python file objects."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     Target = str | os.PathLike[str] | IO[bytes]
 
-#: How much is asked of a file object at once.
+#: Bytes per read from a file object.
 _PIECE = 1 << 26
 
 
 class Source:
-    """The bytes of a file. Sizes that a file claims are held against `size` before anything is
+    """The bytes of a file. Sizes in the file are checked against `size` before anything is
     allocated for them.
     """
 
     size: int
-    #: Where reading begins in a file that is no archive with a directory at its end.
+    #: Where reading begins, for formats without a directory at the end.
     start: int = 0
-    #: For mapping; None of what is no file of the system.
+    #: The file to map; None if it cannot be mapped.
     descriptor: int | None = None
 
     def fill(self, offset: int, target: memoryview) -> None:
-        """Read as many bytes as `target` has."""
+        """Read as many bytes as `target` holds."""
         raise NotImplementedError
 
     def read(self, offset: int, count: int) -> bytes:
@@ -44,16 +44,16 @@ class Source:
         return bytes(held)
 
     def check(self, offset: int, count: int) -> None:
-        """Raise where the file has not so many bytes there."""
+        """Raise an error if the file does not have so many bytes at the offset."""
         if offset < 0 or count < 0 or offset + count > self.size:
             raise FileError(f"it ends at {self.size} bytes, before {count} bytes at {offset}")
 
     def finished(self, offset: int) -> None:
-        """Leave a file object at the end of what was read."""
+        """Position a file object behind the content."""
 
 
 class PathSource(Source):
-    """A file of the system."""
+    """A file of the file system."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.descriptor = descriptor
@@ -97,14 +97,14 @@ class ObjectSource(Source):
 
 @contextlib.contextmanager
 def opened(f: Any, function: str, writable: bool = False) -> Iterator[Source]:
-    """Open a path, or take a file object as it is.
+    """Open a path, or wrap a file object.
 
     Raises
     ------
     AttributeError
-        Where `f` is neither a path nor a file object that can seek.
+        If `f` is neither a path nor a file object that can seek.
     OSError
-        Where the file cannot be opened.
+        If the file cannot be opened.
     """
     if not isinstance(f, (str, bytes, os.PathLike)):
         for needed in ("read", "seek", "tell"):

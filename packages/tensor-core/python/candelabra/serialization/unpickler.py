@@ -1,9 +1,9 @@
-"""A machine for pickles (the opcodes of protocols 0 to 5, as the standard library's `pickletools`
+"""An interpreter of pickles (opcodes of protocols 0 to 5, as the standard library's `pickletools`
 documents them) that runs no code.
 
-What a pickle names is looked up among what is known, and nothing is imported. Copies that functions
-of a pickle ask for, and the hashing of its keys, are paid from a budget that its length gives. The
-standard library's machine would take, for a file of twenty bytes, the memory that the file says.
+Names in a pickle are looked up in a table of known objects; nothing is imported. Copies of objects
+and the hashing of keys are limited by a budget in proportion to the pickle's length. The standard
+library's interpreter would allocate as much memory as a file of twenty bytes demands.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Named:
-    """A class or a function that a pickle names: what calling it does here, and the type it stands
-    for, where it has these.
+    """A class or a function that a pickle names: its implementation here, and the type it stands
+    for, if any.
     """
 
     __slots__ = ("call", "name", "stands_for")
@@ -54,13 +54,13 @@ class Machine:
     Parameters
     ----------
     text
-        Bytes that begin with the pickle.
+        The pickle, and possibly further bytes.
     find
-        Makes a `Named`, or a plain value, of the names of a module and of something in it.
+        Returns a `Named` or a plain value for the names of a module and an object in it.
     persistent
-        Makes what a persistent id stands for.
+        Returns the object of a persistent id.
     encoding
-        That of the strings of Python 2; ``bytes`` leaves them.
+        The encoding of Python 2 strings; ``bytes`` keeps them as bytes.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Machine:
         self.budget = Budget(len(text)) if budget is None else budget
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
-        #: Instances of what the user has allowed, which :func:`verified` does not look into.
+        #: Instances of allowed classes, which :func:`verified` does not check.
         self.made: dict[int, Any] = {}
 
     # ---- the text
@@ -120,7 +120,7 @@ class Machine:
         return self._stack[-1]
 
     def run(self) -> Any:
-        """Return the object of the pickle; `at` is behind it then."""
+        """Return the object of the pickle, and set `at` behind it."""
         text, codes = self._text, _CODES
         while True:
             if self.at >= len(text):
@@ -220,7 +220,7 @@ class Machine:
         self._call(function, arguments)
 
     def _call(self, function: Named, arguments: tuple[Any, ...], keywords: Any = None) -> None:
-        # What a function copies are the things that it is given.
+        # Functions may copy their arguments.
         self.budget.spend(sum(_length(argument) for argument in arguments))
         if isinstance(function, Allowed):
             plain = [argument.object if isinstance(argument, Allowed) else argument for argument in arguments]
@@ -301,7 +301,7 @@ class Machine:
 
 
 class EndOfText(FileError):
-    """The text ends within the pickle."""
+    """The input ends within the pickle."""
 
     def __init__(self) -> None:
         super().__init__("its pickle is cut off")
@@ -312,7 +312,7 @@ def _length(value: Any) -> int:
 
 
 def set_attributes(target: Any, state: Any) -> None:
-    """Give an object the attributes of a state, but none in the place of its methods."""
+    """Set the attributes of a state, but do not replace methods."""
     if not isinstance(state, dict):
         raise FileError(f"its pickle gives attributes to {type(target).__name__} without names")
     for name, value in state.items():
@@ -322,7 +322,7 @@ def set_attributes(target: Any, state: Any) -> None:
 
 
 def _set_state(target: Any, state: Any) -> None:
-    # As Python's own machine does.
+    # As Python's own implementation does.
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
         return
@@ -340,7 +340,7 @@ def _do(name: str) -> Callable[[Machine], None]:
 
 
 def _ignored_frame(machine: Machine) -> None:
-    # Frames say how much to read ahead, and here everything is there.
+    # Frames are hints for reading ahead; here all input is in memory.
     if machine._number(8) > len(machine._text) - machine.at:
         raise EndOfText
 
@@ -392,7 +392,7 @@ _CODES: dict[int, Callable[[Machine], Any]] = {
     }.items()
 }  # fmt: skip
 
-#: What a loaded object is made of besides containers.
+#: Types of loaded objects besides containers.
 _LEAVES = (
     bool,
     int,
@@ -411,9 +411,7 @@ _LEAVES = (
 
 
 def verified(found: Any, machine: Machine) -> Any:
-    """Return what a pickle made, when everything in it is plain data or a tensor, or has been
-    allowed.
-    """
+    """Return the result of a pickle if it consists of plain data, tensors and allowed objects."""
     seen: set[int] = set()
     if isinstance(found, Allowed):
         return found.object
@@ -442,5 +440,5 @@ def verified(found: Any, machine: Machine) -> Any:
     return found
 
 
-#: Types of further values that :func:`verified` lets pass.
+#: Types of further values that :func:`verified` accepts.
 EXTRA_LEAVES: set[type] = set()

@@ -1,5 +1,4 @@
-"""Zip archives (PKWARE's APPNOTE 6.3) as tensors need them: entries at known, aligned places, and
-nothing taken on trust.
+"""Zip archives (PKWARE's APPNOTE 6.3) with aligned entries, and strict validation.
 
 An archive is read only where its directory, the headers of its entries and the length of the file
 agree, no two entries overlap or have the same name, and compressed entries are not far larger than
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
     from .sources import Source
 
 STORED, DEFLATED = 0, 8
-#: Where the bytes of an entry begin: at multiples of this, so that tensors on the mapped file are
-#: aligned.
+#: Entries begin at multiples of this, so that tensors on the mapped file are aligned.
 ALIGNMENT = 64
-#: Compressed entries may have this many bytes, and this many times as many as the file.
+#: Limits of compressed entries: this many bytes, or this many times the size of the file.
 FREE_BYTES, LARGEST_RATIO = 1 << 26, 100
 _MOST_ENTRIES = 1 << 20
 
@@ -34,7 +32,7 @@ _LOCATOR = struct.Struct("<4sLQL")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
-_DATE = 0x21  # the first of January 1980: the same content gives the same file
+_DATE = 0x21  # January 1, 1980, so that the same content makes the same file
 
 
 class Entry:
@@ -55,7 +53,7 @@ class Entry:
 
 
 def is_archive(source: Source) -> bool:
-    """Tell whether a file is, or was, a zip archive: by its first bytes, or by its last."""
+    """Return whether a file is, or was, a zip archive, by its first or last bytes."""
     if source.size - source.start >= 4 and source.read(source.start, 4) == b"PK\x03\x04":
         return True
     return _find_end(source) is not None
@@ -73,7 +71,7 @@ def _find_end(source: Source) -> int | None:
 
 
 class Archive:
-    """The entries of an archive, by their names."""
+    """The entries of an archive by name."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -90,18 +88,18 @@ class Archive:
         unpacked = sum(entry.size for entry in self.entries.values() if entry.method == DEFLATED)
         if unpacked > FREE_BYTES + LARGEST_RATIO * source.size:
             raise FileError(f"{source.size} bytes claim to unpack to {unpacked}; unpack it yourself if you trust it")
-        #: PyTorch can be told not to compute checksums.
+        #: PyTorch can be set to write no checksums.
         self.checked = any(entry.crc for entry in self.entries.values())
 
     def _directory(self, end: int) -> tuple[int, int, int, int]:
-        """Where the directory is, its length, the number of entries, and what to add to the places
-        in it.
+        """Return the directory's offset and length, the number of entries, and an offset to add to
+        those in it.
         """
         source = self.source
         _, disk, directory_disk, here, count, length, offset, _ = _END.unpack(source.read(end, _END.size))
         stop = end
         at = end - _LOCATOR.size - _END64.size
-        # PyTorch writes the larger one always.
+        # PyTorch always writes the 64-bit form.
         if at >= 0 and source.read(end - _LOCATOR.size, 4) == b"PK\x06\x07" and source.read(at, 4) == b"PK\x06\x06":
             _, _, _, _, disk, directory_disk, here, count, length, offset = _END64.unpack(source.read(at, _END64.size))
             stop = at
@@ -165,8 +163,8 @@ class Archive:
         return found
 
     def read(self, name: str, limit: int, ratio: int = LARGEST_RATIO) -> bytes:
-        """Return the bytes of an entry that may have `limit` bytes, and where it is compressed
-        `ratio` times those in the file.
+        """Return the bytes of an entry of at most `limit` bytes, or, if compressed, of at most
+        `ratio` times its compressed size.
         """
         entry = self.entry(name)
         if entry.size > limit or (entry.method == DEFLATED and entry.size > (1 << 20) + ratio * entry.packed):
@@ -176,13 +174,13 @@ class Archive:
         return bytes(held)
 
     def fill(self, entry: Entry, target: memoryview) -> None:
-        """Read an entry into memory of its size, and check it."""
+        """Read an entry into memory of its size, and verify its checksum."""
         if entry.method == STORED:
             self.source.fill(entry.offset, target)
         else:
             packed = self.source.read(entry.offset, entry.packed)
             unpacking = zlib.decompressobj(-15)
-            # One byte more than there should be is enough to know that there is more.
+            # Reading one byte more shows whether there is too much.
             data = unpacking.decompress(packed, entry.size + 1)
             if len(data) != entry.size or not unpacking.eof:
                 raise FileError(f"{entry.name} does not unpack to its {entry.size} bytes")
@@ -192,7 +190,7 @@ class Archive:
 
 
 def _large(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """Sizes and places beyond 32 bits are in an extra field."""
+    """Sizes and offsets beyond 32 bits are in an extra field."""
     wanted = [number == _FULL32 for number in (size, packed, header)]
     if not any(wanted):
         return size, packed, header
@@ -213,7 +211,7 @@ def _large(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int,
 
 
 def write_all(stream: Any, data: Any) -> None:
-    """Write all bytes to a stream that may take them in parts."""
+    """Write all bytes to a stream that may write fewer per call."""
     view = memoryview(data)
     if view.ndim != 1 or view.itemsize != 1:
         view = view.cast("B")
@@ -225,7 +223,7 @@ def write_all(stream: Any, data: Any) -> None:
 
 
 class ArchiveWriter:
-    """Writes an archive from its beginning to its end; the stream need not seek."""
+    """Writes an archive sequentially; the stream need not be seekable."""
 
     def __init__(self, stream: Any, checksums: bool = True) -> None:
         self._stream = stream
@@ -258,7 +256,7 @@ class ArchiveWriter:
         extra = struct.pack("<2H2Q", 1, 16, size, packed) if wide else b""
         gap = -(header + _LOCAL.size + len(raw) + len(extra)) % ALIGNMENT
         if gap:
-            # A field of its own has a head of four bytes.
+            # An extra field has a header of four bytes.
             gap += ALIGNMENT if gap < 4 else 0
             extra += struct.pack("<2H", 0x4246, gap - 4) + bytes(gap - 4)
         shown = (_FULL32, _FULL32) if wide else (packed, size)

@@ -1,9 +1,9 @@
-"""``candelabra.signal.windows``: window functions, symmetric ones for filters or periodic ones for
-transforms.
+"""``candelabra.signal.windows``: window functions, symmetric ones for filter design or periodic
+ones for spectral analysis.
 
-Source of the cosine sums: Harris, "On the use of windows for harmonic analysis with the discrete
-Fourier transform", 1978; Nuttall, "Some windows with very good sidelobe behavior", 1981. Of
-Kaiser's: Kaiser and Schafer, 1980.
+Sources. Cosine sums: Harris, "On the use of windows for harmonic analysis with the discrete Fourier
+transform", 1978; Nuttall, "Some windows with very good sidelobe behavior", 1981. Kaiser window:
+Kaiser and Schafer, 1980.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def _make(
     requires_grad: bool,
     compute: Callable[[Any, Any], Tensor],
 ) -> Tensor:
-    """Check the arguments and call `compute` with the numbers from 0 to M - 1 and the number that
-    the last one would be.
-    """
+    """Check the arguments, and call `compute` with the sample numbers 0 to M - 1 and the period."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not hasattr(M, "__index__"):
         raise TypeError(f"{name}(): argument 'M' (position 1) must be int, not {type(M).__name__}")
@@ -76,16 +74,16 @@ def exponential(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make an exponential window, ``exp(-|n - center| / tau)``.
+    """Return an exponential window, ``exp(-|n - center| / tau)``.
 
     Parameters
     ----------
     M : int
         The length of the window.
     center : float, optional
-        Where it is largest; only for periodic windows, the middle by default.
+        The position of the maximum; by default the middle. Only for periodic windows.
     tau : float
-        How fast it falls.
+        The decay constant.
     sym : bool
         Whether the window is symmetric; else it is one period of a periodic function.
     dtype, layout, device, requires_grad
@@ -94,8 +92,8 @@ def exponential(
     Raises
     ------
     ValueError
-        For a negative length, another dtype, a `tau` that is not positive, or a `center` of a
-        symmetric window.
+        If the length is negative, the dtype is not supported, `tau` is not positive, or `center` is
+        given for a symmetric window.
 
     Examples
     --------
@@ -124,7 +122,7 @@ def cosine(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a cosine window, half a period of a sine: ``sin(pi (n + 1/2) / M)``.
+    """Return a cosine window, half a period of a sine: ``sin(pi (n + 1/2) / M)``.
 
     Examples
     --------
@@ -154,7 +152,7 @@ def gaussian(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Gaussian window, ``exp(-(n - middle)^2 / (2 std^2))``.
+    """Return a Gaussian window, ``exp(-(n - middle)^2 / (2 std^2))``.
 
     Examples
     --------
@@ -180,7 +178,7 @@ def kaiser(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Kaiser window, ``I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta)``.
+    """Return a Kaiser window, ``I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta)``.
 
     Examples
     --------
@@ -193,7 +191,7 @@ def kaiser(
 
     def compute(n: Tensor, last: int) -> Tensor:
         place = n * (2 / last) - 1
-        # Rounding must not take the root of a negative number at the end.
+        # Rounding may make the radicand negative at the end.
         inside = OPERATORS["clamp"](1 - place * place, min=0)
         peak = FUNCTIONS["full"]((), beta, dtype=n.dtype, device=n.device)
         return _i0(beta * OPERATORS["sqrt"](inside)) / _i0(peak)
@@ -217,7 +215,7 @@ def general_cosine(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a sum of cosines, ``sum_i (-1)^i a_i cos(2 pi i n / (M - 1))``.
+    """Return a sum of cosines, ``sum_i (-1)^i a_i cos(2 pi i n / (M - 1))``.
 
     Parameters
     ----------
@@ -262,7 +260,7 @@ def general_hamming(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make ``alpha - (1 - alpha) cos(2 pi n / (M - 1))``.
+    """Return a generalized Hamming window, ``alpha - (1 - alpha) cos(2 pi n / (M - 1))``.
 
     Examples
     --------
@@ -284,7 +282,7 @@ def hamming(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Hamming window, ``0.54 - 0.46 cos(2 pi n / (M - 1))``.
+    """Return a Hamming window, ``0.54 - 0.46 cos(2 pi n / (M - 1))``.
 
     Examples
     --------
@@ -304,7 +302,7 @@ def hann(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Hann window, ``(1 - cos(2 pi n / (M - 1))) / 2``.
+    """Return a Hann window, ``(1 - cos(2 pi n / (M - 1))) / 2``.
 
     Examples
     --------
@@ -326,7 +324,7 @@ def blackman(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Blackman window, ``0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))``.
+    """Return a Blackman window, ``0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))``.
 
     Examples
     --------
@@ -348,7 +346,7 @@ def bartlett(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a triangular window, ``1 - |2 n / (M - 1) - 1|``.
+    """Return a Bartlett (triangular) window, ``1 - |2 n / (M - 1) - 1|``.
 
     Examples
     --------
@@ -377,7 +375,7 @@ def nuttall(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make Nuttall's window of four terms with the lowest sidelobes.
+    """Return a Nuttall window: four cosine terms with the lowest sidelobes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Testing: comparing tensors, and the conformance suite for backends
+"""Testing: comparison of tensors, and the conformance suite of backends
 (`candelabra.testing.conformance`).
 """
 

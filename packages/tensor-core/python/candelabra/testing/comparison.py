@@ -1,4 +1,4 @@
-"""Comparing tensors in tests, and making random ones."""
+"""Comparison of tensors in tests, and random test tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import candelabra
 
-#: Relative and absolute tolerance by dtype name; those of torch.testing.assert_close.
+#: Relative and absolute tolerance by dtype, those of torch.testing.assert_close.
 _TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
     "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
@@ -31,19 +31,20 @@ def assert_close(
     Parameters
     ----------
     actual, expected
-        What to compare. Shapes must be the same; devices and dtypes too, unless told otherwise.
+        The values to compare. Shapes must be equal, and devices and dtypes unless `check_device` or
+        `check_dtype` is False.
     rtol, atol
-        Relative and absolute tolerance; both or neither. By default those of the dtype: 1.3e-6 and
-        1e-5 for float32.
+        Relative and absolute tolerance; give both or neither. The defaults depend on the dtype:
+        1.3e-6 and 1e-5 for float32.
     equal_nan
         Whether NaN equals NaN.
     check_device, check_dtype
-        Whether another device or dtype is a difference.
+        Whether devices and dtypes must be equal.
 
     Raises
     ------
     AssertionError
-        They differ; the message says where and by how much.
+        If they differ. The message says where and by how much.
 
     Examples
     --------
@@ -120,8 +121,8 @@ def make_tensor(
     high: float | None = None,
     requires_grad: bool = False,
 ) -> candelabra.Tensor:
-    """A tensor of random values of any dtype, evenly spread from `low` to `high` (by default -9 to
-    9, or what the dtype holds of that).
+    """Return a tensor of random values of any dtype, uniformly distributed from `low` to `high`.
+    The defaults are -9 and 9, limited to the dtype's range.
 
     Examples
     --------

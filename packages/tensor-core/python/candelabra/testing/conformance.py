@@ -1,7 +1,8 @@
-"""The conformance suite: every operator of the catalogue on one device, against NumPy and SciPy.
+"""The conformance suite: tests every operator of the catalogue on one device against NumPy and
+SciPy.
 
-``python -m candelabra.backends --verify DEVICE`` runs it. Every backend passes the same suite,
-Candelabra's own included. NumPy and SciPy must be installed; nothing else.
+``python -m candelabra.backends --verify DEVICE`` runs it. Every backend must pass this suite,
+including Candelabra's own. It requires NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from candelabra.testing.sampling import TOLERANCES, Input, Reference, Sample, va
 
 @dataclass
 class Outcome:
-    """What became of one operator on one device."""
+    """The result of one operator on one device."""
 
     operator: str
     kernel: bool  #: whether the backend has a kernel for it
     passed: int = 0
     failures: list[str] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)  #: dtypes without an implementation
-    missing: str = ""  #: why it could not be run at all
+    missing: str = ""  # why it could not be run
 
     @property
     def state(self) -> str:
@@ -42,9 +43,7 @@ class Outcome:
 
 
 def _materialize(value: Any, device: str) -> tuple[Any, Any]:
-    """An argument for the call, and the same for the reference: with the values that the dtype
-    really holds.
-    """
+    """Return an argument for the call, and for the reference the values that the dtype holds."""
     if isinstance(value, Input):
         tensor = value.tensor(device)
         return tensor, values_of(tensor)
@@ -63,7 +62,7 @@ def _flatten(results: Any) -> Iterator[Any]:
 
 
 def _difference(result: candelabra.Tensor, expected: Any, tolerance: float) -> str | None:
-    """Why the result is not what was expected, or None."""
+    """Return the difference between the result and the expected value, or None."""
     wanted = np.asarray(expected)
     if tuple(result.shape) != wanted.shape:
         return f"shape {tuple(result.shape)} instead of {wanted.shape}"
@@ -99,11 +98,11 @@ def _run_sample(operator: Any, reference: Reference, sample: Sample, dtype: str,
     keywords = dict(sample.keywords)
     on_device = {"device": device} if "device" in operator.parameters else {}
     versions = [a._version for a in arguments if isinstance(a, candelabra.Tensor)]
-    candelabra._C.manual_seed(SEED)  # not that of the default device alone, which need not be installed
+    candelabra._C.manual_seed(SEED)  # the default device alone would not do: it need not be installed
     results = operator(*arguments, **keywords, **on_device)
     with np.errstate(all="ignore"):
         expected = reference.expected(*arrays, **keywords)
-    if results is None:  # an operator that changes its lists
+    if results is None:  # an operator that changes its lists in place
         results = [argument for argument in arguments if isinstance(argument, list)]
     elif (
         versions
@@ -124,12 +123,12 @@ def _run_sample(operator: Any, reference: Reference, sample: Sample, dtype: str,
 
 
 def _stable(name: str) -> int:
-    """A seed that depends on nothing but the name."""
+    """Return a seed that depends only on the name."""
     return int.from_bytes(name.encode()[:8].ljust(8, b"."), "little") % 2**32
 
 
 def check_operator(name: str, device: str, reference: Reference) -> Outcome:
-    """Run one operator over its samples.
+    """Run one operator on its samples.
 
     Parameters
     ----------
@@ -138,12 +137,12 @@ def check_operator(name: str, device: str, reference: Reference) -> Outcome:
     device
         For instance ``"cpu"``.
     reference
-        What it should compute, and the samples.
+        The expected results and the samples.
 
     Returns
     -------
     Outcome
-        How many calls were right, and what was wrong with the others.
+        The number of correct calls, and the failures of the others.
     """
     operator = OPERATORS[name]
     outcome = Outcome(name, operator.has_kernel(device))
@@ -168,9 +167,7 @@ def check_operator(name: str, device: str, reference: Reference) -> Outcome:
 
 
 def applicable() -> list[str]:
-    """The operators that backends are responsible for: all but views and those that the core does
-    for every device.
-    """
+    """Return the operators that backends are responsible for: all but views and core operators."""
     return [name for name, operator in OPERATORS.items() if not operator.tags & (CORE | VIEW)]
 
 
@@ -182,7 +179,7 @@ def run(device: str, operators: Iterable[str] | None = None) -> list[Outcome]:
     device
         For instance ``"cpu"``.
     operators
-        Names; all that backends are responsible for when None.
+        Names of operators; None for all that backends are responsible for.
 
     Returns
     -------
@@ -206,7 +203,7 @@ def run(device: str, operators: Iterable[str] | None = None) -> list[Outcome]:
 
 
 def _with_reference(names: Iterable[str], known: dict[str, Reference]) -> list[str]:
-    """These names, each of which has a reference."""
+    """Check that each of these names has a reference."""
     chosen = list(names)
     for name in chosen:
         if name not in known:
@@ -215,7 +212,7 @@ def _with_reference(names: Iterable[str], known: dict[str, Reference]) -> list[s
 
 
 def main(device: str, operators: Iterable[str] | None = None) -> int:
-    """Run the suite, print a line for each operator, and return 1 if anything differs, else 0.
+    """Run the suite, print a line per operator, and return 1 if a result differs, else 0.
 
     Operators without a kernel and without a decomposition that runs are listed as missing; they do
     not fail the suite.
@@ -229,7 +226,7 @@ def main(device: str, operators: Iterable[str] | None = None) -> int:
             continue
         print(family)
         for name in lines:
-            # Before it runs: whoever ends the process has the name at the end of what was printed.
+            # Printed before the operator runs, so that the last name identifies a crash.
             print(f"  {name:32} ", end="", flush=True)
             outcome = outcomes[name] = check_operator(name, device, known[name])
             kind = "kernel" if outcome.kernel else "composite" if outcome.passed else ""

@@ -1,7 +1,6 @@
-"""First uses by many threads at once: what the test suites of all packages share.
+"""Races of first uses in many threads, for the test suites of all packages.
 
-What is loaded at first use can be raced for once in a process, so each scenario runs in fresh
-processes.
+A first use happens once in a process, so each scenario runs in fresh processes.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ import textwrap
 
 __all__ = ["run_scenario"]
 
-#: How many processes a test file starts in all; by default each of its scenarios gets one.
+#: The number of processes that a test file starts in all; by default one per scenario.
 PROCESSES = "CANDELABRA_FIRST_USE_PROCESSES"
 
-# Stands above each scenario. faulthandler's watchdog needs no GIL, so it also ends a process in
+# Prepended to each scenario. faulthandler's watchdog needs no GIL, so it also ends a process in
 # which a thread waits for a C++ lock with the GIL held. The short switch interval provokes races.
 _HARNESS = """
 import faulthandler, sys, threading, traceback
 faulthandler.dump_traceback_later({timeout}, exit=True)
 
-def at_once(action, threads=32):
+def run_concurrently(action, threads=32):
     barrier = threading.Barrier(threads)
     results, failures = [None] * threads, []
     def run(number):
@@ -45,28 +44,30 @@ def at_once(action, threads=32):
 
 
 def run_scenario(code: str, scenarios: int, timeout: float = 60) -> None:
-    """Run a scenario in fresh processes, and fail where one of them fails or does not end.
+    """Run a scenario in fresh processes, and fail if one of them fails or hangs.
 
     Parameters
     ----------
     code
-        Python source. ``at_once(action, threads=32)`` calls ``action(number)`` in all threads at
-        once and returns the results by number. It ends the process where a thread raises.
+        Python source. ``run_concurrently(action, threads=32)`` calls ``action(number)`` in all
+        threads at the same time and returns the results by number. It ends the process if a thread
+        raises.
     scenarios
-        How many scenarios share the number of processes that the environment variable
-        ``CANDELABRA_FIRST_USE_PROCESSES`` sets.
+        The number of scenarios that share the processes which the environment variable
+        ``CANDELABRA_FIRST_USE_PROCESSES`` allows.
     timeout
-        Seconds a process may take; then the stacks of its threads are part of the failure.
+        The time limit of a process in seconds. On a timeout, the failure includes the stacks of its
+        threads.
 
     Raises
     ------
     AssertionError
-        Where a process fails; with what it printed.
+        If a process fails. The message includes its output.
 
     Examples
     --------
     >>> from candelabra.testing.first_use import run_scenario
-    >>> run_scenario("assert at_once(lambda number: number) == list(range(32))", 1)
+    >>> run_scenario("assert run_concurrently(lambda number: number) == list(range(32))", 1)
     """
     wanted = int(os.environ.get(PROCESSES, "0"))
     source = _HARNESS.format(timeout=timeout) + textwrap.dedent(code)

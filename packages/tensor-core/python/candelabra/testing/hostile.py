@@ -1,9 +1,8 @@
-"""Calls with arguments that nobody means: every function of a namespace, with sizes of 2**62,
-indices far outside, NaN, the wrong types, ``out=`` of another shape or on top of an input. None may
-end the process, and none that raises may have written anything.
+"""Calls with hostile arguments: every function of a namespace, with sizes of 2**62, indices out of
+range, NaN, wrong types, and ``out=`` of another shape or overlapping an input.
 
 ``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N] [--device D]`` makes the
-calls in processes of their own and lists what went wrong. The calls follow from the seed alone.
+calls in subprocesses and lists the failures. The calls depend only on the seed.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from typing import Any
 import candelabra
 from candelabra.catalogue.schemas import parse
 
-#: Exceptions that a refused call may raise; the last one says which distribution has what was asked
-#: for.
+#: Exceptions that a rejected call may raise. The last one says which distribution is missing.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, ModuleNotFoundError)
-#: Functions that raise another one, as PyTorch's do.
+#: Functions that raise other exceptions, as PyTorch's do.
 KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
     "candelabra.nn.functional.embedding_bag": AssertionError,
@@ -83,7 +81,7 @@ SKIPPED = re.compile(
 
 
 def tensor(random_: random.Random, small: bool = False) -> candelabra.Tensor:
-    """A tensor of any dtype, of few elements, in any layout, with values that hurt."""
+    """Return a small tensor of any dtype, in any layout, with extreme values."""
     dtype = getattr(candelabra, random_.choice(DTYPES))
     shape = random_.choice(SHAPES[:7] if small else SHAPES)
     count = 1
@@ -113,7 +111,7 @@ def tensor(random_: random.Random, small: bool = False) -> candelabra.Tensor:
 
 
 def integers(random_: random.Random) -> Any:
-    """A list of dimensions or sizes, or one number."""
+    """Return a list of dimensions or sizes, or one integer."""
     if random_.random() < 0.3:
         return random_.choice(INTEGERS)
     hurt = random_.random() < 0.3
@@ -123,7 +121,7 @@ def integers(random_: random.Random) -> Any:
 
 
 def anything(random_: random.Random) -> Any:
-    """An argument of any type."""
+    """Return an argument of any type."""
     return random_.choice(
         (
             lambda: tensor(random_), lambda: random_.choice(INTEGERS), lambda: random_.choice(REALS), lambda: random_.choice(STRINGS), lambda: None,
@@ -134,7 +132,7 @@ def anything(random_: random.Random) -> Any:
 
 
 def of_kind(random_: random.Random, kind: str, name: str) -> Any:
-    """An argument of the kind that an annotation or a schema names."""
+    """Return an argument of the type that an annotation or a schema names."""
     if "Tensor" in kind and re.search(r"\[\]|list|Sequence|tuple|\[Tensor", kind):
         return [tensor(random_) for _ in range(random_.choice((0, 1, 2, 2, 3)))]
     if "Tensor" in kind or (kind == "" and name in ("input", "self", "other", "x", "A", "B", "x1", "x2")):
@@ -168,7 +166,9 @@ def of_kind(random_: random.Random, kind: str, name: str) -> Any:
 
 
 def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]]:
-    """Names, kinds, whether required and whether by keyword only, of a function or an operator."""
+    """Return name, type, and whether required and keyword-only, of each parameter of a function or
+    operator.
+    """
     schema = getattr(function, "schema", None)
     if isinstance(schema, str):
         return [(one.name, one.type, one.default is None, one.keyword_only) for one in parse(schema).parameters]
@@ -183,9 +183,7 @@ def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]
 
 
 def arguments(function: Callable[..., Any], random_: random.Random) -> tuple[list[Any], dict[str, Any]]:
-    """One drawing of arguments; mostly of the kinds that are wanted, so that calls get far enough
-    to do harm.
-    """
+    """Return random arguments, mostly of the expected types, so that calls pass the first checks."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     gap = False
@@ -209,7 +207,7 @@ def arguments(function: Callable[..., Any], random_: random.Random) -> tuple[lis
 
 
 def shown(value: Any) -> str:
-    """An argument as one could write it."""
+    """Return the source text of an argument."""
     if isinstance(value, candelabra.Tensor):
         strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
         values = value.tolist() if 0 < value.numel() <= 9 else ""
@@ -220,7 +218,7 @@ def shown(value: Any) -> str:
 
 
 def functions(namespace: str) -> dict[str, Callable[..., Any]]:
-    """The public functions of a module by name; of ``candelabra.ops``, every operator."""
+    """Return the public functions of a module by name; for ``candelabra.ops``, all operators."""
     if namespace == "candelabra.ops":
         from candelabra.catalogue import OPERATORS
 
@@ -230,7 +228,9 @@ def functions(namespace: str) -> dict[str, Callable[..., Any]]:
     else:
         owner = importlib.import_module(namespace)
     found = {}
-    for name in getattr(owner, "__all__", None) or sorted(vars(owner)):  # not what is imported when it is asked for
+    for name in getattr(owner, "__all__", None) or sorted(
+        vars(owner)
+    ):  # skip modules that are imported on attribute access
         function = getattr(owner, name, None)
         if SKIPPED.match(name) or not callable(function) or inspect.isclass(function) or inspect.ismodule(function):
             continue
@@ -253,8 +253,8 @@ def _contents(tensors: list[candelabra.Tensor]) -> list[Any]:
 
 
 def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[str], None]) -> str | None:
-    """Make one call. Returns what was wrong: another exception than a refusal, or a change by a
-    call that raised.
+    """Make one call. Return its fault: an unexpected exception, or a changed argument of a call
+    that raised.
     """
     positional, keywords = arguments(function, random.Random(f"{name} {seed}"))
     description = ", ".join(
@@ -272,7 +272,7 @@ def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[st
         if _contents(given) != before:
             return f"{name}({description}): an argument was changed, though it raised {type(error).__name__}: {error}"
     except Exception as error:
-        # Python's own answer to what is no tensor where one is wanted
+        # Python's own exception for an object that is not a tensor
         plain = isinstance(error, AttributeError) and not isinstance(error.obj, candelabra.Tensor)
         if not plain and not isinstance(error, KNOWN.get(name, ())):
             return f"{name}({description}): {type(error).__name__}: {error}"
@@ -286,22 +286,22 @@ def _note(log: Any, number: int, line: str) -> None:
 
 
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
-    """Make the calls from number `start` on; the log says which one is being made."""
+    """Make the calls from number `start` on. The log names the current call."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    # What a kernel finds on a device is to come from the call that it belongs to, not from one that
-    # makes the next arguments.
+    # A fault that a kernel finds on a device must be raised by the call that caused it, not by one
+    # that creates the next arguments.
     os.environ["CANDELABRA_LAUNCH_BLOCKING"] = "1"
     candelabra.backends.load(candelabra.device(device).type)
-    # Sanitizers, and drivers of devices, reserve memory that is never used: there the limit at the
-    # end is the only one.
+    # Sanitizers and device drivers reserve memory that they never use: there, only the backend's
+    # memory limit applies.
     if "CANDELABRA_SANITIZED" not in os.environ and candelabra._C.backend_info(device)["capabilities"] & 1:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
     warnings.simplefilter("ignore")
-    with contextlib.suppress(NotImplementedError):  # of a host that has no threads of its own
+    with contextlib.suppress(NotImplementedError):  # a CPU backend without a thread pool
         candelabra.set_num_threads(1)
     candelabra.set_default_device(device)
-    with contextlib.suppress(NotImplementedError):  # of a backend that does not count
+    with contextlib.suppress(NotImplementedError):  # a backend without memory statistics
         candelabra.backends.set_memory_limit(device, 2**31)
     number = 0
     with open(log_path, "ab", buffering=0) as log:
@@ -319,15 +319,15 @@ def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int
 
 @dataclass
 class Report:
-    """What came of the calls."""
+    """The results of the calls."""
 
     crashes: list[str]  #: calls that ended the process, or took a minute
-    wrong: list[str]  #: calls that raised something unclear, or changed an argument and raised
+    wrong: list[str]  # calls that raised an unexpected exception, or raised after changing an argument
     calls: int
 
 
 def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str = "cpu") -> Report:
-    """Make `calls` calls of every function of the namespaces, in a process that is started again
+    """Make `calls` calls of every function of the namespaces, in a subprocess that is restarted
     after each crash.
 
     Parameters
@@ -335,16 +335,16 @@ def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str =
     namespaces
         Such as ``"candelabra.linalg"``; ``"candelabra.ops"`` for every operator.
     calls
-        How many calls of each function.
+        The number of calls of each function.
     seed
         The first seed; each call has the next one.
     device
-        Where the tensors are.
+        The device of the tensors.
 
     Returns
     -------
     Report
-        With the calls that ended the process, and those that ended in an unclear way.
+        The calls that ended the process, and those with other faults.
     """
     report = Report([], [], 0)
     with tempfile.TemporaryDirectory() as folder:
@@ -379,7 +379,7 @@ def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str =
 
 
 def main() -> int:
-    """Make the calls that the command line asks for, and list what went wrong."""
+    """Make the calls of the command line, and list the faults."""
     parser = argparse.ArgumentParser(prog="python -m candelabra.testing.hostile", description=__doc__)
     parser.add_argument("namespaces", nargs="+")
     parser.add_argument("--calls", type=int, default=20)

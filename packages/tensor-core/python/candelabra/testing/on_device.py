@@ -1,15 +1,14 @@
-"""Runs a suite of tests on another device than the CPU: ``CANDELABRA_TEST_DEVICE=cuda pytest
+"""Runs a test suite on another device than the CPU: ``CANDELABRA_TEST_DEVICE=cuda pytest
 packages/nn/tests``.
 
 A suite takes part by a line in its ``conftest.py``::
 
     from candelabra.testing.on_device import *  # noqa: F403
 
-Then tensors that its tests make without naming a device are made there, NumPy arrays that become
-tensors go there, and tensors that become arrays are copied to the host first, which Candelabra
-itself leaves to the user. Nothing else changes, and nothing at all where the variable is not set.
-Tests that are about the CPU or the host's memory have the mark ``host_only(reason)`` and are
-skipped on a device.
+Then the default device is this device, NumPy arrays become tensors of the device, and tensors are
+copied to the host before they become arrays (which users of Candelabra must do themselves). Without
+the variable nothing changes. Tests of the CPU or of host memory have the mark ``host_only(reason)``
+and are skipped on a device.
 """
 
 from __future__ import annotations
@@ -49,9 +48,7 @@ def _on_host(tensor: Any) -> bool:
 
 
 def _copied(tensor: Any) -> Any:
-    """Return the numbers of a tensor of a device, by way of the interface that needs no backend for
-    the CPU.
-    """
+    """Return a copy of a tensor's values, through an interface that needs no CPU backend."""
     if tensor.requires_grad and candelabra.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     plain = tensor.detach()
@@ -63,7 +60,7 @@ def _copied(tensor: Any) -> Any:
 
 
 def install(device: str) -> None:
-    """Have tensors and arrays become each other across devices, in this process, until it ends."""
+    """Make conversions between tensors and arrays copy across devices, until the process ends."""
     if _installed:
         return
     _installed.append(device)
@@ -95,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if DEVICE:
         install(DEVICE)
-        # Also for tensors that files of tests make when they are imported.
+        # Also for tensors that test modules create on import.
         candelabra.set_default_device(DEVICE)
 
 
@@ -115,6 +112,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def tensors_on_the_test_device() -> None:
-    """Have each test begin with the test device as the default."""
+    """Make the test device the default in each test."""
     if DEVICE:
         candelabra.set_default_device(DEVICE)

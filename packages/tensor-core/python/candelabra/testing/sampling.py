@@ -1,5 +1,5 @@
-"""Inputs of the conformance suite: small tensors of every dtype and layout, made on any device
-without needing a kernel there.
+"""Inputs of the conformance suite: small tensors of every dtype and layout, created on any device
+without a kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 import candelabra
 
-#: dtype names by kind, as references state what they support.
+#: Names of dtypes by kind, in which references state what they support.
 BOOLEAN = ("bool",)
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64", "bfloat16", "float16")
@@ -21,7 +21,7 @@ REAL = INTEGERS + FLOATS
 NUMBERS = REAL + COMPLEX
 ALL = BOOLEAN + NUMBERS
 
-#: Relative error that a result may have, by dtype: a few units in the last place.
+#: Allowed relative error by dtype: a few units in the last place.
 TOLERANCES = {
     "float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2, "complex64": 2e-5, "complex128": 1e-12,
 }  # fmt: skip
@@ -29,17 +29,15 @@ TOLERANCES = {
 
 @dataclass
 class Input:
-    """A tensor argument: its values before they are rounded to the dtype, and how it is to lie in
-    memory.
-    """
+    """A tensor argument: its values before rounding to the dtype, and its memory layout."""
 
     values: np.ndarray
     dtype: str
     layout: str = "contiguous"
 
     def tensor(self, device: str) -> candelabra.Tensor:
-        """On `device`, with the layout's strides. Views need no kernel, and data is converted on
-        the host.
+        """Return a tensor on `device` with the layout's strides. Views need no kernel, and the host
+        converts the data.
         """
         dtype = getattr(candelabra, self.dtype)
         values = self.values
@@ -62,7 +60,7 @@ def _plain(values: np.ndarray, dtype: candelabra.dtype, device: str) -> candelab
 
 
 def values_of(tensor: candelabra.Tensor) -> np.ndarray:
-    """The values of a tensor, exactly, in the widest dtype of their kind."""
+    """Return the exact values of a tensor, in the widest dtype of their kind."""
     wide: type[np.generic] = (
         np.complex128 if tensor.dtype.is_complex else np.float64 if tensor.dtype.is_floating_point else np.int64
     )
@@ -73,7 +71,7 @@ def values_of(tensor: candelabra.Tensor) -> np.ndarray:
 
 @dataclass
 class Sample:
-    """One call: positional arguments (with `Input` for tensors) and keywords."""
+    """One call: positional arguments (`Input` for tensors) and keyword arguments."""
 
     arguments: tuple[Any, ...]
     keywords: dict[str, Any] = field(default_factory=dict)
@@ -99,23 +97,25 @@ Samples = Callable[[np.random.Generator, str], Iterator[Sample]]
 
 @dataclass
 class Reference:
-    """What an operator is compared with."""
+    """The expected results of an operator."""
 
-    expected: Callable[..., Any]  #: of NumPy arrays in the widest dtype; returns an array or a tuple of arrays
+    expected: Callable[
+        ..., Any
+    ]  # a function of NumPy arrays in the widest dtype; returns an array or a tuple of arrays
     samples: Samples
     dtypes: tuple[str, ...] = FLOATS
-    tolerance: float = 1.0  #: times the tolerance of the dtype
+    tolerance: float = 1.0  # factor on the dtype's tolerance
     compare: Callable[..., str | None] | None = (
-        None  #: instead of the comparison by value: a message, or None when right
+        None  # replaces the comparison by value: returns a message, or None if correct
     )
-    #: dtype names that a backend may refuse (NotImplementedError) and still conform
+    #: dtypes that a backend may reject (NotImplementedError)
     optional: tuple[str, ...] = ("float16", "bfloat16")
 
 
 def numbers(
     rng: np.random.Generator, dtype: str, shape: tuple[int, ...], low: float = -4, high: float = 4
 ) -> np.ndarray:
-    """Values that the dtype holds."""
+    """Return values that the dtype represents."""
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype in INTEGERS:
@@ -130,7 +130,7 @@ SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (7,), (33,), (3, 5), (2, 3, 4),
 
 
 def layouts(rng: np.random.Generator, dtype: str, low: float = -4, high: float = 4) -> Iterator[Input]:
-    """Tensors of many shapes, and of one shape in many layouts."""
+    """Yield tensors of many shapes, and of one shape in many layouts."""
     for shape in SHAPES:
         yield Input(numbers(rng, dtype, shape, low, high), dtype)
     for layout in ("transposed", "strided", "offset"):
@@ -140,13 +140,13 @@ def layouts(rng: np.random.Generator, dtype: str, low: float = -4, high: float =
 
 
 def special_values(dtype: str) -> Iterator[Input]:
-    """NaN, infinities and signed zeros, for the dtypes that have them."""
+    """Yield NaN, infinities and signed zeros, for dtypes that have them."""
     if dtype in FLOATS:
         yield Input(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5]), dtype)
 
 
 def pairs(rng: np.random.Generator, dtype: str, low: float = -4, high: float = 4) -> Iterator[tuple[Input, Input]]:
-    """Two tensors that broadcast, in many shapes and layouts."""
+    """Yield two tensors that broadcast, in many shapes and layouts."""
     for a, b in (
         ((), ()), ((5,), (5,)), ((3, 4), (3, 4)), ((3, 1), (1, 4)), ((4,), (3, 4)), ((2, 3, 4), (3, 1)), ((), (3,)), ((0,), (1,)),
         ((2, 0), (2, 0)), ((65,), (65,)),

@@ -181,10 +181,10 @@ struct Windows {
   std::span<const int64_t> kernel_size, dilation, padding, stride;
 };
 
-void check_pair(const Call& call, std::span<const int64_t> pair, int64_t least) {
+void check_pair(const Call& call, std::span<const int64_t> pair, int64_t minimum) {
   check_magnitude(call, pair, "parameters");
-  check(pair.size() == 2 && std::min(pair[0], pair[1]) >= least, PyExc_RuntimeError, base_name(call),
-        "(): expected two numbers of at least ", least, ", but got ", shown(pair));
+  check(pair.size() == 2 && std::min(pair[0], pair[1]) >= minimum, PyExc_RuntimeError, base_name(call),
+        "(): expected two numbers of at least ", minimum, ", but got ", shown(pair));
 }
 
 // Returns the number of windows along the height and the width of an image.

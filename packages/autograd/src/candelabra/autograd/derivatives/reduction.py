@@ -76,7 +76,7 @@ def _product_of_others(x: Tensor, dim: int) -> Tensor:
 
 derivative("prod", self=_prod)
 
-# ---- extrema: all elements equal to the result share the gradient
+# ---- maxima and minima: all elements equal to the result share the gradient
 
 
 def _shared(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from ..levels import differentiable, entered, outside
+from ..functorch_layers import differentiable, entered, outside
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.dual_level import DualLevel, forward_enabled
+from ..transforms.jvp_layer import JvpLayer, forward_enabled
 from ..transforms.vmap import vmap
 from .reverse import basis_of, jacrev, picked, replaced, vjp
 
@@ -84,10 +84,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             f"tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {given}"
         )
     _check_pairs(flat, directions)
-    level = DualLevel()
-    with entered(level), forward_enabled(True):
+    layer = JvpLayer()
+    with entered(layer), forward_enabled(True):
         inputs = [
-            level.wrap(value, direction if direction.dtype is value.dtype else _converted(direction, value))
+            layer.wrap(value, direction if direction.dtype is value.dtype else _converted(direction, value))
             for value, direction in zip(flat, directions, strict=True)
         ]
         output = func(*unflatten(inputs, structure))
@@ -105,7 +105,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 raise RuntimeError(
                     f"jvp(f, primals, tangents): Expected f to return only Tensors, got unsupported type {type(part)}"
                 )
-            value, tangent = level.unwrap(part), level.tangent_of(part)
+            value, tangent = layer.unwrap(part), layer.tangent_of(part)
             if tangent is None:
                 if strict:
                     raise RuntimeError(
@@ -116,7 +116,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                     tangent = candelabra.zeros_like(value)
             values.append(value)
             moved.append(tangent)
-        aux = map_leaves(level.unwrap, aux)
+        aux = map_leaves(layer.unwrap, aux)
     made = (unflatten(values, output_structure), unflatten(moved, output_structure))
     return (*made, aux) if has_aux else made
 

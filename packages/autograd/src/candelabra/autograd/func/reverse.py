@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from ..levels import entered, outside
+from ..functorch_layers import entered, outside
 from ..structure import flatten, map_leaves, unflatten
-from ..transforms.tape_level import TapeLevel
+from ..transforms.grad_layer import GradLayer
 from ..transforms.vmap import vmap
 from ..walks import grad as walk_back
 
@@ -73,7 +73,7 @@ def check_tensors(leaves: list[Any], what: str) -> None:
 
 
 def gradients_of(
-    level: TapeLevel,
+    layer: GradLayer,
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
     vectors: Sequence[Tensor | None],
@@ -94,9 +94,9 @@ def gradients_of(
     for part, of in zip(made, inputs, strict=True):
         if part is None:
             with outside():
-                results.append(candelabra.zeros_like(level.unwrap(of).detach()))
+                results.append(candelabra.zeros_like(layer.unwrap(of).detach()))
         else:
-            results.append(level.unwrap(part))
+            results.append(layer.unwrap(part))
     return results
 
 
@@ -136,11 +136,11 @@ def grad_and_value(
 
     @functools.wraps(func)
     def computed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        level = TapeLevel()
+        layer = GradLayer()
         chosen, structure = flatten(picked(args, argnums))
         check_tensors(chosen, "grad_and_value(f)(*args)")
-        with entered(level), candelabra.enable_grad():
-            inputs = [level.variable(value) for value in chosen]
+        with entered(layer), candelabra.enable_grad():
+            inputs = [layer.variable(value) for value in chosen]
             output = func(*replaced(args, argnums, unflatten(inputs, structure)), **kwargs)
             aux = None
             if has_aux:
@@ -158,9 +158,9 @@ def grad_and_value(
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
                     f"{output.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            gradient = unflatten(gradients_of(level, [output], inputs, [None], False), structure)
-            value = level.unwrap(output)
-            aux = map_leaves(level.unwrap, aux)
+            gradient = unflatten(gradients_of(layer, [output], inputs, [None], False), structure)
+            value = layer.unwrap(output)
+            aux = map_leaves(layer.unwrap, aux)
         return gradient, (value, aux) if has_aux else value
 
     return computed
@@ -223,11 +223,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     >>> pull(candelabra.ones(2))
     (tensor([1., 1.]),)
     """
-    level = TapeLevel()
+    layer = GradLayer()
     flat, structure = flatten(primals)
     check_tensors(flat, "vjp(f, *primals)")
-    with entered(level), candelabra.enable_grad():
-        inputs = [level.variable(value) for value in flat]
+    with entered(layer), candelabra.enable_grad():
+        inputs = [layer.variable(value) for value in flat]
         output = func(*unflatten(inputs, structure))
         aux = None
         if has_aux:
@@ -246,20 +246,20 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 raise RuntimeError(
                     f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(part)}"
                 )
-        value = unflatten([level.unwrap(part) for part in outputs], output_structure)
-        aux = map_leaves(level.unwrap, aux)
-    outputs = [part if level.owns(part) else level.wrap(part) for part in outputs]
+        value = unflatten([layer.unwrap(part) for part in outputs], output_structure)
+        aux = map_leaves(layer.unwrap, aux)
+    outputs = [part if layer.owns(part) else layer.wrap(part) for part in outputs]
 
     def pull_back(
         cotangents: Any, retain_graph: bool | None = None, create_graph: bool | None = None
     ) -> tuple[Any, ...]:
-        return _pulled_back(level, inputs, structure, outputs, output_structure, cotangents, retain_graph is not False)
+        return _pulled_back(layer, inputs, structure, outputs, output_structure, cotangents, retain_graph is not False)
 
     return (value, pull_back, aux) if has_aux else (value, pull_back)
 
 
 def _pulled_back(
-    level: TapeLevel, inputs: Sequence[Tensor], structure: Structure, outputs: Sequence[Tensor], output_structure: Structure, cotangents: Any,
+    layer: GradLayer, inputs: Sequence[Tensor], structure: Structure, outputs: Sequence[Tensor], output_structure: Structure, cotangents: Any,
     retain: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     vectors, given = flatten(cotangents)
@@ -268,13 +268,13 @@ def _pulled_back(
             "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
             f"cotangents: {given}, primal output: {output_structure}"
         )
-    before = level.outer_mode
-    level.outer_mode = candelabra.is_grad_enabled()
+    before = layer.outer_mode
+    layer.outer_mode = candelabra.is_grad_enabled()
     try:
-        with entered(level):
-            made = gradients_of(level, outputs, inputs, [level.lift(vector) for vector in vectors], retain)
+        with entered(layer):
+            made = gradients_of(layer, outputs, inputs, [layer.lift(vector) for vector in vectors], retain)
     finally:
-        level.outer_mode = before
+        layer.outer_mode = before
     return unflatten(made, structure)
 
 

@@ -1,1 +1,1 @@
-"""Function transforms, implemented as functorch layers of wrapped tensors (see :mod:`..levels`)."""
+"""Function transforms, implemented as functorch layers of wrapped tensors (see :mod:`..functorch_layers`)."""

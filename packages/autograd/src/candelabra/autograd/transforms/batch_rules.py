@@ -1,6 +1,6 @@
 """Batch rules: apply an operator to all entries of a batch at once.
 
-A rule is called as ``rule(level, operator, arguments)``, outside of the layer, with the original
+A rule is called as ``rule(layer, operator, arguments)``, outside of the layer, with the original
 arguments. It returns results with the batch as their first dimension, or NotImplemented.
 """
 
@@ -40,15 +40,15 @@ from .custom import batch_rule_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .batch_level import BatchLevel
+    from .vmap_layer import VmapLayer
 
-    Rule = Callable[[BatchLevel, Any, tuple[Any, ...]], Any]
+    Rule = Callable[[VmapLayer, Any, tuple[Any, ...]], Any]
 
 
 # ---- elementwise operators
 
 
-def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _elementwise(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     ndim = max(tensor.ndim for tensor in tensors)
     dtypes = {tensor.dtype for tensor in tensors}
@@ -68,7 +68,7 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
         if not isinstance(argument, Tensor):
             made.append(argument)
             continue
-        value, batched = level.front_or_plain(argument)
+        value, batched = layer.front_or_plain(argument)
         if batched:
             missing = ndim - argument.ndim
             if missing:
@@ -85,28 +85,28 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
     return operator.again(tuple(made), None, None)
 
 
-def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _masked_fill(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     """Apply masked_fill(), through where() if the value is batched."""
     tensor, mask, value = arguments
-    if not level.is_batched(value):
-        return _elementwise(level, operator, arguments)
+    if not layer.is_batched(value):
+        return _elementwise(layer, operator, arguments)
     if value.ndim:
         raise RuntimeError(
             f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     ndim = max(tensor.ndim, mask.ndim)
     target, place = (
-        part.reshape((level.size, *(1,) * (ndim - of.ndim), *of.shape))
-        for part, of in ((level.front(tensor), tensor), (level.front(mask), mask))
+        part.reshape((layer.size, *(1,) * (ndim - of.ndim), *of.shape))
+        for part, of in ((layer.front(tensor), tensor), (layer.front(mask), mask))
     )
-    made = candelabra.where(place, level.front(value).reshape((level.size, *(1,) * ndim)).to(tensor.dtype), target)
-    return level.front(tensor).copy_(made) if operator.functional is not None else made
+    made = candelabra.where(place, layer.front(value).reshape((layer.size, *(1,) * ndim)).to(tensor.dtype), target)
+    return layer.front(tensor).copy_(made) if operator.functional is not None else made
 
 
 # ---- operators along dimensions
 
 
-def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _along(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     """Apply an operator with ``dim`` or ``dims`` arguments, which are increased by one.
 
     All tensor arguments must have the same number of dimensions.
@@ -115,7 +115,7 @@ def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     made: list[Any] = []
     for name, argument in zip(operator.parameters, arguments, strict=True):
         if isinstance(argument, Tensor):
-            value = level.front(argument)
+            value = layer.front(argument)
             made.append(value.unsqueeze(-1) if argument.ndim == 0 else value)
         elif name in ("dim", "dims"):
             if isinstance(argument, int):
@@ -124,7 +124,7 @@ def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
                 if name == "dims":
                     made.append([])
                 elif operator.name in _ONE_DIM:
-                    return _over_all(level, operator, arguments)
+                    return _over_all(layer, operator, arguments)
                 else:
                     made.append(list(range(1, max(ndim, 1) + 1)))
             else:
@@ -135,32 +135,32 @@ def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     if ndim:
         return result
     if isinstance(result, Tensor):
-        return result.reshape(level.size)
-    return [part.reshape(level.size) for part in result]
+        return result.reshape(layer.size)
+    return [part.reshape(layer.size) for part in result]
 
 
 _ONE_DIM = frozenset({"prod", "argmax", "argmin"})
 
 
-def _over_all(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _over_all(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     names = operator.parameters
-    value = level.front(arguments[0]).reshape((level.size, arguments[0].numel()))
+    value = layer.front(arguments[0]).reshape((layer.size, arguments[0].numel()))
     made = [value if at == 0 else (1 if names[at] == "dim" else argument) for at, argument in enumerate(arguments)]
     keep = dict(zip(names, arguments, strict=True)).get("keepdim")
     if "keepdim" in names:
         made[names.index("keepdim")] = False
     result = operator.again(tuple(made), None, None)
-    return result.reshape((level.size, *(1,) * arguments[0].ndim)) if keep else result
+    return result.reshape((layer.size, *(1,) * arguments[0].ndim)) if keep else result
 
 
-def _fft(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _fft(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     ndim = arguments[0].ndim
     dim = arguments[1]
     shifted = wrapped_dim(dim, ndim) + 1 if isinstance(dim, int) else [wrapped_dim(entry, ndim) + 1 for entry in dim]
-    return operator.again((level.front(arguments[0]), shifted, *arguments[2:]), None, None)
+    return operator.again((layer.front(arguments[0]), shifted, *arguments[2:]), None, None)
 
 
-def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _leading(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     """Apply an operator that supports leading batch dimensions; pad tensors to one rank."""
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     ndim = max(tensor.ndim for tensor in tensors)
@@ -171,7 +171,7 @@ def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     made = []
     for argument in arguments:
         if isinstance(argument, Tensor):
-            value = level.front(argument)
+            value = layer.front(argument)
             missing = ndim - argument.ndim
             if fewer is not None and argument is arguments[fewer]:
                 missing -= 1
@@ -184,9 +184,9 @@ def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
 # ---- views and copies
 
 
-def _view(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _view(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     tensor = arguments[0]
-    value = level.front(tensor)
+    value = layer.front(tensor)
     ndim = tensor.ndim
     name = operator.name
     if name in ("alias", "detach"):
@@ -247,8 +247,8 @@ def _sizes(sizes: Any, count: int) -> tuple[int, ...]:
     return tuple(size if size != -1 else (count // rest if rest else 0) for size in known)
 
 
-def _copied(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    value, bdim = level.value_of(arguments[0])
+def _copied(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    value, bdim = layer.value_of(arguments[0])
     names = operator.parameters
     made = list(arguments)
     made[0] = value
@@ -264,43 +264,43 @@ def _copied(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     return Batched(operator.again(tuple(made), None, None), bdim)
 
 
-def _fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    return operator.again((level.front(arguments[0]), *arguments[1:]), None, None)
+def _fill(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    return operator.again((layer.front(arguments[0]), *arguments[1:]), None, None)
 
 
 # ---- concatenation
 
 
-def _join(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _join(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     tensors, dim = arguments
     if operator.name == "cat":
         ndim = max(tensor.ndim for tensor in tensors)
         tensors = [tensor for tensor in tensors if ndim == 1 or tensor.shape != (0,)]
-        return operator.again(([level.front(tensor) for tensor in tensors], wrapped_dim(dim, ndim) + 1), None, None)
+        return operator.again(([layer.front(tensor) for tensor in tensors], wrapped_dim(dim, ndim) + 1), None, None)
     return operator.again(
-        ([level.front(tensor) for tensor in tensors], wrapped_dim(dim, tensors[0].ndim + 1) + 1), None, None
+        ([layer.front(tensor) for tensor in tensors], wrapped_dim(dim, tensors[0].ndim + 1) + 1), None, None
     )
 
 
 # ---- products
 
 
-def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    left, left_batched = level.front_or_plain(arguments[0])
-    right, right_batched = level.front_or_plain(arguments[1])
+def _product(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    left, left_batched = layer.front_or_plain(arguments[0])
+    right, right_batched = layer.front_or_plain(arguments[1])
     name = operator.name
     if not left_batched and not right_batched:
         made = operator.again((left, right), None, None)
-        return made.unsqueeze(0).expand((level.size, *made.shape))
+        return made.unsqueeze(0).expand((layer.size, *made.shape))
     if name == "dot":
-        return (level.front(arguments[0]) * level.front(arguments[1])).sum(-1)
+        return (layer.front(arguments[0]) * layer.front(arguments[1])).sum(-1)
     if name == "mv":
         if not left_batched:
             return (left @ right.transpose(0, 1)).transpose(0, 1)
         return (left @ (right.unsqueeze(-1) if right_batched else right.reshape((-1, 1)))).squeeze(-1)
     if name == "bmm":
         if left_batched and right_batched:
-            shape = (level.size, arguments[0].shape[0])
+            shape = (layer.size, arguments[0].shape[0])
             made = ops.bmm(joined_dims(left, 0), joined_dims(right, 0))
             return made.reshape((*shape, *made.shape[1:]))
         return candelabra.matmul(left, right)
@@ -311,44 +311,44 @@ def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     # One matrix times a batch: join the columns of all entries.
     columns = right.movedim(0, 1)
     made = ops.mm(left, joined_dims(columns, 1))
-    return made.reshape((left.shape[0], level.size, right.shape[-1])).movedim(1, 0)
+    return made.reshape((left.shape[0], layer.size, right.shape[-1])).movedim(1, 0)
 
 
-def _added_product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _added_product(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     if operator.functional is not None:
         return NotImplemented
     added, left, right, beta, alpha = arguments
     product = ops.mm if operator.name == "addmm" else ops.bmm
-    made = _product(level, product, (left, right))
+    made = _product(layer, product, (left, right))
     if alpha != 1:
         made = made * alpha
     if beta == 0:
         return made
-    value, batched = level.front_or_plain(added)
+    value, batched = layer.front_or_plain(added)
     if batched:
         value = value.reshape((value.shape[0], *(1,) * (made.ndim - 1 - added.ndim), *value.shape[1:]))
     return made + (value if beta == 1 else value * beta)
 
 
-def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _linear(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
     data, weight, bias = arguments
-    if data.ndim < 2 and level.is_batched(weight):
+    if data.ndim < 2 and layer.is_batched(weight):
         return NotImplemented
-    if not level.is_batched(weight) and not level.is_batched(bias):
-        plain = level.unwrap(bias) if isinstance(bias, Tensor) else None
-        return operator.again((level.front(data), level.unwrap(weight), plain), None, None)
-    value, batched = level.front_or_plain(data)
-    matrix, _ = level.front_or_plain(weight)
+    if not layer.is_batched(weight) and not layer.is_batched(bias):
+        plain = layer.unwrap(bias) if isinstance(bias, Tensor) else None
+        return operator.again((layer.front(data), layer.unwrap(weight), plain), None, None)
+    value, batched = layer.front_or_plain(data)
+    matrix, _ = layer.front_or_plain(weight)
     matrix = matrix.transpose(-1, -2)
     rows = math.prod(data.shape[:-1])
-    flat = value.reshape((level.size, rows, value.shape[-1])) if batched else value.reshape((rows, value.shape[-1]))
+    flat = value.reshape((layer.size, rows, value.shape[-1])) if batched else value.reshape((rows, value.shape[-1]))
     made = candelabra.matmul(flat, matrix)
     if made.ndim == 2:
-        made = made.unsqueeze(0).expand((level.size, *made.shape))
+        made = made.unsqueeze(0).expand((layer.size, *made.shape))
     if bias is not None:
-        added, has_batch = level.front_or_plain(bias)
+        added, has_batch = layer.front_or_plain(bias)
         made = made + (added.unsqueeze(1) if has_batch else added)
-    return made.reshape((level.size, *data.shape[:-1], made.shape[-1]))
+    return made.reshape((layer.size, *data.shape[:-1], made.shape[-1]))
 
 
 # ---- the table of rules

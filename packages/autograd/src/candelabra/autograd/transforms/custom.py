@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from candelabra import Tensor
 
 from ..function import Function, listed, require_setup_context
-from ..levels import entered, outside, split_arguments
+from ..functorch_layers import entered, outside, split_arguments
 from ..structure import broadcast_prefix, flatten, unflatten
 from .batch_shapes import Batched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .batch_level import BatchLevel
+    from .vmap_layer import VmapLayer
 
 
 class VmapInfo(NamedTuple):
@@ -27,8 +27,8 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def apply_batched(function: type[Function], arguments: tuple[Any, ...], level: BatchLevel) -> Any:
-    """Apply a custom function to tensors of `level`, by its ``vmap`` or by a generated rule."""
+def apply_batched(function: type[Function], arguments: tuple[Any, ...], layer: VmapLayer) -> Any:
+    """Apply a custom function to tensors of `layer`, by its ``vmap`` or by a generated rule."""
     own_rule = function.vmap is not Function.vmap
     if own_rule and function.generate_vmap_rule:
         raise RuntimeError(
@@ -41,13 +41,13 @@ def apply_batched(function: type[Function], arguments: tuple[Any, ...], level: B
             "or set generate_vmap_rule=True."
         )
     leaves, structure = flatten(arguments)
-    pairs = [level.value_of(leaf) if isinstance(leaf, Tensor) else (leaf, None) for leaf in leaves]
+    pairs = [layer.value_of(leaf) if isinstance(leaf, Tensor) else (leaf, None) for leaf in leaves]
     values = [value for value, _ in pairs]
     dims = [bdim for _, bdim in pairs]
     if own_rule:
         with outside():
             output, out_dims = function.vmap(
-                VmapInfo(level.size, level.randomness), unflatten(dims, structure), *unflatten(values, structure)
+                VmapInfo(layer.size, layer.randomness), unflatten(dims, structure), *unflatten(values, structure)
             )
         results, result_structure = flatten(output)
         places = broadcast_prefix(out_dims, result_structure)
@@ -55,33 +55,33 @@ def apply_batched(function: type[Function], arguments: tuple[Any, ...], level: B
             raise RuntimeError(f"{function.__name__}.vmap: the out_dims {out_dims} do not fit what it returned")
         return unflatten(
             [
-                level.wrap(part, place) if isinstance(part, Tensor) else part
+                layer.wrap(part, place) if isinstance(part, Tensor) else part
                 for part, place in zip(results, places, strict=True)
             ],
             result_structure,
         )
     require_setup_context(function)
-    generated, shape = _generated(function, level.again, dims)
+    generated, shape = _generated(function, layer.again, dims)
     with outside():
         output = generated.apply(*values)
     results, _ = listed(output)
-    made = [level.wrap(part, 0) if isinstance(part, Tensor) else part for part in results]
+    made = [layer.wrap(part, 0) if isinstance(part, Tensor) else part for part in results]
     return tuple(made) if shape["several"] else made[0]
 
 
-def _wrapped(level: BatchLevel, value: Any, dim: int | None) -> Any:
-    return level.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
+def _wrapped(layer: VmapLayer, value: Any, dim: int | None) -> Any:
+    return layer.wrap(value, dim) if isinstance(value, Tensor) and dim is not None else value
 
 
-def _in_front(level: BatchLevel, part: Any) -> Any:
+def _in_front(layer: VmapLayer, part: Any) -> Any:
     if not isinstance(part, Tensor):
         return part
     with outside():
-        return level.front(part)
+        return layer.front(part)
 
 
 def _generated(
-    function: type[Function], new_level: Callable[[], BatchLevel], dims: Sequence[int | None]
+    function: type[Function], new_level: Callable[[], VmapLayer], dims: Sequence[int | None]
 ) -> tuple[type[Function], dict[str, Any]]:
     """Return a function on batches whose methods run those of `function` within vmap.
 
@@ -92,24 +92,24 @@ def _generated(
     class Generated(Function):
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            level = new_level()
-            with entered(level):
+            layer = new_level()
+            with entered(layer):
                 output = function.forward(
-                    *(_wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                    *(_wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
                 )
                 results, shape["several"] = listed(output)
-                return tuple(_in_front(level, part) for part in results)
+                return tuple(_in_front(layer, part) for part in results)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            level = new_level()
+            layer = new_level()
             inner = ctx.inner = function._backward_cls()
             inner.needs_input_grad = ctx.needs_input_grad
-            with entered(level):
-                own = tuple(_wrapped(level, value, dim) for value, dim in zip(inputs, dims, strict=True))
-                results = [_wrapped(level, part, 0) for part in output]
+            with entered(layer):
+                own = tuple(_wrapped(layer, value, dim) for value, dim in zip(inputs, dims, strict=True))
+                results = [_wrapped(layer, part, 0) for part in output]
                 function.setup_context(inner, own, tuple(results) if shape["several"] else results[0])
-                kept = [(None, None) if part is None else level.value_of(part) for part in inner.to_save]
+                kept = [(None, None) if part is None else layer.value_of(part) for part in inner.to_save]
                 ctx.mark_non_differentiable(
                     *(
                         part
@@ -124,12 +124,12 @@ def _generated(
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            level = new_level()
-            with entered(level):
+            layer = new_level()
+            with entered(layer):
                 ctx.inner.restore(
-                    [_wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
-                made = function.backward(ctx.inner, *(_wrapped(level, part, 0) for part in gradients))
+                made = function.backward(ctx.inner, *(_wrapped(layer, part, 0) for part in gradients))
                 parts = list(made) if isinstance(made, (tuple, list)) else [made]
                 results = []
                 for part, dim in zip(parts, dims, strict=True):
@@ -137,23 +137,23 @@ def _generated(
                         results.append(part)
                         continue
                     with outside():
-                        value = level.front(part)
+                        value = layer.front(part)
                         results.append(value.sum(0) if dim is None else value.movedim(0, dim))
             return tuple(results)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            level = new_level()
-            with entered(level):
+            layer = new_level()
+            with entered(layer):
                 ctx.inner.restore(
-                    [_wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                    [_wrapped(layer, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
                 )
                 moved, _ = listed(
                     function.jvp(
-                        ctx.inner, *(_wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True))
+                        ctx.inner, *(_wrapped(layer, part, dim) for part, dim in zip(tangents, dims, strict=True))
                     )
                 )
-                return tuple(_in_front(level, part) for part in moved)
+                return tuple(_in_front(layer, part) for part in moved)
 
     Generated.__name__ = Generated.__qualname__ = f"Vmapped{function.__name__}"
     return Generated, shape
@@ -169,10 +169,10 @@ def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
 
 
 def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(level: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    def rule(layer: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
         def taken_apart(value: Any) -> tuple[Any, Any]:
             if isinstance(value, Tensor):
-                return level.value_of(value)
+                return layer.value_of(value)
             if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
                 pairs = [taken_apart(entry) for entry in value]
                 return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -181,7 +181,7 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         pairs = [taken_apart(argument) for argument in arguments]
         positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
         in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
-        made = function(VmapInfo(level.size, level.randomness), in_dims, *positional, **named)
+        made = function(VmapInfo(layer.size, layer.randomness), in_dims, *positional, **named)
         if not isinstance(made, tuple) or len(made) != 2:
             raise RuntimeError(
                 f"{operator.name}: the function of register_vmap must return a pair, the results and where the batch is in each, but "
@@ -199,7 +199,7 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(output, (tuple, list)):
             return wrapped[0]
         if isinstance(output, list):
-            return [level.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
+            return [layer.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
         return tuple(wrapped)
 
     return rule

@@ -19,9 +19,9 @@ from candelabra.catalogue import FACTS, OPERATORS
 
 from ..engine import walk_back
 from ..fitting import fit, like
-from ..levels import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
+from ..functorch_layers import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
 from ..table import ROWS, WRITTEN
-from .tape_level import TapeLevel
+from .grad_layer import GradLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,8 +208,8 @@ def _named_values(formula: Callable[..., Any], values: dict[str, Any], result: T
 
 def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
     """Compute tangents by double backward."""
-    level = TapeLevel()
-    with entered(level), candelabra.enable_grad():
+    layer = GradLayer()
+    with entered(layer), candelabra.enable_grad():
         inputs: list[Tensor] = []
         directions: list[Tensor] = []
 
@@ -218,9 +218,9 @@ def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[A
                 return tuple(map(variable, primal, tangent))
             if tangent is None or not differentiable(primal):
                 return primal
-            made = level.variable(primal)
+            made = layer.variable(primal)
             inputs.append(made)
-            directions.append(level.wrap(tangent))
+            directions.append(layer.wrap(tangent))
             return made
 
         own = tuple(variable(primal, tangent) for primal, tangent in zip(primals, tangents, strict=True))
@@ -230,8 +230,8 @@ def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[A
             _transposed(part, inputs, directions) if isinstance(part, Tensor) and part.requires_grad else None
             for part in several
         ]
-        values = [level.unwrap(part) for part in several]
-        moved = [level.unwrap(part) for part in tangents_of_results]
+        values = [layer.unwrap(part) for part in several]
+        moved = [layer.unwrap(part) for part in tangents_of_results]
     if not isinstance(result, tuple):
         return values[0], moved[0]
     kind = type(result)

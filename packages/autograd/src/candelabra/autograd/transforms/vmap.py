@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from ..levels import entered
+from ..functorch_layers import entered
 from ..structure import broadcast_prefix, flatten, unflatten
-from .batch_level import BatchLevel, out_of
+from .vmap_layer import VmapLayer, out_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,9 +157,9 @@ def _mapped(
     func: Callable[..., Any], size: int, dims: list[int | None], leaves: list[Any], structure: Structure, out_dims: Any, randomness: str,
     kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    level = BatchLevel(size, randomness)
-    with entered(level):
-        inside = [leaf if dim is None else level.wrap(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
+    layer = VmapLayer(size, randomness)
+    with entered(layer):
+        inside = [leaf if dim is None else layer.wrap(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
         output = func(*unflatten(inside, structure), **kwargs)
     results, result_structure = flatten(output)
     places = broadcast_prefix(out_dims, result_structure)
@@ -168,21 +168,21 @@ def _mapped(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
             f"structure {flatten(out_dims)[1]} but outputs has structure {result_structure}."
         )
-    level.alive = True
+    layer.alive = True
     try:
-        made = [_result(func, level, result, place) for result, place in zip(results, places, strict=True)]
+        made = [_result(func, layer, result, place) for result, place in zip(results, places, strict=True)]
     finally:
-        level.alive = False
+        layer.alive = False
     return unflatten(made, result_structure)
 
 
-def _result(func: Callable[..., Any], level: BatchLevel, result: Any, place: Any) -> Any:
+def _result(func: Callable[..., Any], layer: VmapLayer, result: Any, place: Any) -> Any:
     if place is None:
-        if level.is_batched(result):
+        if layer.is_batched(result):
             raise ValueError(
                 f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
             )
-        return level.unwrap(result)
+        return layer.unwrap(result)
     if not isinstance(result, Tensor):
         raise ValueError(
             f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(result)}. Did you mean to set out_dims= to "
@@ -193,4 +193,4 @@ def _result(func: Callable[..., Any], level: BatchLevel, result: Any, place: Any
     ndim = result.ndim + 1
     if not -ndim <= place < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})")
-    return out_of(level, result, place % ndim)
+    return out_of(layer, result, place % ndim)

@@ -29,7 +29,7 @@ def number_of(dtype: candelabra.dtype, value: float) -> float:
     """
     if dtype.is_floating_point or dtype.is_complex:
         return value
-    least, most = (0, 1) if dtype is candelabra.bool else (candelabra.iinfo(dtype).min, candelabra.iinfo(dtype).max)
-    if not least <= value <= most:
+    low, high = (0, 1) if dtype is candelabra.bool else (candelabra.iinfo(dtype).min, candelabra.iinfo(dtype).max)
+    if not low <= value <= high:
         raise RuntimeError(f"value cannot be converted to type {dtype} without overflow: {value}")
     return int(value)

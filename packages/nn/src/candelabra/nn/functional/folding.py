@@ -19,14 +19,14 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
     kernel, spread = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
     amounts, step = _pair(padding, "padding"), _pair(stride, "stride")
-    for name, numbers, least in (
+    for name, numbers, minimum in (
         ("kernel", kernel, 1),
         ("dilation", spread, 1),
         ("padding", amounts, 0),
         ("stride", step, 1),
     ):
-        if min(numbers) < least:
-            word = "greater than zero" if least else "non-negative"
+        if min(numbers) < minimum:
+            word = "greater than zero" if minimum else "non-negative"
             raise RuntimeError(
                 f"{name} should be {word}, but got {name}_height: {numbers[0]} {name}_width: {numbers[1]}"
             )

@@ -336,7 +336,7 @@ def linear_cross_entropy(
     )
 
 
-def _at_once(function: Any, *arguments: Any, use_reentrant: bool) -> Any:
+def _without_checkpoint(function: Any, *arguments: Any, use_reentrant: bool) -> Any:
     return function(*arguments)
 
 
@@ -351,12 +351,12 @@ def _in_pieces(
     options: Any,
 ) -> Tensor:
     """Compute the cross entropy in chunks, keeping only chunk inputs for the backward pass."""
-    run: Any = _at_once
+    run: Any = _without_checkpoint
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in (input, linear_weight, linear_bias)):
         try:
             from candelabra.autograd import checkpoint
         except ModuleNotFoundError:
-            run = _at_once  # without candelabra-autograd no graph is built, so nothing needs recomputing
+            run = _without_checkpoint  # without candelabra-autograd no graph is built, so nothing needs recomputing
         else:
             run = checkpoint.checkpoint
 

@@ -1,1 +1,1 @@
-"""Tensors from data, numbers, files and random generators."""
+"""Creation of tensors: from data, numbers, files and random generators."""

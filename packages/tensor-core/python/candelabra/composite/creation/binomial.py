@@ -1,4 +1,4 @@
-"""Draws from binomial distributions."""
+"""Random numbers of binomial distributions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
 
 @function(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw from binomial distributions: how many of `count` trials succeed, each with probability
+    """Draw from binomial distributions: the number of successes in `count` trials with probability
     `prob`.
 
     Parameters
     ----------
     count : Tensor
-        Numbers of trials, of a floating-point dtype; without a fraction.
+        The numbers of trials: integers of a floating-point dtype.
     prob : Tensor
-        Probabilities, of the same dtype; broadcast with `count`.
+        The probabilities of success, of the same dtype; broadcast with `count`.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
 
     Returns
     -------
@@ -47,16 +47,14 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Raises
     ------
     ValueError
-        Where an argument is not of a floating-point dtype.
+        If an argument is not of a floating-point dtype.
     RuntimeError
-        Where the dtypes differ.
+        If the dtypes differ.
 
-    Notes
-    -----
-    The transformed rejection with squeeze BTRS of W. Hörmann, The generation of binomial random
-    variates, Journal of Statistical Computation and Simulation 46 (1993), where at least 10
-    successes (or failures, if there are fewer) are expected, and inversion elsewhere; on all
-    elements at once, in float64.
+    Notes ----- Uses the transformed rejection with squeeze (BTRS) of W. Hörmann, The generation of
+    binomial random variates, Journal of Statistical Computation and Simulation 46 (1993), where at
+    least 10 successes (or failures, if there are fewer) are expected, and inversion elsewhere; on
+    all elements at once, in float64.
 
     Examples
     --------
@@ -88,8 +86,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _by_inversion(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
-    """Walk up the probabilities of 0, 1, 2, … until their sum passes a uniform number; p is at most
-    one half, n p small.
+    """Draw by inversion: add the probabilities of 0, 1, 2, … until the sum exceeds a uniform
+    number. Requires p <= 1/2 and small n p.
     """
     left = _uniform(n, generator)
     odds = p / (1 - p)
@@ -97,8 +95,8 @@ def _by_inversion(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
     result = n * 0
     walking = left > mass
     k = 0
-    # All of the probability is used up at n; where rounding leaves some of the uniform number, the
-    # walk ends where nothing is added.
+    # At n all of the probability is used up. If rounding leaves a remainder of the uniform number,
+    # the loop ends when the sum stops growing.
     while bool(walking.any()):
         left = left - mass
         k += 1
@@ -109,7 +107,7 @@ def _by_inversion(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
 
 
 def _by_rejection(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
-    """BTRS: Hörmann's transformed rejection; p is at most one half, n p at least 10."""
+    """Draw by BTRS, Hörmann's transformed rejection. Requires p <= 1/2 and n p >= 10."""
     q = 1 - p
     spread = (n * p * q).sqrt()
     b = 1.15 + 2.53 * spread

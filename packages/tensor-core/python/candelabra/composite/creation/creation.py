@@ -1,4 +1,4 @@
-"""Tensors from data, constants and ranges, with PyTorch's signatures."""
+"""Constant tensors and ranges, with PyTorch's signatures."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _arange = OPERATORS["arange"]
 
 
 def sizes_of(size: tuple[Any, ...]) -> Any:
-    """Return the sizes meant by the positional arguments ``(2, 3)`` or ``((2, 3),)``."""
+    """Return the sizes given as positional arguments ``(2, 3)`` or ``((2, 3),)``."""
     if len(size) == 1 and type(size[0]) is not int and not hasattr(size[0], "__index__"):
         return size[0]
     return size
 
 
 def finish(made: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
-    """Move to pinned memory and set `requires_grad`, where they were asked for."""
+    """Move a new tensor to pinned memory and set `requires_grad`, if requested."""
     if pin_memory:
         made = import_module("candelabra.accelerator").pinned_copy(made)
     if requires_grad:
@@ -44,7 +44,7 @@ def finish(made: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tenso
 
 
 def check_layout(layout: Any, name: str) -> None:
-    """Refuse layouts that no backend offers yet."""
+    """Raise for layouts that no backend supports."""
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{name}(): only layout=candelabra.strided is supported, but got {layout}")
 
@@ -58,7 +58,7 @@ def memory_for(
     device: Device,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Return memory of these sizes: that of `out` where it is given."""
+    """Return memory of these sizes: that of `out` if it is given."""
     if layout is not None:
         check_layout(layout, name)
     if out is None:
@@ -89,18 +89,18 @@ def empty(
     memory_format: memory_format | None = None,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor without setting its elements.
+    """Return an uninitialized tensor.
 
     Parameters
     ----------
     *size : int or sequence of int
         The sizes.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     memory_format : memory_format, optional
         Contiguous by default.
 
@@ -140,8 +140,7 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor without gaps whose dimensions lie in memory in a given order, without setting
-    its elements.
+    """Return an uninitialized contiguous tensor with the given order of dimensions in memory.
 
     Parameters
     ----------
@@ -190,7 +189,7 @@ def empty_strided(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of given sizes and strides without setting its elements.
+    """Return an uninitialized tensor of given sizes and strides.
 
     Examples
     --------
@@ -215,18 +214,18 @@ def zeros(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of zeros.
+    """Return a tensor of zeros.
 
     Parameters
     ----------
     *size : int or sequence of int
         The sizes.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype, device : optional
         By default the default dtype and device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Examples
     --------
@@ -255,7 +254,7 @@ def ones(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of ones; the arguments are those of :func:`candelabra.zeros`.
+    """Return a tensor of ones; the arguments are those of :func:`candelabra.zeros`.
 
     Examples
     --------
@@ -284,14 +283,14 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with one value everywhere.
+    """Return a tensor filled with a value.
 
     Parameters
     ----------
     size : sequence of int
         The sizes.
     fill_value : number or zero-dimensional Tensor
-        The value, from whose kind the dtype follows where none is given.
+        The value. Its type determines the dtype if none is given.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -319,9 +318,7 @@ def full(
 
 
 def dtype_of_number(number: Any) -> Any:
-    """Return the dtype of a tensor made of this Python or NumPy number; None for the default
-    dtype.
-    """
+    """Return the dtype of a tensor of this Python or NumPy number; None for the default dtype."""
     if isinstance(number, bool):
         return _C.bool
     if isinstance(number, int):
@@ -343,7 +340,7 @@ def scalar_tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a zero-dimensional tensor of the default dtype from a number.
+    """Return a zero-dimensional tensor of the default dtype with a number's value.
 
     Examples
     --------
@@ -367,7 +364,7 @@ def eye(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a matrix with ones on the diagonal and zeros elsewhere.
+    """Return a matrix with ones on the diagonal and zeros elsewhere.
 
     Parameters
     ----------

@@ -25,18 +25,18 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with a copy of `data`.
+    """Return a tensor with a copy of `data`.
 
     Parameters
     ----------
     data : number, nested sequence, NumPy array or Tensor
         Nested sequences must be rectangular.
     dtype : dtype, optional
-        By default that of the data: Python's floats become the default dtype, ints int64.
+        By default inferred from the data: Python floats become the default dtype, ints int64.
     device : device, optional
-        By default that of a tensor, else the default device.
+        By default the device of `data` if it is a tensor, else the default device.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     pin_memory : bool
         Not supported.
 
@@ -47,9 +47,9 @@ def tensor(
     Raises
     ------
     ValueError
-        Where nested sequences have different lengths.
+        If nested sequences have different lengths.
     TypeError
-        Where an element is neither a number nor a sequence.
+        If an element is neither a number nor a sequence.
 
     Examples
     --------
@@ -71,12 +71,13 @@ def tensor(
 
 @function(method=False)
 def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> Tensor:
-    """Make a tensor of `data`, sharing its memory where it can.
+    """Return a tensor of `data`, which shares its memory if possible.
 
     Parameters
     ----------
     data : Tensor, NumPy array, number or nested sequence
-        A tensor of the wanted dtype and device is returned as it is; an array's memory is shared.
+        A tensor of the requested dtype and device is returned unchanged. An array's memory is
+        shared.
     dtype, device : optional
         As in :func:`candelabra.tensor`.
 
@@ -111,8 +112,8 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar
-    or sequence.
+    """Return a tensor of an object that offers its data: a tensor, NumPy array, DLPack object,
+    buffer, scalar or sequence.
 
     Parameters
     ----------
@@ -121,15 +122,15 @@ def asarray(
     dtype, device : optional
         By default those of `obj`.
     copy : bool, optional
-        True always copies, False never does and raises where it would have to, None copies where
+        True always copies, False never copies and raises if a copy is needed, None copies if
         needed.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Raises
     ------
     ValueError
-        Where ``copy=False`` cannot be kept.
+        If ``copy=False`` cannot be kept.
 
     Examples
     --------
@@ -162,17 +163,17 @@ def asarray(
 
 @function(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """Make a tensor that shares the memory of a NumPy array.
+    """Return a tensor that shares the memory of a NumPy array.
 
     Parameters
     ----------
     ndarray : numpy.ndarray
-        Writable, of a dtype that tensors have, without negative strides.
+        A writable array of a supported dtype, without negative strides.
 
     Returns
     -------
     Tensor
-        On a device of host memory; changes of either are seen in the other.
+        A CPU tensor. Changes of either are visible in the other.
 
     Examples
     --------
@@ -185,7 +186,7 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @function(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack
+    """Return a tensor that shares the memory of an object with ``__dlpack__``, or of a DLPack
     capsule.
 
     Parameters
@@ -193,17 +194,17 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     ext_tensor
         The object, or the capsule.
     device : device, optional
-        Where the tensor is to be; that of the object by default.
+        The device of the result; by default the object's.
     copy : bool, optional
-        True copies, False never does and raises where it would have to, None copies to another
-        device only.
+        True copies, False never copies and raises if a copy is needed, None only copies to another
+        device.
 
     Raises
     ------
     TypeError
-        If the object does not speak DLPack.
+        If the object does not support DLPack.
     BufferError
-        Where ``copy=False`` cannot be kept.
+        If ``copy=False`` cannot be kept.
 
     Examples
     --------
@@ -216,20 +217,20 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
 
 @function(method=False)
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """Make a one-dimensional tensor that shares the memory of an object with the buffer protocol.
+    """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
     Parameters
     ----------
     buffer
         A writable buffer, such as a bytearray.
     dtype : dtype
-        How the bytes are read.
+        The dtype of the elements.
     count : int
         Number of elements; -1 for all.
     offset : int
         Bytes to skip.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Examples
     --------

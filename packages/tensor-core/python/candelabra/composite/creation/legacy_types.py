@@ -1,4 +1,4 @@
-"""PyTorch's old tensor types: FloatTensor and its relatives, which are constructors and answer to
+"""PyTorch's legacy tensor types (FloatTensor and its relatives): constructors that support
 isinstance.
 """
 
@@ -28,8 +28,8 @@ _SPELLINGS = "new() takes sizes, a sequence of numbers, a tensor or a storage, a
 
 
 class TensorType(type):
-    """The type of FloatTensor and its relatives; an instance of one is any tensor of its dtype on
-    its device type.
+    """The type of FloatTensor and its relatives. Tensors of its dtype and device type are its
+    instances.
     """
 
     dtype: dtype
@@ -80,7 +80,7 @@ def _tensor_type(name: str, of: dtype) -> TensorType:
     return TensorType(name, (), namespace)
 
 
-#: The types by name; functions of the package.
+#: The types by name, published as attributes of the package.
 TENSOR_TYPES: dict[str, TensorType] = {
     f"{short}Tensor": _tensor_type(f"{short}Tensor", of)
     for of, short in TYPE_NAMES.items()
@@ -90,7 +90,9 @@ FUNCTIONS.update(TENSOR_TYPES)
 
 
 def dtype_and_device(kind: Any) -> tuple[dtype | None, str]:
-    """Return dtype and device type of a tensor type or of its name; no dtype where it is none."""
+    """Return dtype and device type of a tensor type or of its name; the dtype is None if there is
+    no such type.
+    """
     if isinstance(kind, TensorType):
         return kind.dtype, kind.device_type
     if isinstance(kind, str):
@@ -144,7 +146,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def legacy_tensor(of: dtype, where: device | str, data: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
-    """Make what the old constructors make of their arguments."""
+    """Return the tensor that the legacy constructors create from their arguments."""
     place = _place(where, keywords.pop("device", None))
     for name in ("size", "data", "other", "storage"):
         if name in keywords and not data:
@@ -209,21 +211,21 @@ def _of_one(given: Any, of: dtype, place: device) -> Tensor:
 
 @function(package=False)
 def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
-    """Make a tensor of this dtype and device, as the old constructors do.
+    """Return a tensor of this dtype and device, as the legacy constructors do.
 
     Parameters
     ----------
     *data
-        Sizes, for a tensor whose elements are not set; or a sequence of numbers, which is copied;
-        or a tensor of the same dtype or a storage, whose memory is shared. Nothing makes an empty
-        tensor.
+        Sizes, for an uninitialized tensor; or a sequence of numbers, which is copied; or a tensor
+        of the same dtype or a storage, whose memory is shared. Without arguments the result is
+        empty.
     device : device, optional
         Of the same device type.
 
     Raises
     ------
     TypeError
-        Where the argument is none of these.
+        If the argument is none of these.
 
     Examples
     --------
@@ -234,7 +236,7 @@ def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
     return legacy_tensor(self.dtype, self.device, data, keywords)
 
 
-# What Tensor(...) does with arguments other than sizes, data of a sequence and tensors.
+# The arguments of Tensor(...) other than sizes, sequences and tensors.
 _C.set_legacy_constructor(
     lambda *data, **keywords: legacy_tensor(_C.get_default_dtype(), _C.get_default_device(), data, keywords)
 )

@@ -1,4 +1,4 @@
-"""Tensors of the shape, dtype or device of another."""
+"""Tensors with the shape, dtype or device of another one."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def memory_like(
 
 
 def _dense_strides(input: Tensor) -> list[int]:
-    """Return strides without gaps in the order of those of `input`, row-major where it is expanded;
-    its own where it has no gaps.
+    """Return dense strides in the order of those of `input`; its own if they are dense. Expanded
+    dimensions are ordered row-major.
     """
     sizes, strides = tuple(input.shape), input.stride()
     expected = 1
@@ -79,15 +79,15 @@ def empty_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make a tensor of the shape, dtype and device of another, without setting its elements.
+    """Return an uninitialized tensor with the shape, dtype and device of `input`.
 
     Parameters
     ----------
     input : Tensor
     dtype, device : optional
-        In place of those of `input`.
+        By default those of `input`.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
     memory_format : memory_format, optional
         By default the strides follow those of `input`.
 
@@ -112,7 +112,7 @@ def zeros_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make zeros of the shape, dtype and device of another tensor; arguments as in
+    """Return a tensor of zeros with the shape, dtype and device of `input`; arguments as in
     :func:`candelabra.empty_like`.
 
     Examples
@@ -137,7 +137,7 @@ def ones_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make ones of the shape, dtype and device of another tensor; arguments as in
+    """Return a tensor of ones with the shape, dtype and device of `input`; arguments as in
     :func:`candelabra.empty_like`.
 
     Examples
@@ -163,8 +163,8 @@ def full_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Make a tensor of one value of the shape, dtype and device of another; arguments as in
-    :func:`candelabra.empty_like`.
+    """Return a tensor filled with a value, with the shape, dtype and device of `input`; arguments
+    as in :func:`candelabra.empty_like`.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def new_empty(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make a tensor of the dtype and device of this one, without setting its elements."""
+    """Return an uninitialized tensor with the dtype and device of this one."""
     check_layout(layout, "new_empty")
     return finish(
         unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory
@@ -214,7 +214,7 @@ def new_zeros(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make zeros of the dtype and device of this tensor."""
+    """Return a tensor of zeros with the dtype and device of this one."""
     check_layout(layout, "new_zeros")
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory
@@ -232,7 +232,7 @@ def new_ones(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make ones of the dtype and device of this tensor."""
+    """Return a tensor of ones with the dtype and device of this one."""
     check_layout(layout, "new_ones")
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory
@@ -251,7 +251,7 @@ def new_full(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of one value, of the dtype and device of this one."""
+    """Return a tensor filled with a value, with the dtype and device of this one."""
     check_layout(layout, "new_full")
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
@@ -269,7 +269,7 @@ def new_tensor(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor with a copy of `data`, by default of the dtype and device of this one."""
+    """Return a tensor with a copy of `data`, by default with the dtype and device of this one."""
     check_layout(layout, "new_tensor")
     return tensor(
         data,
@@ -292,9 +292,7 @@ def new_empty_strided(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of given strides and of the dtype and device of this one, without setting its
-    elements.
-    """
+    """Return an uninitialized tensor of given strides, with the dtype and device of this one."""
     check_layout(layout, "new_empty_strided")
     dtype = self.dtype if dtype is None else dtype
     device = self.device if device is None else device

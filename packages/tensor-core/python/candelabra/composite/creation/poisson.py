@@ -1,4 +1,4 @@
-"""Draws from Poisson distributions."""
+"""Random numbers of Poisson distributions."""
 
 from __future__ import annotations
 
@@ -28,24 +28,22 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     input : Tensor
         The rates, floating point and not negative.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
 
     Returns
     -------
     Tensor
-        Counts, of the dtype of `input`; NaN and infinite rates are their own counts.
+        Counts, of the dtype of `input`. NaN and infinite rates are returned unchanged.
 
     Raises
     ------
     RuntimeError
-        When a rate is negative.
+        If a rate is negative.
 
-    Notes
-    -----
-    Rates below 10 count the arrivals of unit-rate exponential intervals before the rate is used up;
-    larger ones are drawn by the transformed rejection with squeeze PTRS of W. Hörmann, The
-    transformed rejection method for generating Poisson random variables, Insurance: Mathematics and
-    Economics 12 (1993). All elements at once, in float64.
+    Notes ----- For rates below 10, counts exponential intervals until their sum exceeds the rate.
+    Larger rates use the transformed rejection with squeeze (PTRS) of W. Hörmann, The transformed
+    rejection method for generating Poisson random variables, Insurance: Mathematics and Economics
+    12 (1993). All elements at once, in float64.
 
     Examples
     --------
@@ -84,10 +82,10 @@ def _by_arrivals(left: Tensor, generator: Generator | None) -> Tensor:
 
 
 def _by_rejection(rate: Tensor, done: Tensor, generator: Generator | None) -> Tensor:
-    """PTRS; the rates are at least 10. What is `done` needs no draw."""
+    """Draw by PTRS. Rates must be at least 10; elements in `done` are skipped."""
     result, taken = _attempt(rate, generator)
     done = done | taken
-    if type(done) is not _C.Tensor:  # inside of vmap there is no gathering of what is left
+    if type(done) is not _C.Tensor:  # vmap does not support selecting the remaining elements
         while not bool(all_values(done).all()):
             again, taken = _attempt(rate, generator)
             result = _where(done, result, again)
@@ -102,7 +100,7 @@ def _by_rejection(rate: Tensor, done: Tensor, generator: Generator | None) -> Te
 
 
 def _attempt(rate: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """One try for each rate, and where it is accepted."""
+    """Make one attempt for each rate; return the counts and which are accepted."""
     b = 0.931 + 2.53 * rate.sqrt()
     a = -0.059 + 0.02483 * b
     u = _uniform(rate, generator) - 0.5

@@ -25,7 +25,7 @@ _real_normal_ = OPERATORS["normal_"]
 
 
 def _uniform_(self: Tensor, *arguments: Any, **names: Any) -> Tensor:
-    """Draw; of a complex tensor, real and imaginary parts on their own."""
+    """Fill in place; real and imaginary parts of complex tensors are drawn independently."""
     if isinstance(self, _C.Tensor) and self.dtype.is_complex:
         _real_uniform_(OPERATORS["view_as_real"](self), *arguments, **names)
         return self
@@ -33,7 +33,7 @@ def _uniform_(self: Tensor, *arguments: Any, **names: Any) -> Tensor:
 
 
 def _normal_(self: Tensor, mean: Any = 0, std: Any = 1, **names: Any) -> Tensor:
-    """Draw; of a complex tensor, parts whose variances add up to the square of `std`."""
+    """Fill in place; the variances of the parts of complex tensors add up to ``std**2``."""
     if isinstance(self, _C.Tensor) and self.dtype.is_complex:
         _real_normal_(OPERATORS["view_as_real"](self), mean, std * 0.5**0.5, **names)
         return self
@@ -41,7 +41,7 @@ def _normal_(self: Tensor, mean: Any = 0, std: Any = 1, **names: Any) -> Tensor:
 
 
 def _new_uniform(made: Tensor, generator: Generator | None) -> Tensor:
-    """Draw for a tensor that nobody has seen yet: its version stays what it is."""
+    """Fill a new tensor without incrementing its version."""
     _real_uniform_.uncounted(OPERATORS["view_as_real"](made) if made.dtype.is_complex else made, generator=generator)
     return made
 
@@ -56,7 +56,7 @@ def _new_normal(made: Tensor, generator: Generator | None, mean: Any = 0, std: A
 
 @function(name="uniform_", package=False)
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Tensor:
-    """Fill with numbers drawn evenly from ``from`` to ``to``, of a complex tensor both parts.
+    """Fill with numbers drawn uniformly from ``from`` to ``to``; both parts of complex tensors.
 
     Parameters
     ----------
@@ -77,12 +77,13 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Ten
 
 @function(name="normal_", package=False)
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
-    """Fill with numbers drawn from a normal distribution.
+    """Fill with normally distributed numbers.
 
     Parameters
     ----------
     mean, std : float
-        Of a complex tensor, parts have this mean each, and variances that add up to ``std**2``.
+        Mean and standard deviation. Each part of complex numbers has this mean; their variances add
+        up to ``std**2``.
     generator : Generator, optional
         The device's by default.
 
@@ -110,15 +111,15 @@ def native_dropout(input: Tensor, p: float, *, generator: Generator | None = Non
 
 @function()
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Set elements to zero at random and scale the others, so that the expected value stays.
+    """Zero random elements with probability `p`, and scale the others by ``1 / (1 - p)``.
 
     Parameters
     ----------
     input : Tensor
     p : float
-        The probability of zero.
+        The probability of an element to be zeroed.
     train : bool
-        Whether to do anything.
+        If False, return the input unchanged.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _check_drawn(name: str, out: Tensor) -> None:
-    """Refuse a dtype that cannot be drawn before memory is given other sizes."""
+    """Raise for dtypes that cannot be drawn, before `out` is resized."""
     if not (out.dtype.is_floating_point or out.dtype.is_complex):
         raise NotImplementedError(f'"{name}" not implemented for {out.dtype}; give a floating-point tensor as out=')
 
@@ -152,14 +153,14 @@ def rand(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Draw from the uniform distribution over [0, 1).
+    """Draw from the uniform distribution on [0, 1).
 
     Parameters
     ----------
     *size : int or sequence of int
         The sizes.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`; the dtype is floating point.
 
@@ -233,18 +234,18 @@ def randint(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Draw whole numbers uniformly.
+    """Draw integers uniformly.
 
     Called as ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Parameters
     ----------
     low, high : int
-        From `low` (0 by default) up to, not including, `high`.
+        The range: from `low` (0 by default) to `high`, exclusive.
     size : sequence of int
         The sizes.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`; the dtype is int64 by default.
 
@@ -266,7 +267,7 @@ def randint(
 
 
 def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Sort out the arguments of randint(), each of which may be given by name."""
+    """Return bounds and size from the arguments of randint(), each of which may be given by name."""
     if not names:
         if len(given) == 2:
             return 0, *given
@@ -296,7 +297,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return the numbers from 0 up to, not including, `n` in random order.
+    """Return a random permutation of the integers from 0 to ``n - 1``.
 
     Examples
     --------
@@ -328,7 +329,7 @@ def rand_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Draw uniformly from [0, 1) in the shape, dtype and device of another tensor.
+    """Draw from the uniform distribution on [0, 1), with the shape, dtype and device of `input`.
 
     Examples
     --------
@@ -352,7 +353,7 @@ def randn_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Draw from the standard normal distribution in the shape, dtype and device of another tensor.
+    """Draw from the standard normal distribution, with the shape, dtype and device of `input`.
 
     Examples
     --------
@@ -378,8 +379,7 @@ def randint_like(
     pin_memory: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or
-    (low, high).
+    """Draw integers with the shape, dtype and device of `input`; called with (high) or (low, high).
 
     Examples
     --------
@@ -413,11 +413,11 @@ def normal(
     Parameters
     ----------
     mean, std : float or Tensor
-        Broadcast to one shape where both are tensors.
+        Tensors are broadcast to one shape.
     size : sequence of int, optional
-        The sizes, where both are numbers.
+        The sizes; only if both are numbers.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -445,14 +445,14 @@ def normal(
     result = OPERATORS["add"](draws * std, mean).detach()
     for given in (mean, std):
         if isinstance(given, _C.Tensor) and given.requires_grad and _C.is_grad_enabled():
-            # On the tape, as in PyTorch, with a gradient of zeros.
+            # As in PyTorch, autograd records it with a gradient of zeros.
             result = result + FUNCTIONS["fill"](given, 0)
     return result if out is None else _C.give_to_out("normal", out, result)
 
 
 @fallback("bernoulli")
 def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
-    # bernoulli(input, p): a probability for all elements.
+    # bernoulli(input, p): one probability for all elements.
     if arguments:
         names["p"], *rest = arguments
         if rest:
@@ -462,20 +462,20 @@ def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
     made = bernoulli_(
         OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names
     )
-    # On the tape, as in PyTorch, with a gradient of zeros.
+    # As in PyTorch, autograd records it with a gradient of zeros.
     return made + FUNCTIONS["fill"](self, 0) if self.requires_grad and _C.is_grad_enabled() else made
 
 
 @function(package=False)
 def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Draw zeros and ones in place.
+    """Fill with zeros and ones.
 
     Parameters
     ----------
     p : float or Tensor
         The probability of one, for all elements or for each.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     """
     if not isinstance(p, _C.Tensor):
         return _bernoulli_(self, p, generator=generator)
@@ -491,20 +491,20 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Draw positions with probabilities in proportion to weights.
+    """Draw indices with probabilities in proportion to weights.
 
     Parameters
     ----------
     input : Tensor
         Weights, not negative: one row, or one row a distribution.
     num_samples : int
-        How many positions of each row.
+        The number of indices per row.
     replacement : bool
-        Whether a position may be drawn again.
+        Whether to draw with replacement.
     generator : Generator, optional
-        What is drawn from; by default that of the device.
+        The random generator; by default the device's.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -551,7 +551,7 @@ def multinomial(
         draws = _uniform_(
             _empty((*weights.shape[:-1], num_samples), dtype=_C.float64, device=weights.device), generator=generator
         )
-        # Of equals the first: positions of weight zero are never met, neither in front nor behind.
+        # The first of equal sums, so that indices of weight zero are never drawn.
         result = _C.Tensor.searchsorted(sums, draws * total, right=True)
         result = OPERATORS["clamp"](result, max=weights.shape[-1] - 1)
     return result if out is None else _C.give_to_out("multinomial", out, result)
@@ -562,7 +562,8 @@ def multinomial(
 
 @function(package=False)
 def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **names: Any) -> Tensor:
-    """Draw whole numbers in place; called with nothing, (to) or (from, to).
+    """Fill with integers; called with no bounds, (to) or (from, to). Without bounds they are
+    uniform over the nonnegative integers that the dtype represents exactly.
 
     Without bounds the numbers are all those that the dtype holds exactly from 0 on.
     """
@@ -581,15 +582,13 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     return _random_range_(self, low, high, generator=generator)
 
 
-# Up to these, all whole numbers are numbers of the dtype.
+# The dtype represents all integers up to these.
 _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 
 
 @function(package=False)
 def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponentials of normally distributed numbers of given mean and standard
-    deviation.
-    """
+    """Fill with numbers of a log-normal distribution, ``exp(mean + std * normal)``."""
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     return OPERATORS["exp"].inplace(_normal_(self, mean, std, generator=generator))
@@ -597,7 +596,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
 
 @function(package=False)
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with draws from the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
+    """Fill with numbers of the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     u = _uniform_(self, generator=generator)
@@ -608,7 +607,9 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
 
 @function(package=False)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with the number of trials up to the first success, of probability `p` each."""
+    """Fill with numbers of the geometric distribution: the trials up to the first success of
+    probability `p`.
+    """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     draws = _uniform_(_empty(self.shape, dtype=_C.float64, device=self.device), generator=generator)

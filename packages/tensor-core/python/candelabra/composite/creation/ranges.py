@@ -35,18 +35,18 @@ def arange(
     pin_memory: bool = False,
     **names: Any,
 ) -> Tensor:
-    """Make the numbers from `start` up to, not including, `end`.
+    """Return the numbers from `start` to `end`, exclusive, in steps of `step`.
 
     Called as ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``.
 
     Parameters
     ----------
     start, end, step : number
-        From 0 in steps of 1 by default.
+        The range. `start` is 0 and `step` is 1 by default.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
     dtype : dtype, optional
-        By default int64 where all numbers are whole numbers, else the default dtype.
+        By default int64 if all arguments are integers, else the default dtype.
     device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -58,7 +58,7 @@ def arange(
     Raises
     ------
     RuntimeError
-        Where the step is zero or of the wrong sign.
+        If the step is zero or of the wrong sign.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def arange(
     if layout is not None:
         check_layout(layout, "arange")
     start, end, step = _range_bounds(bounds, names)
-    # What the operator did not take for such a reason would come back from there.
+    # Arguments that the operator rejected for such a reason would be rejected again.
     for position, (name, number) in enumerate({"start": start, "end": end, "step": step}.items(), start=1):
         if (
             not isinstance(number, (int, float, complex))
@@ -99,8 +99,8 @@ def arange(
 
 
 def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
-    """How many numbers there are, where PyTorch counts before it cuts them down to whole ones: in
-    all integer dtypes but int64.
+    """Return the number of elements, which PyTorch counts before truncating the arguments (in
+    integer dtypes except int64).
     """
     if dtype is _C.int64 or dtype.is_floating_point or dtype.is_complex:
         return None
@@ -114,15 +114,15 @@ def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
 
 
 def _length(steps: float) -> int:
-    """Return how many numbers there are in this many steps, rounded up."""
+    """Return the number of elements for this many steps, rounded up."""
     if not steps < 2**63:
         raise RuntimeError("invalid size, possible overflow?")
     return math.ceil(steps)
 
 
 def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch
-    does before it computes.
+    """Truncate the arguments if the result has an integer dtype, as PyTorch does before it
+    computes.
     """
     if dtype.is_floating_point or dtype.is_complex:
         return numbers
@@ -132,15 +132,13 @@ def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
 
 
 def _cut(number: float, dtype: Any) -> int:
-    if not -(2**63) <= number < (2**64 if dtype is _C.uint64 else 2**63):  # NaN and infinity are not
+    if not -(2**63) <= number < (2**64 if dtype is _C.uint64 else 2**63):  # not for NaN and infinity
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
     return int(number)
 
 
 def _whole_ends(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """As _whole, for numbers that have to be elements: there is no NaN and no infinity among whole
-    ones.
-    """
+    """As _whole, for arguments that become elements: NaN and infinity are errors."""
     if not (dtype.is_floating_point or dtype.is_complex):
         numbers = tuple(_cut(number, dtype) if isinstance(number, float) else number for number in numbers)
     return _whole(dtype, *numbers)
@@ -173,8 +171,8 @@ def range_(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to
-    prefer.
+    """Return the numbers from `start` to `end`, inclusive. Deprecated: use
+    :func:`candelabra.arange`.
 
     Examples
     --------
@@ -220,7 +218,7 @@ def linspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make evenly spaced numbers from `start` to `end`, both included.
+    """Return evenly spaced numbers from `start` to `end`, inclusive.
 
     Parameters
     ----------
@@ -263,16 +261,16 @@ def logspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Make numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
+    """Return numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
 
     Parameters
     ----------
     start, end : number
-        The exponents at the ends.
+        The first and the last exponent.
     steps : int
         How many numbers.
     base : number
-        Of the powers.
+        The base of the powers.
     out, dtype, device, requires_grad
         As in :func:`candelabra.zeros`.
 
@@ -286,7 +284,7 @@ def logspace(
     if requires_grad and out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
         raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
-    # In double precision, so that whole powers come out whole.
+    # In double precision, so that powers that are integers are exact.
     start, end = _whole_ends(wanted, _plain(start), _plain(end))
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
@@ -297,7 +295,8 @@ def logspace(
 
 @function(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Make the matrix whose columns are powers of a vector, the highest first unless `increasing`.
+    """Return the Vandermonde matrix of a vector, whose columns are its powers, the highest first
+    unless `increasing`.
 
     Examples
     --------

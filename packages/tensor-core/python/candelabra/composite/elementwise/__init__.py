@@ -1,1 +1,1 @@
-"""Functions of single elements."""
+"""Elementwise functions."""

@@ -1,4 +1,4 @@
-"""Activations and their gradients as decompositions.
+"""Decompositions of activations and their gradients.
 
 The ``*_backward`` decompositions are written with differentiable operators: they are what second
 derivatives go through. Half precisions are computed in float32, as fused kernels do.
@@ -79,7 +79,7 @@ def silu_backward(grad: Tensor, self: Tensor) -> Tensor:
 def softplus(self: Tensor, beta: Number = 1, threshold: float = 20) -> Tensor:
     x = wide(self)
     scaled = x * beta
-    # Clamped, so that the branch not taken stays finite and its gradient zero instead of NaN.
+    # Clamped, so that the unused branch stays finite and its gradient is zero instead of NaN.
     curved = OPERATORS["log1p"](exp(clamp(scaled, max=threshold))) / beta
     return narrow_to(where(scaled > threshold, x, curved), self.dtype)
 
@@ -92,7 +92,7 @@ def mish(self: Tensor) -> Tensor:
 
 @decomposes("log_sigmoid")
 def log_sigmoid(self: Tensor) -> Tensor:
-    # Beyond 40 the curve is its asymptote to double precision.
+    # Beyond 40 the function equals its asymptote to double precision.
     return -softplus(-self, 1, 40)
 
 
@@ -118,7 +118,7 @@ def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @decomposes("hardtanh")
 def hardtanh(self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
-    # Not clamp, which passes the gradient on at its ends.
+    # Not clamp, whose gradient at its bounds is not zero.
     return where(self <= min_val, min_val, where(self >= max_val, max_val, self))
 
 
@@ -160,7 +160,7 @@ def hardshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
 
 @decomposes("softshrink")
 def softshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
-    # self * 0 and not 0, so that NaN stays NaN.
+    # self * 0 instead of 0, so that NaN propagates.
     return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
 
 
@@ -187,8 +187,8 @@ def leaky_relu_backward(grad: Tensor, self: Tensor, negative_slope: float = 0.01
 @decomposes("elu_backward")
 def elu_backward(grad: Tensor, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
     x, g = wide(self), wide(grad)
-    # The exponential of what is positive is not used, and must not overflow: 0 * inf would be NaN
-    # in the gradient of this gradient.
+    # The exponential of positive numbers is unused, but must not overflow: 0 * inf would be NaN in
+    # the second derivative.
     below = g * (exp(where(x > 0, 0, x) * input_scale) * (alpha * scale * input_scale))
     return narrow_to(where(x > 0, g * scale, below), self.dtype)
 

@@ -1,4 +1,4 @@
-"""Comparisons of elements and of whole tensors."""
+"""Comparisons, elementwise and of whole tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _to_copy = OPERATORS["_to_copy"]
 
 @function()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Tell elementwise whether ``|input - other| <= atol + rtol * |other|``.
+    """Test elementwise whether ``|input - other| <= atol + rtol * |other|``.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _dtype_name(x: Tensor) -> str:
 
 @function()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Tell whether all elements are close; see :func:`candelabra.isclose`.
+    """Return whether all elements are close; see :func:`candelabra.isclose`.
 
     Returns
     -------
@@ -88,12 +88,12 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @function()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have the same shape and the same elements.
+    """Return whether two tensors have the same shape and the same elements.
 
     Returns
     -------
     bool
-        False where the shapes differ, and where a NaN is among the elements.
+        False if the shapes differ or an element is NaN.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 @function()
 def isreal(input: Tensor) -> Tensor:
-    """Tell elementwise whether the imaginary part is zero.
+    """Test elementwise whether the imaginary part is zero.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def isreal(input: Tensor) -> Tensor:
 
 @function()
 def is_nonzero(input: Tensor) -> bool:
-    """Tell whether the one element of a tensor is not zero.
+    """Return whether the single element of a tensor is not zero.
 
     Examples
     --------
@@ -150,15 +150,15 @@ def isin(
     invert: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Tell for each element whether it is among the test elements.
+    """Test for each element whether it is one of the test elements.
 
     Parameters
     ----------
     elements, test_elements : Tensor or number
     assume_unique : bool
-        Accepted for PyTorch's sake; it changes nothing.
+        Ignored; for compatibility with PyTorch.
     invert : bool
-        Whether to tell which are not among them.
+        Whether to invert the result.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def isin(
 @function(method=False)
 @also_named(tensor="tensor1", other="tensor2")
 def result_type(tensor1: Tensor, tensor2: Tensor) -> Any:
-    """Return the dtype that arithmetic of the two arguments gives, by the rules of type promotion.
+    """Return the dtype of an arithmetic operation on the arguments, by the rules of type promotion.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Elementwise functions made of operators."""
+"""Elementwise functions composed of operators."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _to_copy = OPERATORS["_to_copy"]
 
 
 def wide(x: Tensor) -> Tensor:
-    """Return `x` in float32 where it is of half precision, else `x` itself."""
+    """Return `x` in float32 if it has half precision, else `x` itself."""
     return _to_copy(x, dtype=_C.float32) if x.dtype in _HALF else x
 
 
 def narrow_to(x: Tensor, dtype: dtype) -> Tensor:
-    """Return `x` in `dtype`, itself where it has it."""
+    """Return `x` in `dtype`; `x` itself if it has that dtype."""
     return x if x.dtype is dtype else _to_copy(x, dtype=dtype)
 
 
 def conjugate(x: Tensor) -> Tensor:
-    """Return the complex conjugate of `x`, which is `x` itself where it is real."""
+    """Return the complex conjugate of `x`; `x` itself if it is real."""
     return OPERATORS["conj_physical"](x) if x.dtype.is_complex else x
 
 
@@ -50,14 +50,14 @@ def rsub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 @function()
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """Divide elementwise, giving a floating-point result for integers.
+    """Divide elementwise; integers give a floating-point result.
 
     Parameters
     ----------
     input, other : Tensor or number
         Broadcast to one shape.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def true_divide_(self: Tensor, other: Tensor | Number) -> Tensor:
 
 @function()
 def conj(input: Tensor) -> Tensor:
-    """Return the complex conjugate; a real tensor is returned as it is.
+    """Return the complex conjugate; a real tensor is returned unchanged.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def positive(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where it is of dtype bool.
+        If it is of dtype bool.
 
     Examples
     --------
@@ -123,15 +123,14 @@ def positive(input: Tensor) -> Tensor:
 
 @function()
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the complex conjugate of each element; a tensor that is not complex is returned
-    itself.
+    """Compute the complex conjugate of each element. A real tensor is returned unchanged.
 
     Parameters
     ----------
     input : Tensor
         Of any dtype.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -146,7 +145,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @function()
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return `input`: conjugation is never lazy here.
+    """Return `input`: conjugation is never lazy.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 
 @function()
 def resolve_neg(input: Tensor) -> Tensor:
-    """Return `input`: negation is never lazy here.
+    """Return `input`: negation is never lazy.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 @function()
 def is_conj(input: Tensor) -> bool:
-    """Return False: conjugation is never lazy here.
+    """Return False: conjugation is never lazy.
 
     Examples
     --------
@@ -185,7 +184,7 @@ def is_conj(input: Tensor) -> bool:
 
 @function()
 def is_neg(input: Tensor) -> bool:
-    """Return False: negation is never lazy here.
+    """Return False: negation is never lazy.
 
     Examples
     --------
@@ -203,7 +202,7 @@ def _check_tensor(name: str, input: Any) -> None:
 
 @function()
 def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """Raise every element below `min` to `min`.
+    """Clamp elements to at least `min`.
 
     Parameters
     ----------
@@ -211,12 +210,12 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
     min : number or Tensor
         The lower bound.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
     Tensor
-        ``max(input, min)``; NaN stays NaN.
+        ``max(input, min)``; NaN propagates.
 
     Examples
     --------
@@ -233,7 +232,7 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
 
 @function()
 def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """Lower every element above `max` to `max`.
+    """Clamp elements to at most `max`.
 
     Parameters
     ----------
@@ -241,12 +240,12 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     max : number or Tensor
         The upper bound.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
     Tensor
-        ``min(input, max)``; NaN stays NaN.
+        ``min(input, max)``; NaN propagates.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
 
 
 def _bool_clamped(self: Tensor, made: Tensor) -> Tensor:
-    """Give a result to the bool tensor that it was made of, where it is bool, too."""
+    """Copy a result into the bool tensor it was computed from, if it is bool too."""
     if not _C.can_cast(made.dtype, self.dtype):
         raise RuntimeError(f"result type {TYPE_NAMES[made.dtype]} can't be cast to the desired output type Bool")
     return self.copy_(made)
@@ -270,19 +269,19 @@ def _bool_clamped(self: Tensor, made: Tensor) -> Tensor:
 
 @function(package=False)
 def clamp_min_(self: Tensor, min: Tensor | Number) -> Tensor:
-    """Raise in place every element below `min` to `min`."""
+    """Clamp elements to at least `min`, in place."""
     return _bool_clamped(self, clamp_min(self, min)) if self.dtype is _C.bool else clamp.inplace(self, min)
 
 
 @function(package=False)
 def clamp_max_(self: Tensor, max: Tensor | Number) -> Tensor:
-    """Lower in place every element above `max` to `max`."""
+    """Clamp elements to at most `max`, in place."""
     return _bool_clamped(self, clamp_max(self, max)) if self.dtype is _C.bool else clamp.inplace(self, None, max)
 
 
 @function()
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the normalized sine cardinal, ``sin(pi x) / (pi x)``, with 1 at 0.
+    """Compute the normalized sinc function, ``sin(pi x) / (pi x)``, with 1 at 0.
 
     Examples
     --------
@@ -290,7 +289,7 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.sinc(candelabra.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    scaled = wide(input) * math.pi  # of numbers beside zeros of the sine half precisions would leave little
+    scaled = wide(input) * math.pi  # near zeros of the sine, half precision would lose most digits
     zero = scaled == 0
     safe = OPERATORS["masked_fill"](scaled, zero, 1.0)
     result = OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0)
@@ -301,7 +300,7 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @function()
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Turn degrees into radians.
+    """Convert angles from degrees to radians.
 
     Examples
     --------
@@ -315,7 +314,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @function()
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Turn radians into degrees.
+    """Convert angles from radians to degrees.
 
     Examples
     --------
@@ -357,9 +356,7 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
 
 
 def as_it_was(self: Tensor) -> Any:
-    """The tensor that is about to be overwritten; a copy of it, where the tape may need its numbers
-    afterwards.
-    """
+    """Return the tensor about to be overwritten, or a copy of it if autograd may need its values."""
     return OPERATORS["clone"](self) if self.requires_grad and _C.is_grad_enabled() else self
 
 
@@ -391,7 +388,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         raise TypeError(f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(wrong).__name__}")
     result = input * OPERATORS["pow"](2.0, other)
     if input.dtype in _HALF and not (other.dtype.is_floating_point or other.dtype.is_complex):
-        result = _to_copy(result, dtype=input.dtype)  # powers of whole numbers are float32, which the result is not
+        result = _to_copy(result, dtype=input.dtype)  # powers of integers are float32, but the result is not
     return result if out is None else _C.give_to_out("ldexp", out, result)
 
 
@@ -400,14 +397,14 @@ _in_place(ldexp)
 
 @function()
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute ``log(exp(input) + exp(other))`` without overflow on the way.
+    """Compute ``log(exp(input) + exp(other))`` without overflow.
 
     Parameters
     ----------
     input, other : Tensor
         Floating point or complex, of shapes that broadcast.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -423,7 +420,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         return OPERATORS["logaddexp"](input, other, out=out)
     first_is_larger = input.real >= other.real
     large, small = OPERATORS["where"](first_is_larger, input, other), OPERATORS["where"](first_is_larger, other, input)
-    # Equal infinities differ by nothing.
+    # The difference of equal infinities counts as zero.
     same = OPERATORS["eq"](large, small) & OPERATORS["isinf"](large.real)
     ratio = OPERATORS["exp"](small - OPERATORS["where"](same, 0, large))
     result = OPERATORS["where"](same, large, large + OPERATORS["log1p"](ratio))
@@ -432,13 +429,13 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 
 @function(name="__rdiv__", package=False)
 def _reversed_division(self: Tensor, other: Tensor | Number) -> Tensor:
-    """Divide the other way round; the same as ``other / self``."""
+    """Compute ``other / self``."""
     return self.reciprocal() * other
 
 
 @function(method=False)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
-    """Return a tensor of the sizes of `input` in which each element is `value`.
+    """Return a tensor with the sizes of `input`, filled with `value`.
 
     Examples
     --------

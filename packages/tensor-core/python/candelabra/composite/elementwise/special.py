@@ -1,4 +1,4 @@
-"""Functions of the gamma family that are made of others."""
+"""Special functions composed of others."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Parameters
     ----------
     n : int
-        Not negative; 0 is :func:`candelabra.digamma` itself.
+        The order, at least 0; 0 is :func:`candelabra.digamma`.
     input : Tensor
         Of any shape; integers become the default dtype.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Notes
     -----
@@ -50,8 +50,8 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if n <= 20:
             result = OPERATORS["special_zeta"](float(n + 1), x) * (sign * math.factorial(n))
         else:
-            # The factorial leaves the range of the half precisions, and then of single precision,
-            # long before the product does.
+            # The factorial overflows half precision, and then single precision, long before the
+            # product does.
             wide = OPERATORS["_to_copy"](x, dtype=_C.float64)
             factor = math.factorial(n) * 1.0 if n <= 170 else math.inf
             result = OPERATORS["_to_copy"](
@@ -79,11 +79,11 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Larger than (p - 1) / 2; integers become the default dtype.
+        Elements larger than (p - 1) / 2; integers become the default dtype.
     p : int
         At least 1.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Notes
     -----

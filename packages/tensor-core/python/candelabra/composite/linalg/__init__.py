@@ -1,1 +1,1 @@
-"""Products, factorizations and solvers."""
+"""Matrix products, factorizations and solvers."""

@@ -1,4 +1,4 @@
-"""Distances and similarities between rows."""
+"""Distances and similarities of rows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist
 
 @function(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """Compute the distances between each pair of rows of two batches of matrices.
+    """Compute the p-norm distances between all pairs of rows of two batches of matrices.
 
     Parameters
     ----------
     x1, x2 : Tensor
         Of shapes (…, P, M) and (…, R, M).
     p : float
-        The order of the norm.
-        Not negative.
+        The order of the norm, at least 0.
     compute_mode : str, optional
-        One of PyTorch's names for ways to compute it; the result does not depend on it.
+        One of PyTorch's modes; does not affect the result.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         )
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
-    if x1.shape[-1] == 0:  # distances of vectors without elements, for which some norms have no identity
+    if x1.shape[-1] == 0:  # distances of empty vectors, for which some norms have no identity
         p = 2.0
     batch = broadcast_shape(x1.shape[:-2], x2.shape[:-2])
     first, second = (OPERATORS["expand"](x, (*batch, *x.shape[-2:])) for x in (x1, x2))
@@ -118,16 +117,16 @@ def _cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: flo
 
 @function(method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
-    """Compute the cosine of the angle between vectors along a dimension.
+    """Compute the cosine similarity of vectors along a dimension.
 
     Parameters
     ----------
     x1, x2 : Tensor
         Broadcast to one shape.
     dim : int
-        Along which the vectors lie.
+        The dimension of the vectors.
     eps : float
-        The least norm divided by.
+        The lower bound of the norms in the denominator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""einsum: sums of products in index notation, made of transposed views and matrix products."""
+"""einsum: sums of products in index notation, by transposed views and matrix products."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @function(method=False)
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sum products of the elements of tensors, in index notation.
+    """Sum products of the elements of tensors in Einstein notation.
 
     Parameters
     ----------
     equation : str
-        A letter a dimension, operands separated by commas, ``->`` before the result. Letters that
-        the result lacks are summed over; without ``->`` the result has the letters that occur once,
-        in alphabetical order. ``...`` stands for any further dimensions, which are broadcast. A
-        letter that occurs twice in one operand means its diagonal.
+        One letter per dimension, with commas between operands, and ``->`` before the result.
+        Letters that are not in the result are summed over. Without ``->``, the result has the
+        letters that occur once, in alphabetical order. ``...`` stands for any further dimensions,
+        which are broadcast. A letter that occurs twice in an operand takes its diagonal.
     *operands : Tensor
         Also as one list, or alternating with lists of indices: ``einsum(a, [0, 1], b, [1, 2], [0,
         2])``.
@@ -48,7 +48,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the equation does not fit the operands.
+        If the equation does not fit the operands.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     inputs, output = _parsed(equation, dims)
     terms = [_diagonals(t, labels) for t, labels in zip(operands, inputs)]
     sizes = _sizes(terms)
-    # Sizes of 1 are broadcast: they take no part where another operand has more.
+    # Sizes of 1 are broadcast: they are ignored if another operand has a larger size.
     terms = [_without_ones(t, labels, sizes) for t, labels in terms]
     current, labels = terms[0]
     for position, (t, its) in enumerate(terms[1:], 1):
@@ -179,7 +179,7 @@ def _sizes(terms: list[tuple[Tensor, Labels]]) -> Any:
 
 
 def _diagonals(t: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
-    """Take the diagonal where a label occurs twice."""
+    """Take the diagonal of dimensions with the same label."""
     if len(set(labels)) == len(labels):
         return t, labels
     kept = list(labels)
@@ -207,12 +207,12 @@ def _without_ones(t: Tensor, labels: Labels, sizes: dict[Any, int]) -> tuple[Ten
 
 
 class _Plan:
-    """How two terms are multiplied and summed over what nothing else needs: one batched matrix
-    product.
+    """The plan of one batched matrix product: how to multiply two terms and sum over labels that no
+    other term needs.
     """
 
     def __init__(self, labels_a: Labels, labels_b: Labels, needed: Labels) -> None:
-        #: Dimensions that only one of the two has and nothing else needs: summed first.
+        #: Dimensions that only one of the two terms has and no other needs: summed first.
         self.gone_a = [d for d, x in enumerate(labels_a) if x not in labels_b and x not in needed]
         self.gone_b = [d for d, x in enumerate(labels_b) if x not in labels_a and x not in needed]
         left = [x for d, x in enumerate(labels_a) if d not in self.gone_a]
@@ -227,8 +227,7 @@ class _Plan:
             self.order_a: list[int] | None = _order(left, batch + free_a + common)
             self.order_b: list[int] | None = _order(right, batch + common + free_b)
         else:
-            # Nothing to sum: an elementwise product, each with sizes of 1 for what the other alone
-            # has.
+            # Nothing to sum: an elementwise product of terms with inserted sizes of 1.
             self.order_a = _order(left, [x for x in self.result if x in left])
             self.order_b = _order(right, [x for x in self.result if x in right])
             self.there_a = [x in left for x in self.result]
@@ -236,9 +235,7 @@ class _Plan:
 
 
 def _order(labels: list[Any], wanted: list[Any]) -> list[int] | None:
-    """Return how dimensions are permuted from one order to another; None where they are in
-    order.
-    """
+    """Return the permutation between two orders; None if they are equal."""
     return None if labels == wanted else [labels.index(x) for x in wanted]
 
 
@@ -251,7 +248,7 @@ def _product(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, needed: L
         a = _sum(a, plan.gone_a)
     if plan.gone_b:
         b = _sum(b, plan.gone_b)
-    if a.dtype is not b.dtype:  # sums of whole numbers are int64
+    if a.dtype is not b.dtype:  # sums of integers are int64
         a, b = a.to(_C.int64), b.to(_C.int64)
     if plan.order_a is not None:
         a = _permute(a, plan.order_a)

@@ -1,4 +1,4 @@
-"""Products of any ranks, made of those of matrices with as few copies as there can be."""
+"""Products of tensors of any ranks, by matrix products with as few copies as possible."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         Of one dtype. A vector is a row on the left and a column on the right; more than two
         dimensions are batches of matrices, whose batch dimensions are broadcast.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     Raises
     ------
     RuntimeError
-        Where an argument has no dimension, or the inner sizes differ.
+        If an argument has no dimension, or the inner sizes differ.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
     if inner != inner_b:
         _check_inner(a, b, inner, inner_b)
     if right == 2:
-        # One large product in place of a batch of small ones.
+        # One large product instead of a batch of small ones.
         return _linear(a, _transpose(b, 0, 1))
     if batch != batch_b:
         try:
@@ -176,7 +176,7 @@ def _check_inner(a: Tensor, b: Tensor, inner_a: int, inner_b: int) -> None:
 
 @function(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply every element of a vector with every element of another.
+    """Compute the outer product of two vectors.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 @function(out="exact")
 @computed("widest on accelerators")
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum the products over the last dimensions of two tensors; a number multiplies.
+    """Compute the inner product over the last dimensions of two tensors; a scalar multiplies.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 @function(out="exact")
 @computed("widest on accelerators")
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum the products of two vectors, the first of them conjugated.
+    """Compute the dot product of two vectors; the first is conjugated.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 @function(method=False, out="exact")
 @computed("widest on accelerators")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum products over several dimensions of two tensors.
+    """Contract several dimensions of two tensors.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     dims : int or pair of lists of int
         The last `dims` dimensions of `a` with the first of `b`; or the dimensions of each.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         others, common_shape = a.shape[: a.ndim - dims], b.shape[:dims]
         if out is None and a.shape[a.ndim - dims :] == common_shape:
-            # They lie as a product of matrices takes them.
+            # They are in the order of a matrix product.
             common, rest = math.prod(common_shape), b.shape[dims:]
             return reshape(
                 _mm(reshape(a, (math.prod(others), common)), reshape(b, (common, math.prod(rest)))), (*others, *rest)
@@ -280,7 +280,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d} and second has size {b.shape[e]} in dim {e}"
             )
-    # A size of 1 against another: the sum over the other alone.
+    # A size of 1 against another: the sum over the other operand alone.
     wider_a = [d for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and b.shape[e] == 1]
     wider_b = [e for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and a.shape[d] == 1]
     if wider_a:
@@ -304,7 +304,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in
+    """Return ``beta * input + alpha * product``. For integers the factors are truncated, as in
     PyTorch.
     """
     if not product.dtype.is_complex:
@@ -331,7 +331,7 @@ def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Te
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
+    """Compute ``beta * input + alpha * (mat @ vec)``. With ``beta=0``, `input` is ignored.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def addmv(
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """Compute ``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` `input` is not read.
+    """Compute ``beta * input + alpha * outer(vec1, vec2)``. With ``beta=0``, `input` is ignored.
 
     Examples
     --------
@@ -372,8 +372,7 @@ def addr(
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """Compute ``beta * input`` plus `alpha` times the sum of the products of two batches of
-    matrices.
+    """Compute ``beta * input + alpha * sum(batch1 @ batch2)``, summed over the batch.
 
     Examples
     --------
@@ -449,7 +448,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 @function(out="whole")
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Compute the Kronecker product: every element of `input` times the whole of `other`.
+    """Compute the Kronecker product: every element of `input` times all of `other`.
 
     Examples
     --------
@@ -463,8 +462,8 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
     if ndim > 1 and 1 < b[-1] < 256 and a[-1] > 1:
-        # Lines as long as the result's, once for each line of a factor, so that products are not
-        # taken in short pieces.
+        # Slices are as long as the result's, one per slice of a factor, so that products are not
+        # computed in short pieces.
         line = (a[-1], b[-1])
         left = reshape(left.expand(*left.shape[:-2], *line), (*left.shape[:-2], a[-1] * b[-1]))
         right = reshape(right.expand(*right.shape[:-2], *line), (*right.shape[:-2], a[-1] * b[-1]))
@@ -502,8 +501,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
 
 @function(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Compute the root of the sum of squares over one or two dimensions;
-    ``candelabra.linalg.vector_norm`` takes its place.
+    """Compute the Frobenius norm over one or two dimensions. Prefer
+    ``candelabra.linalg.vector_norm``.
 
     Parameters
     ----------
@@ -512,14 +511,14 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     dim : int or sequence of int
         At most two dimensions; an empty list stands for all.
     keepdim : bool
-        Whether they stay, of size 1.
+        Whether to keep them, with size 1.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     RuntimeError
-        Where there are more than two dimensions, or the dtype is of whole numbers.
+        If there are more than two dimensions, or the dtype is of integers.
 
     Examples
     --------

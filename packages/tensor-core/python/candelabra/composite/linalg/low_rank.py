@@ -1,5 +1,5 @@
-"""A few of the largest singular values and eigenvalues of large matrices, by random subspaces and
-by iteration.
+"""A few of the largest singular values or eigenvalues of large matrices, by random subspaces and
+iteration.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _qr = OPERATORS["linalg_qr"]
 
 
 def _basis(A: Tensor, q: int, niter: int) -> Tensor:
-    """Return orthonormal columns that span about what the q largest singular values do (Halko,
-    Martinsson and Tropp, algorithm 4.4).
+    """Return orthonormal columns that approximately span the dominant subspace of q dimensions
+    (Halko, Martinsson and Tropp, algorithm 4.4).
     """
     random = FUNCTIONS["randn"](A.shape[-1], q, dtype=A.dtype, device=A.device)
     Q = _qr(A @ random)[0]
@@ -32,18 +32,18 @@ def _basis(A: Tensor, q: int, niter: int) -> Tensor:
 
 @function(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
-    """Compute about the q largest singular values and their vectors: ``A = U @ diag(S) @ V.mH``.
+    """Approximate the q largest singular values and their vectors: ``A = U @ diag(S) @ V.mH``.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n).
     q : int
-        How many; a little more than are wanted makes those better.
+        The number of singular values. A few more than needed improve the accuracy.
     niter : int
         How many times the subspace is improved.
     M : Tensor, optional
-        Taken from A first.
+        Subtracted from A first.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @function(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """Compute about the q first principal components of rows of A; see
+    """Approximate the q first principal components of the rows of A; see
     :func:`candelabra.svd_lowrank`.
 
     Parameters
@@ -82,9 +82,9 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     A : Tensor
         Of shape (..., m, n).
     q : int, optional
-        How many; the smallest of 6, m and n by default.
+        The number of components; by default ``min(6, m, n)``.
     center : bool
-        Whether the mean of each column is taken away first.
+        Whether to subtract the mean of each column first.
     niter : int
         How many times the subspace is improved.
 
@@ -144,32 +144,31 @@ def lobpcg(
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute the k largest or smallest eigenvalues of symmetric positive-definite matrices, and
-    their vectors.
+    their eigenvectors.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, m).
     k : int, optional
-        How many; 1, or as many as `X` has columns.
+        The number of eigenvalues; by default 1, or the number of columns of `X`.
     B : Tensor, optional
-        Of shape (..., m, m): ``A x = w B x`` is solved.
+        Of shape (..., m, m), for the generalized problem ``A x = w B x``.
     X : Tensor, optional
-        Where to begin: of shape (..., m, n).
+        The initial vectors, of shape (..., m, n).
     n : int, optional
-        How many vectors are iterated; k by default.
+        The number of vectors to iterate; k by default.
     iK : Tensor, optional
-        What residuals are multiplied by: about the inverse of A.
+        The preconditioner, an approximate inverse of A.
     niter : int, optional
-        At most so many steps; until it converges by default, but not more than 1000.
+        The maximum number of iterations; 1000 by default.
     tol : float, optional
-        How small residuals have to get, relative to A and the vectors; the dtype's epsilon to the
-        power 1/2 by default.
+        The tolerance of residuals, relative to A and the vectors; by default the square root of the
+        dtype's epsilon.
     largest : bool
-        Whether the largest eigenvalues are wanted, as by default.
+        Whether to compute the largest eigenvalues (the default) or the smallest.
     method, tracker, ortho_iparams, ortho_fparams, ortho_bparams
-        PyTorch's variants; accepted where they are None, or for the method ``"ortho"`` or
-        ``"basic"``.
+        PyTorch's variants. They must be None; `method` may also be ``"ortho"`` or ``"basic"``.
 
     Returns
     -------
@@ -226,7 +225,7 @@ def lobpcg(
         basis = _orthonormal(OPERATORS["cat"](parts, -1), B)
         before = X
         values, X, _ = chosen(basis)
-        # What the step added to the old vectors.
+        # The change of the vectors in this step.
         inner = before.mH @ (X if B is None else B @ X)
         direction = X - before @ inner
     return values[..., :k], X[..., :k]

@@ -1,4 +1,4 @@
-"""The exponential of matrices."""
+"""The matrix exponential."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the matrices are not square.
+        If the matrices are not square.
 
     Notes
     -----
@@ -71,8 +71,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     if A.dtype in (_C.float16, _C.bfloat16):
         return OPERATORS["_to_copy"](matrix_exp(OPERATORS["_to_copy"](A, dtype=_C.float32)), dtype=A.dtype)
     norms = OPERATORS["amax"](OPERATORS["sum"](OPERATORS["abs"](A.detach()), -2), (-1,))
-    # frexp's exponent would do; log2 of a norm that is not finite gives no squarings, and NaN runs
-    # through.
+    # A norm that is not finite gives no squarings, and NaN propagates.
     halvings = OPERATORS["ceil"](OPERATORS["log2"](norms / _LARGEST_NORM))
     halvings = OPERATORS["clamp"](OPERATORS["where"](OPERATORS["isfinite"](halvings), halvings, 0), min=0)
     scale = OPERATORS["exp2"](-halvings).unsqueeze(-1).unsqueeze(-1)
@@ -91,6 +90,5 @@ def _approximant(A: Tensor) -> Tensor:
     A6 = A4 @ A2
     U = A @ (A6 @ (b[13] * A6 + b[11] * A4 + b[9] * A2) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * identity)
     V = A6 @ (b[12] * A6 + b[10] * A4 + b[8] * A2) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * identity
-    # No singular denominator: V - U is invertible for norms up to the limit; where A is not finite,
-    # NaN comes out.
+    # V - U is invertible for norms up to the limit. If A is not finite, the result is NaN.
     return OPERATORS["linalg_solve_ex"](V - U, V + U)[0]

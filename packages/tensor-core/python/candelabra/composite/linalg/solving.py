@@ -1,5 +1,5 @@
-"""Determinants and pseudoinverses of factors; and the older names of linear algebra, functions of
-the package and methods.
+"""Determinants and pseudoinverses from factors, and the older names of linear algebra as functions
+of the package and methods.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _linalg() -> Any:
 
 
 def _exchanges_sign(pivots: Tensor) -> Tensor:
-    """Return -1 or 1 for each matrix: whether the number of row exchanges is odd."""
+    """Return the sign of each matrix's row permutation: -1 if the number of swaps is odd."""
     rows = OPERATORS["arange"](1, pivots.shape[-1] + 1, 1, dtype=pivots.dtype, device=pivots.device)
     odd = OPERATORS["remainder"](OPERATORS["sum"](OPERATORS["ne"](pivots, rows), -1), 2)
     return 1 - 2 * odd
@@ -52,7 +52,7 @@ def _lu_pivots_to_permutation(self: Tensor, dim: int, backwards: bool = False) -
     shape[axis] = length
     order = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device).view(shape).expand(self.shape).clone()
     targets = self.to(_C.int64) - 1
-    # One exchange after the other, in all lines at once.
+    # One swap after the other, in all matrices at the same time.
     for i in reversed(range(length)) if backwards else range(length):
         target = targets.narrow(axis, i, 1)
         here, there = order.narrow(axis, i, 1).clone(), order.gather(axis, target)
@@ -101,7 +101,8 @@ def linalg_pinv(A: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool = False) 
 
 @function()
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Factor Hermitian positive-definite matrices; see :func:`candelabra.linalg.cholesky`.
+    """Compute the Cholesky factorization of Hermitian positive-definite matrices; see
+    :func:`candelabra.linalg.cholesky`.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
 
 @function()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Invert A given its Cholesky factor.
+    """Compute the inverse of A from its Cholesky factor.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def slogdet(input: Tensor, *, out: Any = None) -> Any:
 
 @function()
 def logdet(input: Tensor) -> Tensor:
-    """Compute the logarithm of determinants: NaN where one is negative, -inf where it is 0.
+    """Compute the logarithm of determinants: NaN for negative ones, -inf for zero.
 
     Examples
     --------
@@ -189,7 +190,7 @@ def logdet(input: Tensor) -> Tensor:
 
 @function()
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Invert square matrices; see :func:`candelabra.linalg.inv`.
+    """Compute the inverses of square matrices; see :func:`candelabra.linalg.inv`.
 
     Examples
     --------
@@ -215,7 +216,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 @function(out="exact")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Solve ``A @ X = B`` given the factors of A; see :func:`candelabra.linalg.lu_solve`.
+    """Solve ``A @ X = B`` with the factors of A; see :func:`candelabra.linalg.lu_solve`.
 
     Examples
     --------
@@ -229,7 +230,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor |
 
 @function()
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = None) -> Any:
-    """Factor matrices; see :func:`candelabra.linalg.lu_factor_ex`.
+    """Compute the LU factorization; see :func:`candelabra.linalg.lu_factor_ex`.
 
     Parameters
     ----------
@@ -238,9 +239,10 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
     pivot : bool
         Whether rows are exchanged.
     get_infos : bool
-        Whether a third tensor says where U has a zero on its diagonal; without, that raises.
+        Whether to return a third tensor that reports zeros on the diagonal of U, instead of
+        raising.
     out : tuple of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Returns
     -------
@@ -263,7 +265,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
-    """Return P, L and U of the factors that :func:`candelabra.linalg.lu_factor` returns.
+    """Return P, L and U from the factors of :func:`candelabra.linalg.lu_factor`.
 
     Parameters
     ----------
@@ -272,9 +274,9 @@ def lu_unpack(
     LU_pivots : Tensor
         Of dtype int32.
     unpack_data, unpack_pivots : bool
-        Whether L and U, and P, are wanted; else they are empty.
+        Whether to compute L and U, and P; otherwise they are empty.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Examples
     --------
@@ -297,7 +299,7 @@ def lu_unpack(
 
 @function(out="exact")
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """Factor matrices; see :func:`candelabra.linalg.qr`.
+    """Compute the QR factorization; see :func:`candelabra.linalg.qr`.
 
     Examples
     --------
@@ -319,11 +321,11 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     input : Tensor
         Of shape (..., m, n).
     some : bool
-        Whether U and V have as many columns as there are singular values; else they are square.
+        Whether U and V have ``min(m, n)`` columns; else they are square.
     compute_uv : bool
-        Whether vectors are wanted; else U and V are zeros.
+        Whether to compute U and V; else they are zeros.
     out : three of Tensor, optional
-        Where the results are written.
+        The output tensors.
 
     Examples
     --------
@@ -374,7 +376,8 @@ def triangular_solve(
 @function()
 @also_named(tau="input2")
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Multiply Householder's reflections; see :func:`candelabra.linalg.householder_product`.
+    """Compute the product of Householder reflections; see
+    :func:`candelabra.linalg.householder_product`.
 
     Examples
     --------
@@ -391,7 +394,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Multiply a matrix by the product Q of Householder's reflections.
+    """Multiply a matrix by the product Q of Householder reflections.
 
     Parameters
     ----------
@@ -401,13 +404,13 @@ def ormqr(
     tau : Tensor
         Their factors.
     other : Tensor
-        The matrix that is multiplied.
+        The matrix to multiply.
     left : bool
         Whether Q, which is square, is on the left.
     transpose : bool
-        Whether Q is conjugated and transposed.
+        Whether to use the conjugate transpose of Q.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------

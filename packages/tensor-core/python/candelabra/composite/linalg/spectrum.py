@@ -106,7 +106,7 @@ def hamming_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Hamming window, ``alpha - beta cos(2 pi n / (N - 1))``.
+    """Return a Hamming window, ``alpha - beta cos(2 pi n / (N - 1))``.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def kaiser_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Kaiser window; see ``candelabra.signal.windows.kaiser``.
+    """Return a Kaiser window; see ``candelabra.signal.windows.kaiser``.
 
     Examples
     --------
@@ -163,11 +163,11 @@ def kaiser_window(
     )
 
 
-# ---- transforms of pieces
+# ---- short-time transforms
 
 
 def _whole_window(window: Tensor | None, win_length: int, n_fft: int, like: Tensor) -> Tensor:
-    """Return the window with zeros on both sides, n_fft elements."""
+    """Return the window, padded with zeros on both sides to n_fft elements."""
     if window is None:
         window = FUNCTIONS["ones"](
             (win_length,), dtype=like.real.dtype if like.dtype.is_complex else like.dtype, device=like.device
@@ -207,40 +207,40 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """Transform pieces of a signal, which overlap (short-time Fourier transform).
+    """Compute the short-time Fourier transform: the Fourier transforms of overlapping frames of a
+    signal.
 
     Parameters
     ----------
     input : Tensor
         Of shape (n,) or (batch, n), real or complex.
     n_fft : int
-        How many elements are transformed at once.
+        The length of a transform.
     hop_length : int, optional
-        The distance between pieces; a quarter of `n_fft` by default.
+        The distance between frames; a quarter of `n_fft` by default.
     win_length : int, optional
-        The length of the window, which zeros fill up to `n_fft`; `n_fft` by default.
+        The length of the window, which is padded with zeros to `n_fft`; `n_fft` by default.
     window : Tensor, optional
-        What each piece is multiplied by; ones by default.
+        The factor of each frame; ones by default.
     center : bool
-        Whether the signal is padded on both sides, so that piece t is centred at ``t *
-        hop_length``.
+        Whether to pad the signal on both sides, so that frame t is centred at ``t * hop_length``.
     pad_mode : str
-        How, as in :func:`candelabra.nn.functional.pad`.
+        The padding mode, as in :func:`candelabra.nn.functional.pad`.
     normalized : bool
-        Whether results are divided by the square root of `n_fft`.
+        Whether to divide results by the square root of `n_fft`.
     onesided : bool, optional
-        Whether only the first n_fft // 2 + 1 results are returned; so of real signals and windows
-        by default.
+        Whether to return only the first ``n_fft // 2 + 1`` frequencies; by default for real signals
+        and windows.
     return_complex : bool
-        Whether the result is complex; else real and imaginary parts are its last dimension. It has
-        to be given for real signals.
+        Whether the result is complex. Otherwise its last dimension holds real and imaginary parts.
+        Required for real signals.
     align_to_window : bool, optional
-        Without `center`, whether pieces are as far apart from the window's beginning as with it.
+        Without `center`, whether frames are aligned to the start of the window.
 
     Returns
     -------
     Tensor
-        Of shape (batch, frequencies, pieces).
+        Of shape (batch, frequencies, frames).
 
     Examples
     --------
@@ -276,7 +276,7 @@ def stft(
         x = _padded(x, n_fft // 2, pad_mode)
     _check_lengths(shown, x.shape[1], n_fft, hop, win, window)
     if not center and align_to_window and win < n_fft:
-        # Pieces begin where the window does.
+        # Frames begin where the window does.
         x = _padded(x, 0, "constant", (n_fft - win) // 2, n_fft - win - (n_fft - win) // 2)
     pieces = OPERATORS["unfold"](x, 1, n_fft, hop)
     if window is not None or win < n_fft:
@@ -297,8 +297,8 @@ def stft(
 
 
 def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int | None = None) -> Tensor:
-    """Add elements on both sides of the last dimension, as candelabra.nn.functional.pad does, which
-    is another package's.
+    """Pad both sides of the last dimension, as candelabra.nn.functional.pad does, which is in
+    another package.
     """
     left, right = both if left is None else left, both if right is None else right
     length = x.shape[-1]
@@ -348,8 +348,7 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Put a signal together again from the transforms of its pieces: the inverse of
-    :func:`candelabra.stft`.
+    """Compute the inverse short-time Fourier transform: the inverse of :func:`candelabra.stft`.
 
     Where pieces overlap, they are added, weighted by the window, and divided by the sum of its
     squares (Griffin and Lim, 1984).
@@ -357,18 +356,18 @@ def istft(
     Parameters
     ----------
     input : Tensor
-        Complex, of shape (frequencies, pieces) or (batch, frequencies, pieces).
+        Complex, of shape (frequencies, frames) or (batch, frequencies, frames).
     n_fft, hop_length, win_length, window, center, normalized, onesided
-        What :func:`candelabra.stft` was called with.
+        The arguments of :func:`candelabra.stft`.
     length : int, optional
-        Of the signal; zeros are added, or its end is cut off.
+        The length of the signal, which is truncated or padded with zeros.
     return_complex : bool
         Whether the signal is complex.
 
     Raises
     ------
     RuntimeError
-        Where windows do not overlap everywhere, or the shapes do not fit.
+        If windows do not overlap everywhere, or the shapes do not fit.
 
     Examples
     --------
@@ -432,7 +431,7 @@ def istft(
 
 
 def _overlapped(pieces: Tensor, hop: int) -> Tensor:
-    """Add pieces (batch, count, n), each `hop` elements after the one before."""
+    """Add overlapping frames (batch, count, n), `hop` elements apart."""
     batch, count, n = pieces.shape
     starts = OPERATORS["arange"](0, count, 1, dtype=_C.int64, device=pieces.device) * hop
     places = OPERATORS["unsqueeze"](starts, 1) + OPERATORS["arange"](0, n, 1, dtype=_C.int64, device=pieces.device)

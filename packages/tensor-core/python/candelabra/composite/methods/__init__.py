@@ -1,1 +1,1 @@
-"""Methods and attributes of Tensor that are no operators."""
+"""Methods and attributes of Tensor that are not operators."""

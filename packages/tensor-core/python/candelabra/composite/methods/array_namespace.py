@@ -1,4 +1,4 @@
-"""Tensor's part in the array API standard: where its functions are."""
+"""The methods of the array API standard."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @function(name="__array_namespace__", package=False)
 def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
-    """Return the module of the array API standard's functions, `candelabra.array_api`.
+    """Return the namespace of the array API standard, `candelabra.array_api`.
 
     Parameters
     ----------
     api_version : str, optional
-        A version of the standard: ``"2024.12"`` or one before it.
+        A version of the standard: ``"2024.12"`` or an earlier one.
 
     Raises
     ------
@@ -42,13 +42,12 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 @function(package=False)
 def to_device(self: Tensor, device: Device, *, stream: Any = None) -> Tensor:
-    """Move the tensor to a device, as the array API standard has it; where it is there already, it
-    is returned itself.
+    """Move the tensor to a device, as in the array API standard; the tensor itself if it is there.
 
     Raises
     ------
     ValueError
-        If a stream is given: work is ordered by the backend's current one.
+        If a stream is given. The backend's current stream orders the work.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Control flow as functions: cond and while_loop, which run at once and are recorded operator by
-operator.
+"""Control flow as functions: cond and while_loop, which run immediately; autograd records the
+operators that they call.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ _Tensor = _C.Tensor
 
 @function(method=False)
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
-    """Call one of two functions, as a condition says.
+    """Call one of two functions, selected by a condition.
 
     Parameters
     ----------
     pred : bool or Tensor
-        A tensor has one element.
+        A tensor must have one element.
     true_fn, false_fn : callable
-        Only the one that is chosen is called, and recorded.
+        Only the selected function is called.
     operands : tuple or list
-        What it is called with: tensors and nested tuples, lists and dicts of them.
+        The arguments: tensors, and nested tuples, lists and dicts of tensors.
 
     Returns
     -------
     Any
-        What the function returned.
+        The result of the function.
 
     Raises
     ------
     RuntimeError
-        Where `pred` is neither a bool nor a tensor of one element, a function cannot be called, or
-        `operands` is no tuple or list.
+        If `pred` is neither a bool nor a tensor of one element, a function is not callable, or
+        `operands` is not a tuple or list.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 @function(method=False)
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
-    """Call a function again and again on what it returned, as long as a condition holds.
+    """Call a function on its own results while a condition holds.
 
     Parameters
     ----------
@@ -69,18 +69,18 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     body_fn : callable
         Takes the carried values; returns as many, as a tuple or list.
     carried_inputs : tuple or list
-        The values at the start: tensors and numbers, possibly nested.
+        The initial values: tensors and numbers, possibly nested.
 
     Returns
     -------
     tuple
-        The values for which the condition no longer holds.
+        The first values for which the condition does not hold.
 
     Raises
     ------
     RuntimeError
-        Where a function cannot be called, `carried_inputs` is no tuple, the condition is no single
-        bool, or `body_fn` returns another number of values.
+        If a function is not callable, `carried_inputs` is not a tuple or list, the condition is not
+        a single bool, or `body_fn` returns another number of values.
 
     Examples
     --------

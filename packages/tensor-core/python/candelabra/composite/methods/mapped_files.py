@@ -1,4 +1,4 @@
-"""Tensors and storages on the memory of files."""
+"""Tensors and storages on memory-mapped files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _HOST_MEMORY = 1
 
 
 class MappedFile:
-    """What a storage on a file keeps: by the descriptor, candelabra.multiprocessing sends the
-    memory to other processes.
+    """The mapping that a storage on a file keeps. candelabra.multiprocessing sends its descriptor
+    to other processes.
     """
 
-    #: A file of shared memory may have one; this is not one that goes with its last user.
+    #: A finalizer, which files of shared memory may have. This file is not deleted with its last
+    #: user.
     path: str | None = None
 
     def __init__(self, descriptor: int, filename: str) -> None:
@@ -49,29 +50,29 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a one-dimensional tensor on the memory of a file.
+    """Return a one-dimensional tensor on a memory-mapped file.
 
     Parameters
     ----------
     filename : str or path
         The file.
     shared : bool, optional
-        True: changes are written to the file, which is made, or made longer, where need be, and
-        other processes that map it see them. Otherwise changes stay with the tensor.
+        If True, changes are written to the file, and other processes that map it see them. The file
+        is created or extended if needed. If False, changes stay in memory.
     size : int
         The number of elements.
     dtype : dtype, optional
         By default the default dtype.
     layout, device, pin_memory
-        Only host memory can be that of a file.
+        Only CPU tensors can be on a file.
     requires_grad : bool
-        Whether operations on the result are recorded.
+        Whether autograd records operations on the result.
 
     Raises
     ------
     RuntimeError
-        Where the file cannot be opened or mapped, is shorter than `size` elements, or cannot be
-        made as long.
+        If the file cannot be opened or mapped, is shorter than `size` elements, or cannot be
+        extended.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def from_file(
 
 
 def _mapped(filename: Any, shared: bool, nbytes: int, device: Device) -> Storage | None:
-    """Map the first bytes of a file; None where there are none of them to map."""
+    """Map the first bytes of a file; None for zero bytes."""
     path = os.fsdecode(filename)
     mode, flags = ("read-write", os.O_RDWR | os.O_CREAT) if shared else ("read-only", os.O_RDONLY)
     try:
@@ -130,8 +131,7 @@ def _mapped(filename: Any, shared: bool, nbytes: int, device: Device) -> Storage
 
 def _lengthen(descriptor: int, held: int, nbytes: int) -> None:
     try:
-        # The blocks are there from now on: writing to them cannot end the process where the disk is
-        # full.
+        # Allocate the blocks now, so that a full disk cannot end the process later.
         os.posix_fallocate(descriptor, held, nbytes - held)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
@@ -141,22 +141,21 @@ def _lengthen(descriptor: int, held: int, nbytes: int) -> None:
 
 
 def _storage_from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
-    """Make a storage on the memory of a file; see :func:`candelabra.from_file`.
+    """Return a storage on a memory-mapped file; see :func:`candelabra.from_file`.
 
     Parameters
     ----------
     filename : str or path
         The file.
     shared : bool
-        True: changes are written to the file, which is made, or made longer, where need be.
-        Otherwise they are not.
+        If True, changes are written to the file, which is created or extended if needed.
     nbytes : int
         The number of bytes.
 
     Raises
     ------
     RuntimeError
-        Where the file cannot be opened or mapped, or is shorter.
+        If the file cannot be opened or mapped, or is shorter.
 
     Examples
     --------
@@ -173,7 +172,7 @@ def _storage_from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> 
 
 
 def _filename(storage: Any) -> str | None:
-    """The file on which a storage from ``from_file(shared=True)`` is; None of others."""
+    """The file of a storage from ``from_file(shared=True)``, or None."""
     return getattr(_C.storage_owner(storage), "filename", None)
 
 

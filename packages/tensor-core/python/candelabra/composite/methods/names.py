@@ -1,4 +1,4 @@
-"""Names of types, and where the package lies."""
+"""Names of types, and the package's folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @function(method=False)
 def typename(obj: Any) -> str:
-    """Return the name of an object's type, with its module: for messages.
+    """Return the name of an object's type with its module, for messages.
 
     Parameters
     ----------
     obj
-        A tensor has the name of dtype and device that ``Tensor.type()`` gives; a class or a
-        function its own name.
+        For a tensor, the result is that of ``Tensor.type()``; for a class or a function, its own
+        name.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def typename(obj: Any) -> str:
 
 @function(method=False)
 def get_file_path(*path_components: str) -> str:
-    """Return a path below the folder that the package ``candelabra`` is installed in.
+    """Return a path below the folder in which the package ``candelabra`` is installed.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def get_file_path(*path_components: str) -> str:
 
 @function(method=False)
 def to_dlpack(tensor: Any) -> Any:
-    """Return the memory of a tensor as a DLPack capsule, which one other library can take over.
+    """Return the memory of a tensor as a DLPack capsule, which one consumer can take over.
 
     ``from_dlpack(tensor)`` of most libraries needs no capsule: they ask the tensor for it.
 

@@ -1,4 +1,4 @@
-"""Methods of Tensor that old programs call, and questions about its memory."""
+"""Deprecated methods of Tensor, and queries about its memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _as_strided = OPERATORS["as_strided"]
 
 @function(package=False)
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """Return the elements in other sizes, as many as there are; deprecated: ``reshape`` does this.
+    """Return the elements in other sizes. Deprecated: use ``reshape``.
 
     Raises
     ------
     RuntimeError
-        Where the sizes hold another number of elements.
+        If the sizes have another number of elements.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 @function(package=False)
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """Return the elements in the sizes of another tensor; deprecated: ``reshape_as`` does this.
+    """Return the elements in the sizes of another tensor. Deprecated: use ``reshape_as``.
 
     Raises
     ------
     RuntimeError
-        Where the other tensor has another number of elements.
+        If the other tensor has another number of elements.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def _resized(self: Tensor, size: Any, name: str) -> Tensor:
 def slice_inverse(
     self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a view of this tensor's memory with the geometry of `src`, the tensor that a slice of
-    it was taken from.
+    """Return a view of this tensor's memory with the geometry of `src`, the tensor that it is a
+    slice of.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def const_data_ptr(self: Tensor) -> int:
 
 @function(package=False)
 def storage_type(self: Tensor) -> Any:
-    """Return the type of ``storage()``, which counts memory in elements of this dtype; deprecated.
+    """Return the type of ``storage()``, which counts elements of this dtype. Deprecated.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def storage_type(self: Tensor) -> Any:
 
 @function()
 def is_distributed(input: Tensor) -> bool:
-    """Tell whether the tensor is spread over several processes; it never is.
+    """Return False: tensors are never distributed over processes.
 
     Examples
     --------
@@ -137,14 +137,14 @@ def is_distributed(input: Tensor) -> bool:
 
 @function(package=False)
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Keep the memory until what is queued on a stream now is done.
+    """Keep the memory until the work now queued on a stream is done.
 
     Raises
     ------
     NotImplementedError
-        Where the tensor is in host memory, which no stream works on.
+        If the tensor is in host memory.
     RuntimeError
-        Where `stream` is no stream of the tensor's device.
+        If `stream` is not a stream of the tensor's device.
     """
     recorded = getattr(stream, "record_memory", None)
     if recorded is None:
@@ -159,24 +159,22 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
 @function(package=False)
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
-    """Return the dimensions from the one with the largest step in memory to the one with the
-    smallest.
+    """Return the dimensions in order of descending strides.
 
-    Dimensions whose steps do not tell, as those of size 1 and expanded ones may not, stay in their
-    order.
+    Dimensions with ambiguous strides, such as those of size 1 and expanded ones, keep their order.
 
     Parameters
     ----------
     ambiguity_check : bool or list of memory_format
-        True raises where the order is not the only one; a list where the tensor is not in exactly
-        one of its memory formats.
+        True raises if the order is ambiguous; a list raises if the tensor is not in exactly one of
+        these memory formats.
 
     Raises
     ------
     RuntimeError
         See `ambiguity_check`.
     TypeError
-        Where `ambiguity_check` is neither a bool nor a list of memory formats.
+        If `ambiguity_check` is neither a bool nor a list of memory formats.
 
     Examples
     --------
@@ -207,8 +205,8 @@ def _has_several_orders(self: Tensor) -> bool:
 
 
 def _order(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Sort by insertion, from the last dimension on: one passes those of larger step, and those
-    that do not tell.
+    """Sort by insertion from the last dimension on: a dimension moves before those with smaller
+    strides, past ambiguous ones.
     """
     order = list(reversed(range(len(sizes))))
     for start in range(1, len(order)):
@@ -230,14 +228,14 @@ def _order(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
 
 @function(package=False)
 def module_load(self: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """Return what a module keeps when it loads `other` in the place of this tensor.
+    """Return the tensor that a module stores when it loads `other` in place of this one.
 
     Parameters
     ----------
     other : Tensor
-        What is loaded.
+        The loaded tensor.
     assign : bool
-        Whether `other` itself is kept; otherwise its elements are copied into this tensor.
+        Whether to store `other` itself; otherwise its elements are copied into this tensor.
 
     Examples
     --------
@@ -255,7 +253,7 @@ def module_load(self: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @function(package=False)
 def reinforce(self: Tensor, reward: Any) -> NoReturn:
-    """Refuse: PyTorch removed it; a policy gradient is ``-log_prob(action) * reward``, from
+    """Raise an error: PyTorch removed it. A policy gradient is ``-log_prob(action) * reward``, from
     candelabra.distributions.
     """
     raise RuntimeError(
@@ -272,7 +270,7 @@ def name(self: Tensor) -> None:
 
 @tensor_property
 def volatile(self: Tensor) -> bool:
-    """False, with a warning: it was removed; ``candelabra.no_grad()`` is what took its place."""
+    """False, with a warning: removed in favour of ``candelabra.no_grad()``."""
     _C.warn("volatile was removed (Variable.volatile is always False); use candelabra.no_grad()")
     return False
 
@@ -282,9 +280,7 @@ def volatile(self: Tensor) -> bool:
 
 @function(package=False)
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """Compute ``candelabra.nn.functional.hardshrink`` of this tensor: 0 where the absolute value is
-    at most `lambd`.
-    """
+    """Apply ``candelabra.nn.functional.hardshrink``: 0 where the absolute value is at most `lambd`."""
     from candelabra.nn import functional
 
     return functional.hardshrink(self, lambd)
@@ -292,9 +288,7 @@ def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @function(package=False)
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    """Compute ``candelabra.nn.functional.prelu`` of this tensor: `weight` times itself where it is
-    negative.
-    """
+    """Apply ``candelabra.nn.functional.prelu``: negative elements are multiplied by `weight`."""
     from candelabra.nn import functional
 
     return functional.prelu(self, weight)

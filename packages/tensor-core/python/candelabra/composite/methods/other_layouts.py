@@ -1,5 +1,5 @@
-"""What tensors of other layouts have: these of Candelabra are strided, and each name says what is
-not there.
+"""Attributes and methods of tensors in other layouts. All tensors are strided; the errors say what
+is not supported.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 _COO, _COMPRESSED = "sparse coordinate tensor", "sparse {} compressed tensor"
-#: Methods of sparse tensors that PyTorch refuses on strided ones: what they expect, and what they
-#: are of sparse tensors.
+#: Methods of sparse tensors that PyTorch rejects for strided ones: the expected layout, and their
+#: description.
 _EXPECTED = {
     "coalesce": (_COO, "Add up the entries of equal indices of a sparse tensor."),
     "is_coalesced": (_COO, "Tell whether the indices of a sparse tensor are sorted and unique."),
@@ -30,7 +30,7 @@ _EXPECTED = {
     "smm": ("sparse tensor", "Multiply a sparse matrix by a dense one; the result is sparse."),
     "sspaddmm": ("sparse tensor", "Multiply sparse and dense matrices and add a sparse one."),
 }
-#: Methods that make or change what is not there.
+#: Methods that create or change unsupported layouts.
 _MISSING = {
     "sparse tensors": {
         "to_sparse": "Convert to a sparse tensor.",
@@ -126,14 +126,14 @@ for _name in ("xpu", "ipu", "mtia", "hpu"):
 
 @function(package=False)
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return the tensor itself, which is dense, or a copy of another dtype.
+    """Return the tensor itself, which is dense, or a copy in another dtype.
 
     Parameters
     ----------
     dtype : dtype, optional
         Of the result.
     masked_grad : bool, optional
-        Has a meaning for sparse tensors only.
+        Only used for sparse tensors.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | No
 
 @function(package=False)
 def dequantize(self: Tensor) -> Tensor:
-    """Return the tensor as float32: there are no quantized ones.
+    """Return the tensor as float32: there are no quantized tensors.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def dequantize(self: Tensor) -> Tensor:
 
 @function(package=False)
 def sparse_dim(self: Tensor) -> int:
-    """Return how many dimensions are sparse: none.
+    """Return the number of sparse dimensions: 0.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def sparse_dim(self: Tensor) -> int:
 
 @function(package=False)
 def dense_dim(self: Tensor) -> int:
-    """Return how many dimensions are dense: all.
+    """Return the number of dense dimensions: all.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""What a Storage can do beyond saying where and how large it is: reading, writing and copying its
-bytes.
-"""
+"""Methods of Storage that read, write and copy its bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ def _method(implementation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bytes_of(storage: Storage) -> Tensor:
-    """Return a tensor of uint8 on the memory of a storage."""
+    """Return a uint8 tensor on the memory of a storage."""
     return _C.tensor_on_storage(storage, _C.uint8)
 
 
@@ -35,7 +33,7 @@ _HOST_MEMORY, _IPC = 1, 64  # CB_CAP_HOST_MEMORY, CB_CAP_IPC
 
 @_method
 def __getitem__(self: Storage, key: Any) -> Any:
-    """Return one byte as an int, or several as a storage of their own."""
+    """Return one byte as an int, or several as a new storage."""
     found = bytes_of(self)[key]
     return found.item() if found.ndim == 0 else OPERATORS["clone"](found).untyped_storage()
 
@@ -89,20 +87,20 @@ def clone(self: Storage) -> Storage:
 
 @_method
 def to(self: Storage, *, device: Device, non_blocking: bool = False) -> Storage:
-    """Return a copy on a device; the storage itself where it is there."""
+    """Return a copy on a device; the storage itself if it is there."""
     moved = bytes_of(self).to(device=device)
     return self if moved.untyped_storage().data_ptr() == self.data_ptr() else moved.untyped_storage()
 
 
 @_method
 def cpu(self: Storage) -> Storage:
-    """Return a copy on the CPU; the storage itself where it is there."""
+    """Return a copy on the CPU; the storage itself if it is there."""
     return to(self, device="cpu")
 
 
 @_method
 def untyped(self: Storage) -> Storage:
-    """Return the storage itself: storages have no dtype."""
+    """Return the storage itself, which has no dtype."""
     return self
 
 
@@ -114,14 +112,14 @@ def element_size(self: Storage) -> int:
 
 @_method
 def get_device(self: Storage) -> int:
-    """Return the number of the device within its type; -1 for the host."""
+    """Return the index of the device; -1 for the CPU."""
     return -1 if self.device.index is None else self.device.index
 
 
 @_method
 def is_shared(self: Storage) -> bool:
-    """Tell whether the memory is shared between processes; that of devices which others can open
-    always counts as such.
+    """Return whether the memory is shared between processes. Device memory that other processes can
+    open always counts as shared.
     """
     if _C.storage_owner(self) is not None:
         return True
@@ -131,8 +129,8 @@ def is_shared(self: Storage) -> bool:
 
 @_method
 def share_memory_(self: Storage) -> Storage:
-    """Move the memory to where other processes see it, under all tensors on it;
-    candelabra-multiprocessing does this.
+    """Move the memory of all its tensors to shared memory; candelabra-multiprocessing implements
+    this.
 
     Memory that is not in the host's, of a CUDA device for one, stays as it is.
     """
@@ -141,7 +139,7 @@ def share_memory_(self: Storage) -> Storage:
 
 @_method
 def is_pinned(self: Storage, device: Device = None) -> bool:
-    """Tell whether the memory is pinned, so that an accelerator copies it without waiting."""
+    """Return whether the memory is pinned, so that an accelerator can copy it asynchronously."""
     accelerator = import_module("candelabra.accelerator")
     return (device is not None or accelerator.is_available()) and _C.is_pinned(self, accelerator.resolve(device))
 

@@ -1,5 +1,5 @@
-"""Functions on sizes and conditions that PyTorch's compiler can trace; on Python's numbers they are
-what Python does.
+"""Functions on sizes and conditions that PyTorch's compiler traces. On Python numbers they act as
+Python's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @function(method=False)
 def sym_int(a: Any) -> int:
-    """Return the number cut off towards zero.
+    """Return the number truncated towards zero.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def _check_numbers(name: str, *numbers: Any) -> None:
 
 @function(method=False)
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers; a float where one of them is.
+    """Return the larger of two numbers, as a float if one of them is a float.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def sym_max(a: Any, b: Any) -> Any:
 
 @function(method=False)
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller of two numbers; a float where one of them is.
+    """Return the smaller of two numbers, as a float if one of them is a float.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def sym_min(a: Any, b: Any) -> Any:
 
 @function(method=False)
 def sym_not(a: Any) -> bool:
-    """Return the opposite of a condition.
+    """Return the negation of a condition.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def sym_not(a: Any) -> bool:
 
 @function(method=False)
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """Return one of two values of the same type: `t` where the condition holds, else `f`.
+    """Return one of two values of the same type: `t` if the condition holds, else `f`.
 
     Raises
     ------
     AssertionError
-        Where `b` is no bool, or the values are of different types.
+        If `b` is not a bool, or the values have different types.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def sym_sum(*args: Any) -> Any:
 
 @function(method=False)
 def sym_fresh_size(expr: Any) -> Any:
-    """Refuse: a size that is not known yet is only there while PyTorch's compiler traces a program.
+    """Raise an error: symbolic sizes exist only in PyTorch's compiler.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = 
     Raises
     ------
     RuntimeError
-        Where it does not, or the range is empty.
+        If it does not, or the range is empty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The methods of Tensor that candelabra.autograd brings: until it is imported, these import it, or
+"""Methods of Tensor that candelabra.autograd implements. Until it is imported, these import it, or
 say what to install.
 """
 
@@ -55,7 +55,7 @@ def _make_ready() -> bool:
 
 
 def _is_imported_here(package: ModuleType) -> bool:
-    """Tell whether this thread runs the body of a package."""
+    """Return whether this thread runs the body of a package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals is package.__dict__ and frame.f_code.co_name == "<module>":

@@ -1,6 +1,4 @@
-"""What makes a Tensor a good Python object: copying, pickling, formatting, attributes, and
-questions about it.
-"""
+"""Python protocols of Tensor: copying, pickling, formatting, attributes; and queries about it."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ def storage_bytes(tensor: Tensor) -> Tensor:
 
 
 def tensor_on(flat: Tensor, dtype: dtype, size: Any, stride: Sequence[int], offset: int) -> Tensor:
-    """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it
-    to the tape.
+    """Return a tensor of this geometry on the memory of a flat uint8 tensor. Autograd does not see
+    it as a view.
     """
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     if usable != flat.numel():
@@ -62,7 +60,7 @@ def bytes_tensor(data: Any, device: Device) -> Tensor:
             memoryview(flat).cast("B")[:] = memoryview(data).cast("B")
         return flat
     except BufferError:
-        # Memory that the host cannot write: by way of one that it can.
+        # Through a host tensor, for memory that the host cannot write.
         return OPERATORS["_to_copy"](bytes_tensor(data, "cpu"), device=device)
 
 
@@ -71,7 +69,7 @@ def bytes_tensor(data: Any, device: Device) -> Tensor:
 
 @function(name="__copy__", package=False)
 def shallow_copy(self: Tensor) -> Any:
-    """Make another tensor on the same memory."""
+    """Return another tensor on the same memory."""
     made = as_class(type(self), self.detach(), self.requires_grad)
     if self.is_leaf and self.grad is not None:
         made.grad = self.grad
@@ -81,7 +79,7 @@ def shallow_copy(self: Tensor) -> Any:
 
 @function(name="__deepcopy__", package=False)
 def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
-    """Copy the memory; tensors that share a storage share the copy of it."""
+    """Copy the memory; tensors that share a storage share its copy."""
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
@@ -92,7 +90,7 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     storage = self.untyped_storage()
     key = ("candelabra storage", id(storage))
     if key not in memo:
-        # The storage is kept in the memo too, so that its id is not given to another meanwhile.
+        # The memo also keeps the storage, so that its id is not reused meanwhile.
         memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
     made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
     made = as_class(type(self), made, self.requires_grad)
@@ -129,7 +127,8 @@ _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assign
 
 @function(name="__reduce_ex__", package=False)
 def reduce_tensor(self: Tensor, protocol: Any) -> Any:
-    """Pickle by way of the storage, so that tensors that share memory still do when they are read.
+    """Pickle through the storage, so that tensors that share memory still do when loaded. The
+    autograd history is not saved: a loaded tensor is a leaf.
 
     The tape is not saved: what is read is a leaf.
     """
@@ -150,7 +149,7 @@ def restored_tensor(
     grad: Tensor,
     state: Any,
 ) -> Any:
-    """Make a tensor out of what was pickled."""
+    """Return a tensor from its pickled state."""
     if isinstance(flat, _C.Storage):
         flat = _C.tensor_on_storage(flat, _C.uint8)
     made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
@@ -166,7 +165,7 @@ def restored_tensor(
 
 @function(name="__format__", package=False)
 def format_tensor(self: Tensor, specification: str) -> str:
-    """Format the value of a tensor without dimensions as a Python number."""
+    """Format a zero-dimensional tensor as a Python number."""
     if self.ndim == 0 and type(self) is _Tensor:
         return format(self.item(), specification)
     return object.__format__(self, specification)
@@ -174,7 +173,7 @@ def format_tensor(self: Tensor, specification: str) -> str:
 
 @function(name="__array_wrap__", package=False)
 def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return what a function of NumPy made of this tensor as a tensor."""
+    """Return the result of a NumPy function on this tensor as a tensor."""
     return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
 
 
@@ -186,25 +185,19 @@ def reversed_tensor(self: Tensor) -> Any:
 
 @function(package=False)
 def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it; slow, for tensors in host
-    memory.
-    """
+    """Apply a Python function to each element, in place. Slow, and only for CPU tensors."""
     return _apply(self, lambda value: callable(value))
 
 
 @function(package=False)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of that of another tensor;
-    slow.
-    """
+    """Apply a Python function to each pair of elements of two tensors, in place. Slow."""
     return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
 
 
 @function(package=False)
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of those of two other tensors;
-    slow.
-    """
+    """Apply a Python function to the elements of three tensors, in place. Slow."""
     return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
 
 
@@ -223,19 +216,20 @@ def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
 
 @function(package=False)
 def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes; the elements in memory stay, new ones are not set.
+    """Change the sizes in place. Existing elements keep their place in memory; new ones are
+    uninitialized.
 
     Parameters
     ----------
     *sizes : int or sequence of int
         The new sizes.
     memory_format : memory_format, optional
-        How the elements lie in memory afterwards; contiguous by default.
+        The memory format afterwards; contiguous by default.
 
     Raises
     ------
     RuntimeError
-        Where the tensor requires grad, or a size is negative.
+        If the tensor requires grad, or a size is negative.
 
     Examples
     --------
@@ -265,8 +259,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
 
 @function(package=False)
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes to those of another tensor; ``candelabra.preserve_format`` takes its memory
-    format, too.
+    """Change the sizes to those of another tensor; with ``candelabra.preserve_format`` also the
+    memory format.
 
     Examples
     --------
@@ -282,15 +276,15 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
 
 @function(package=False)
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the memory to where other processes see it, under all tensors on it;
-    candelabra-multiprocessing does this.
+    """Move the memory of all tensors on this storage to shared memory; candelabra-multiprocessing
+    implements this.
 
     Raises
     ------
     ModuleNotFoundError
-        Where candelabra-multiprocessing is not installed.
+        If candelabra-multiprocessing is not installed.
     candelabra.OutOfMemoryError
-        Where there is not so much shared memory.
+        If there is not enough shared memory.
     """
     self.untyped_storage().share_memory_()
     return self
@@ -298,13 +292,13 @@ def share_memory_(self: Tensor) -> Tensor:
 
 @function(package=False)
 def is_shared(self: Tensor) -> bool:
-    """Tell whether the memory is shared between processes."""
+    """Return whether the memory is shared between processes."""
     return self.untyped_storage().is_shared()
 
 
 @function(package=False)
 def is_pinned(self: Tensor, device: Device = None) -> bool:
-    """Tell whether the memory is pinned, so that an accelerator copies it without waiting.
+    """Return whether the memory is pinned, so that an accelerator can copy it asynchronously.
 
     Parameters
     ----------
@@ -316,8 +310,8 @@ def is_pinned(self: Tensor, device: Device = None) -> bool:
 
 @function(package=False)
 def pin_memory(self: Tensor, device: Device = None) -> Tensor:
-    """Return the tensor in pinned host memory, which an accelerator copies from without waiting;
-    itself where it is there already.
+    """Return the tensor in pinned host memory, which an accelerator can copy asynchronously; the
+    tensor itself if it is pinned.
 
     Parameters
     ----------
@@ -327,9 +321,9 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     Raises
     ------
     RuntimeError
-        When there is no accelerator, or the tensor is not in host memory.
+        If there is no accelerator, or the tensor is not in host memory.
     NotImplementedError
-        When the accelerator's backend has no pinned memory.
+        If the accelerator's backend has no pinned memory.
     """
     return import_module("candelabra.accelerator").pinned_copy(self, device)
 
@@ -351,7 +345,7 @@ def ndimension(self: Tensor) -> int:
 
 @function()
 def get_device(input: Tensor) -> int:
-    """Return the number of the device within its type; -1 for the host.
+    """Return the index of the device; -1 for the CPU.
 
     Examples
     --------
@@ -365,8 +359,8 @@ def get_device(input: Tensor) -> int:
 
 @function(package=False)
 def storage(self: Tensor) -> Any:
-    """Return the memory that this tensor views, counted in elements of its dtype; deprecated,
-    ``untyped_storage()`` is the memory itself.
+    """Return the memory that this tensor views, as elements of its dtype. Deprecated: use
+    ``untyped_storage()``.
     """
     from candelabra.storage import typed_storage_of
 
@@ -375,7 +369,7 @@ def storage(self: Tensor) -> Any:
 
 @function()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Tell whether another tensor has the same sizes.
+    """Return whether another tensor has the same sizes.
 
     Examples
     --------
@@ -387,9 +381,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def _grad_dtype(self: Tensor) -> dtype:
-    """The dtype that a gradient of this tensor has: its own. It can be set to that, and to no
-    other.
-    """
+    """The dtype of this tensor's gradient: its own. It cannot be set to another."""
     return self.dtype
 
 
@@ -407,7 +399,7 @@ PROPERTIES["grad_dtype"] = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtyp
 
 @function(package=False)
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Tell whether another tensor is the same view of the same memory."""
+    """Return whether another tensor is the same view of the same memory."""
     return (
         self.untyped_storage() is tensor.untyped_storage()
         and self.storage_offset() == tensor.storage_offset()
@@ -418,7 +410,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 @function(method=False)
 def is_tensor(obj: Any) -> bool:
-    """Tell whether an object is a Tensor.
+    """Return whether an object is a Tensor.
 
     Examples
     --------
@@ -431,7 +423,7 @@ def is_tensor(obj: Any) -> bool:
 
 @function(method=False)
 def is_storage(obj: Any) -> bool:
-    """Tell whether an object is a Storage.
+    """Return whether an object is a Storage.
 
     Examples
     --------
@@ -441,13 +433,13 @@ def is_storage(obj: Any) -> bool:
     """
     if isinstance(obj, _C.Storage):
         return True
-    typed = sys.modules.get("candelabra.storage")  # where nobody has imported it, there is none
+    typed = sys.modules.get("candelabra.storage")  # if nobody has imported it, there is none
     return typed is not None and isinstance(obj, typed.TypedStorage)
 
 
 @function(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Tell whether the dtype is a real floating-point one.
+    """Return whether the dtype is a real floating-point one.
 
     Examples
     --------
@@ -460,7 +452,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 @function(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Tell whether the dtype is complex.
+    """Return whether the dtype is complex.
 
     Examples
     --------
@@ -473,7 +465,7 @@ def is_complex(input: Tensor) -> bool:
 
 @function(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Tell whether a tensor was made in inference mode.
+    """Return whether a tensor was created in inference mode.
 
     Examples
     --------
@@ -486,7 +478,7 @@ def is_inference(input: Tensor) -> bool:
 
 @function(method=False)
 def promote_types(type1: dtype, type2: dtype) -> Any:
-    """Return the smallest dtype that both dtypes can be converted to.
+    """Return the smallest dtype to which both dtypes can be converted.
 
     Examples
     --------
@@ -499,7 +491,7 @@ def promote_types(type1: dtype, type2: dtype) -> Any:
 
 @function(method=False)
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Tell whether a result of one dtype may be stored as another.
+    """Return whether a result of one dtype may be stored as another.
 
     Examples
     --------
@@ -515,7 +507,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
 @tensor_property
 def layout(self: Tensor) -> Any:
-    """How the elements are kept: ``candelabra.strided``."""
+    """The memory layout: ``candelabra.strided``."""
     return strided
 
 
@@ -559,7 +551,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 @function(package=False)
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Make this tensor view the memory of another, or no memory where none is given."""
+    """Make this tensor a view of another tensor's memory, or of none."""
     if self.requires_grad:
         raise RuntimeError("set_() is not allowed on a tensor that requires grad")
     if source is None:

@@ -1,1 +1,1 @@
-"""Elements moved, joined, indexed and sorted; views."""
+"""Movement of elements: views, joining, indexing and sorting."""

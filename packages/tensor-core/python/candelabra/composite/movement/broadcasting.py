@@ -1,4 +1,4 @@
-"""Shapes that broadcast: the shape, the tensors, grids of coordinates."""
+"""Broadcasting of shapes and tensors, and grids of coordinates."""
 
 from __future__ import annotations
 
@@ -79,20 +79,20 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 @function(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Make grids of coordinates out of one-dimensional tensors.
+    """Return grids of coordinates from one-dimensional tensors.
 
     Parameters
     ----------
     *tensors : Tensor
-        One a coordinate, of one dimension or none.
+        One tensor per coordinate, of at most one dimension.
     indexing : str
         ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in
-        pictures. Left out, it is ``"ij"``, with a warning.
+        images. The default is ``"ij"``, with a warning.
 
     Returns
     -------
     tuple of Tensor
-        Views of one shape, one a coordinate.
+        Views of one shape, one per coordinate.
 
     Examples
     --------

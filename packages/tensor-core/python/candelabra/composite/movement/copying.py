@@ -1,4 +1,4 @@
-"""Conversions between dtypes and devices, in all of PyTorch's spellings."""
+"""Conversions between dtypes and devices, by all of PyTorch's spellings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to(
     copy: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Convert to a dtype, to a device, or to those of another tensor.
+    """Convert to a dtype, a device, or those of another tensor.
 
     Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, each followed
     by `non_blocking` and `copy`.
@@ -45,18 +45,18 @@ def to(
     device : device, optional
         Of the result.
     other : Tensor, optional
-        Whose dtype and device the result gets.
+        The tensor whose dtype and device the result has.
     non_blocking : bool
-        Whether a copy between devices may go on after the call.
+        Whether a copy between devices may be asynchronous.
     copy : bool
-        Whether to copy even where nothing is to convert.
+        Whether to copy even if nothing changes.
     memory_format : memory_format, optional
-        Of the result; that of this tensor by default.
+        The memory format of the result; by default this tensor's.
 
     Returns
     -------
     Tensor
-        This tensor itself where it is already as wanted.
+        This tensor itself if nothing changes.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def _recorded(self: Tensor, target: Any, second: Any, **options: Any) -> Tensor:
 OPERATORS["to"].composite = _recorded
 
 
-# Devices by their texts: a device type that was loaded stays.
+# Devices by text: a loaded device type stays loaded.
 _devices: dict[Any, Any] = {}
 
 
@@ -163,10 +163,10 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     Parameters
     ----------
     dtype : dtype, str or tensor type, optional
-        What to convert to: ``candelabra.int64``, ``"candelabra.LongTensor"`` or
+        The new dtype: ``candelabra.int64``, ``"candelabra.LongTensor"`` or
         ``candelabra.LongTensor``.
     non_blocking : bool
-        Accepted for PyTorch's sake.
+        Ignored; for compatibility with PyTorch.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 @function(package=False)
 def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
-    """Copy to the CPU; the tensor itself where it is there."""
+    """Copy to the CPU; the tensor itself if it is there."""
     return to(self, device="cpu", memory_format=memory_format)
 
 
@@ -211,7 +211,7 @@ def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
 def cuda(
     self: Tensor, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None
 ) -> Tensor:
-    """Copy to a CUDA device, the first one by default; the tensor itself where it is there."""
+    """Copy to a CUDA device, by default the first one; the tensor itself if it is there."""
     if device is None:
         device = "cuda"
     elif isinstance(device, int):
@@ -221,7 +221,7 @@ def cuda(
 
 @function()
 def detach_(self: Tensor) -> Tensor:
-    """Cut this tensor off the tape, in place.
+    """Detach this tensor from the autograd graph, in place.
 
     Examples
     --------
@@ -276,13 +276,13 @@ def _zero_function(input: Tensor) -> Tensor:
 
 @function(package=False)
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Set the main diagonal of a matrix, or of a tensor of equal sizes, to a number.
+    """Fill the main diagonal of a matrix, or of a tensor with equal sizes, with a number.
 
     Parameters
     ----------
     fill_value : number
     wrap : bool
-        Whether the diagonal of a tall matrix starts again below, one row left out.
+        Whether the diagonal of a tall matrix wraps around, after one skipped row.
 
     Examples
     --------

@@ -18,7 +18,7 @@ _transpose = OPERATORS["transpose"]
 
 @function()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Make a square matrix with the elements of `input` on a diagonal.
+    """Return a square matrix with the elements of `input` on a diagonal.
 
     Examples
     --------
@@ -39,9 +39,9 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     input : Tensor
         Of one or two dimensions.
     diagonal : int
-        Which one: 0 the main one, positive above it.
+        The diagonal: 0 is the main one, positive ones are above it.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -60,14 +60,14 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 
 @function()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Make matrices with the last dimension of `input` on a diagonal and zeros elsewhere.
+    """Return matrices with the last dimension of `input` on a diagonal and zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     offset : int
-        Which diagonal: 0 the main one, positive above it.
+        The diagonal: 0 is the main one, positive ones are above it.
     dim1, dim2 : int
         The two dimensions of the matrices in the result.
 
@@ -96,8 +96,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             if (first, second) == (ndim - 2, ndim - 1)
             else OPERATORS["movedim"](matrices, (-2, -1), (first, second))
         )
-    # Each row of the identity picked out by its element: differentiable, and exact also where
-    # elements are not finite.
+    # Selects by identity rows: differentiable, and exact for elements that are not finite.
     rows = OPERATORS["arange"](0, size, 1, dtype=_C.int64, device=input.device)
     on_diagonal = (rows + offset) == OPERATORS["unsqueeze"](rows, 1)
     on_diagonal = _transpose(on_diagonal, 0, 1)
@@ -115,7 +114,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @function()
 def trace(input: Tensor) -> Tensor:
-    """Sum the main diagonal of a matrix.
+    """Compute the sum of the main diagonal of a matrix.
 
     Examples
     --------

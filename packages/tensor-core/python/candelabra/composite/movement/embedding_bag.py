@@ -1,4 +1,4 @@
-"""Bags of rows of a table as a decomposition, with the gradient."""
+"""Decompositions of embedding_bag and its gradient."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _embedding_bag(
     device = indices.device
     count = offsets.shape[0] - (1 if include_last_offset else 0)
     starts = OPERATORS["narrow"](offsets.to(_C.int64), 0, 0, count)
-    # The last bag that begins at or before each index; where there are no bags, none.
+    # The last bag that begins at or before each index; nothing without bags.
     bag = (
         OPERATORS["_searchsorted"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None)
         - 1
@@ -121,7 +121,7 @@ def _embedding_bag(
         if mode == "mean":
             result = result / OPERATORS["clamp"](sizes, 1).to(result.dtype).unsqueeze(1)
     if mode == "sum":
-        sizes = positions = _zeros(sizes.shape, _C.int64, device)  # not needed, and not there in PyTorch either
+        sizes = positions = _zeros(sizes.shape, _C.int64, device)  # not needed, and not returned by PyTorch
     return narrow_to(result, weight.dtype), bag, sizes, positions
 
 

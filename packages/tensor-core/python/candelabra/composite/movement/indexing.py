@@ -1,4 +1,4 @@
-"""Reading and writing at positions, in PyTorch's spellings."""
+"""Indexing: gather, scatter and their relatives, in PyTorch's spellings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def embedding_backward(grad: Tensor, indices: Any, num_weights: int, padding_idx
 
 @fallback("where")
 def _where_spellings(*arguments: Any, **names: Any) -> Any:
-    # where(condition) alone: the positions; x.where(condition, other) comes as where(x, condition,
+    # where(condition) returns indices; x.where(condition, other) comes as where(x, condition,
     # other) from the method below.
     if "self" in names:
         names["input"] = names.pop("self")
@@ -66,7 +66,7 @@ def _where_spellings(*arguments: Any, **names: Any) -> Any:
 
 @function(name="where", package=False)
 def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
-    """Take this tensor where the condition holds, else `other`.
+    """Select elements of this tensor where the condition holds, else of `other`.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _nonzero_spellings(self: Tensor, *, as_tuple: bool = False, out: Tensor | No
 
 
 def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
-    """Return the positions of the elements that are not zero, one tensor a dimension."""
+    """Return the indices of the elements that are not zero, one tensor per dimension."""
     if input.ndim == 0:
         input = reshape(input, 1)
     positions = OPERATORS["nonzero"](input)
@@ -98,7 +98,7 @@ def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
 
 @function()
 def argwhere(input: Tensor) -> Tensor:
-    """Return the positions of the elements that are not zero, one a row.
+    """Return the indices of the elements that are not zero, one row per element.
 
     Examples
     --------
@@ -115,7 +115,7 @@ _index_fill = OPERATORS["index_fill"]
 
 
 def _filled_by_tensor(self: Tensor, dim: int, index: Tensor, value: Any = None) -> Any:
-    # A tensor of one number, which may be on the tape.
+    # A tensor of one element, which may require grad.
     if not (isinstance(self, _C.Tensor) and isinstance(value, _C.Tensor)):
         return NotImplemented
     if value.ndim != 0:
@@ -151,7 +151,7 @@ _index_fill.inplace.fallback = _index_fill_in_place
 
 @fallback("gather")
 def _gather_spellings(*arguments: Any, **names: Any) -> Any:
-    # Gradients have no sparse layout here: that of gather is dense whatever is asked for.
+    # Gradients are always strided, even if a sparse one is requested.
     if names.pop("sparse_grad", None) is None:
         return NotImplemented
     return _gather(*arguments, **names)
@@ -159,7 +159,7 @@ def _gather_spellings(*arguments: Any, **names: Any) -> Any:
 
 @function(out="apart")
 def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Take the elements at positions along a dimension; the others are broadcast.
+    """Gather elements along a dimension by indices; other dimensions are broadcast.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
     dim : int, optional
         The dimension; without it, `input` and `indices` are flattened.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -201,14 +201,12 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
 
 
 def _has_negative(indices: Tensor, size: int) -> bool:
-    """Tell whether positions count from the end; those that are out of range are left for gather to
-    refuse.
-    """
+    """Return whether indices count from the end. gather rejects those out of range."""
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
         return False
     values = all_values(indices)
-    least = int(OPERATORS["amin"](values))
-    return -size <= least < 0 and int(OPERATORS["amax"](values)) < size
+    minimum = int(OPERATORS["amin"](values))
+    return -size <= minimum < 0 and int(OPERATORS["amax"](values)) < size
 
 
 def _reduce_spelling(operator: Any, in_place: bool) -> Any:
@@ -261,7 +259,7 @@ def scatter_reduce(
             raise NotImplementedError(
                 '"scatter_reduce" with reduce="mean" is not implemented for bool; convert with .to(candelabra.float32)'
             )
-        # Truths as numbers 0 and 1.
+        # Bools as 0 and 1.
         whole, source = (OPERATORS["_to_copy"](x, dtype=_C.uint8) for x in (self, src))
         made = scatter_reduce(
             whole, dim, index, source, "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self
@@ -287,8 +285,8 @@ def scatter_reduce(
 
 
 def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """Scatter in rounds, so that no position is met twice in one: the k-th source of each position
-    in round k.
+    """Scatter in rounds, so that each round writes every index once: round k handles the k-th
+    source of each index.
     """
     if index.numel() == 0:
         return OPERATORS["clone"](input)
@@ -301,7 +299,7 @@ def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduc
     length = index.shape[axis]
     places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=index.device)
     places = places.view([length if d == axis else 1 for d in range(index.ndim)])
-    # Rank within a run of equals: the place less the place where the run begins.
+    # The rank within a run of equal indices: the position minus the start of the run.
     earlier, later = (OPERATORS["narrow"](ordered, axis, start, length - 1) for start in (0, 1))
     starts = _where(OPERATORS["ne"](earlier, later), OPERATORS["narrow"](places, axis, 1, length - 1), 0)
     head = starts.new_zeros([1 if d == axis else n for d, n in enumerate(index.shape)])
@@ -330,7 +328,7 @@ def index_reduce(
     include_self: bool = True,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Combine slices of `source` with those of `input` at positions of a dimension.
+    """Combine slices of `source` with those of `input` at indices of a dimension.
 
     Parameters
     ----------
@@ -340,13 +338,13 @@ def index_reduce(
     index : Tensor
         Of dtype int64 or int32 and one dimension.
     source : Tensor
-        Of the sizes of `input` but for `dim`, where it is as long as `index`.
+        Of the sizes of `input`, except in `dim`, where its size is the length of `index`.
     reduce : str
         ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
     include_self : bool
-        Whether the slices of `input` take part.
+        Whether to include the slices of `input`.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -389,24 +387,23 @@ def index_reduce(
 def index_reduce_(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Combine in place; see :func:`candelabra.index_reduce`."""
+    """Combine slices in place; see :func:`candelabra.index_reduce`."""
     return self.copy_(index_reduce(as_it_was(self), dim, index, source, reduce, include_self=include_self))
 
 
 @function()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
-    """Return as many positions of elements that are not zero as are asked for, the missing ones
-    filled up.
+    """Return a fixed number of indices of nonzero elements, truncated or padded.
 
     Parameters
     ----------
     input : Tensor
     size : int
-        How many rows the result has.
+        The number of rows of the result.
     fill_value : int
-        What stands in rows for which there is no element.
+        The value of padding rows.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -429,7 +426,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
 
 @function()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return a copy of `input` with `src` written at a position of a dimension.
+    """Return a copy of `input` with `src` embedded at an index of a dimension.
 
     Examples
     --------
@@ -454,7 +451,7 @@ def slice_scatter(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return a copy of `input` with `src` written into a slice of a dimension.
+    """Return a copy of `input` with `src` embedded in a slice of a dimension.
 
     Examples
     --------
@@ -469,7 +466,7 @@ def slice_scatter(
 
 @function()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of `input` with `src` written on a diagonal.
+    """Return a copy of `input` with `src` embedded in a diagonal.
 
     Examples
     --------
@@ -485,7 +482,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @function(package=False)
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Write elements at positions of the flattened tensor."""
+    """Write elements at indices of the flattened tensor."""
     if index.numel() != source.numel():
         raise RuntimeError(
             f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
@@ -503,7 +500,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
 ) -> Tensor:
-    """Return the positions of the lower triangle of a matrix: rows above, columns below.
+    """Return the indices of the lower triangle of a matrix: a row of row indices, and one of column
+    indices.
 
     Examples
     --------
@@ -519,7 +517,8 @@ def tril_indices(
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
 ) -> Tensor:
-    """Return the positions of the upper triangle of a matrix: rows above, columns below.
+    """Return the indices of the upper triangle of a matrix: a row of row indices, and one of column
+    indices.
 
     Examples
     --------
@@ -545,8 +544,7 @@ def _tril_triu_indices(
         raise RuntimeError(f"row and col must be non-negative, got {rows} and {columns}")
     if dtype not in (_C.int32, _C.int64):
         raise RuntimeError(f"_tril_triu_indices(): dtype must be int32 or int64, but got {dtype}")
-    # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has
-    # elements.
+    # In a narrow dtype if it holds all indices: the comparison has as many elements as the matrix.
     number = _C.int32 if max(rows, columns) + abs(offset) < 2**31 else _C.int64
     row = OPERATORS["unsqueeze"](OPERATORS["arange"](0, rows, 1, dtype=number, device=device), 1)
     column = OPERATORS["sub"](OPERATORS["arange"](0, columns, 1, dtype=number, device=device), offset)
@@ -561,7 +559,7 @@ def _tril_triu_indices(
 
 @function()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy of `input` with elements written at positions of the flattened tensor.
+    """Return a copy of `input` with elements written at indices of the flattened tensor.
 
     Examples
     --------
@@ -575,7 +573,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 @function(method=False)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Turn positions in the flattened tensor into positions in each dimension.
+    """Convert indices of the flattened tensor into indices of each dimension.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Joining, repeating and turning tensors."""
+"""Joining, repeating and rotating tensors."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
-    """Return a copy in another shape: what is rearranged never shares memory with `like`, and keeps
-    its order of channels.
+    """Return a copy in another shape, which never shares memory with `like` and keeps its memory
+    format.
     """
     copy = OPERATORS["view"](OPERATORS["clone"](view, memory_format=_C.contiguous_format), shape)
     kept = suggested(like) if like.ndim == 4 else _C.contiguous_format
@@ -85,7 +85,7 @@ def _joined(tensors: Any, dim: int, out: Tensor | None) -> Tensor:
 
 @function(method=False)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Join along the columns: along dimension 1, or 0 for one-dimensional tensors.
+    """Concatenate along columns: dimension 1, or dimension 0 of one-dimensional tensors.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @function(method=False, aliases=("row_stack",))
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Join along the rows; one-dimensional tensors are rows.
+    """Concatenate along rows; one-dimensional tensors are rows.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @function(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Join along dimension 2.
+    """Concatenate along dimension 2.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @function(method=False)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Join along the columns; one-dimensional tensors are columns.
+    """Concatenate along columns; one-dimensional tensors are columns.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def repeat(self: Tensor, *repeats: Any, **names: Any) -> Tensor:
     Parameters
     ----------
     *repeats : int or sequence of int
-        How often along each dimension of the result, of which there may be more than the tensor
-        has.
+        The number of repetitions of each dimension of the result, which may have more dimensions
+        than the tensor.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def repeat(self: Tensor, *repeats: Any, **names: Any) -> Tensor:
     if any(n < 0 for n in times):
         raise RuntimeError(f"repeat(): the numbers of repetitions must not be negative, but got {times}")
     shape = [1] * (len(times) - self.ndim) + list(self.shape)
-    # Each dimension becomes two, the first of them expanded; the clone makes them one again.
+    # Each dimension becomes two, the first of them expanded; the clone merges them.
     paired = [n for size in shape for n in (1, size)]
     expanded = [n for time, size in zip(times, shape) for n in (time, size)]
     spread = OPERATORS["expand"](reshape(self, paired), expanded)
@@ -196,7 +196,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     ----------
     input : Tensor
     *dims : int or sequence of int
-        How often along each of the last dimensions; missing ones in front are 1.
+        The number of repetitions of the last dimensions; missing ones are 1.
 
     Examples
     --------
@@ -214,18 +214,18 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Repeat each element of a dimension.
+    """Repeat elements of a dimension.
 
     Parameters
     ----------
     input : Tensor
-        What is repeated; without `repeats`, the numbers of repetitions of 0, 1, 2, ….
+        The tensor to repeat. Without `repeats`, the numbers of repetitions of 0, 1, 2, ….
     repeats : int or Tensor
-        How often each: one number for all, or one each.
+        The number of repetitions: one for all elements, or one for each.
     dim : int, optional
         The dimension; without it, `input` is flattened.
     output_size : int, optional
-        The size of the result along `dim`, where it is known.
+        The size of the result along `dim`, if it is known.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def repeat_interleave(
 
 
 def _repeated_positions(repeats: Any, output_size: int | None) -> Tensor:
-    """Return position i repeats[i] times."""
+    """Return index i repeats[i] times."""
     if repeats.dtype not in (_C.int64, _C.int32):
         raise RuntimeError("repeats has to be Long or Int tensor")
     if repeats.ndim != 1:
@@ -277,22 +277,22 @@ def _repeated_positions(repeats: Any, output_size: int | None) -> Tensor:
         )
     starts = ends - repeats
     marks = OPERATORS["fill_"](OPERATORS["empty"]((total + 1,), dtype=_C.int64, device=repeats.device), 0)
-    # One step up at each start; several where positions between are repeated zero times.
+    # A step of one at each start; more if indices between are repeated zero times.
     marks = OPERATORS["scatter_add"](marks, 0, starts.to(_C.int64), marks.new_ones(repeats.numel()))
     return OPERATORS["cumsum"](marks[:total], 0) - 1
 
 
 @function()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Move elements along dimensions; what leaves at the end comes in at the front.
+    """Shift elements along dimensions; those that leave the end enter at the start.
 
     Parameters
     ----------
     input : Tensor
     shifts : int or sequence of int
-        By how many places, towards the end.
+        The number of places to shift by, towards the end.
     dims : int or sequence of int, optional
-        Along which dimensions; without it, `input` is flattened and given its shape again.
+        The dimensions. Without it, the flattened tensor is shifted.
 
     Examples
     --------
@@ -324,15 +324,15 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 @function()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turn by 90 degrees in the plane of two dimensions.
+    """Rotate by 90 degrees in the plane of two dimensions.
 
     Parameters
     ----------
     input : Tensor
     k : int
-        How many times, from the first of `dims` towards the second.
+        The number of rotations, from the first of `dims` towards the second.
     dims : sequence of two int
-        The plane.
+        The two dimensions of the plane.
 
     Examples
     --------
@@ -388,7 +388,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @function(method=False)
 def block_diag(*tensors: Any) -> Tensor:
-    """Make a matrix with the given matrices along its diagonal and zeros elsewhere.
+    """Return a matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     Examples
     --------
@@ -425,7 +425,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 @function(method=False)
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """Return all combinations of the elements of one-dimensional tensors, one a row.
+    """Return the Cartesian product of one-dimensional tensors, one combination per row.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 @function(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return the combinations of `r` elements of a vector, one a row.
+    """Return the combinations of `r` elements of a vector, one per row.
 
     Examples
     --------
@@ -461,7 +461,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     n = input.numel()
     count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
     if r == 0 or count == 0:
-        # Of no elements, but of the input all the same: its gradient is zeros.
+        # Without elements, but computed from the input, so that its gradient is zeros.
         return reshape(OPERATORS["narrow"](input, 0, 0, 0), (0,) if r == 0 else (0, r))
     if r == 2:
         pairs = OPERATORS["_tril_triu_indices"](

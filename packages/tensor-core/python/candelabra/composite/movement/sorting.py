@@ -1,4 +1,4 @@
-"""Sorted order, made of the sort operator."""
+"""Sorting and searching, by the sort operator."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @function()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Return the positions that sort a dimension.
+    """Return the indices that sort a dimension.
 
     Parameters
     ----------
     input : Tensor
     dim : int
-        The dimension that is sorted.
+        The dimension to sort.
     descending : bool
-        Whether the largest comes first.
+        Whether to sort in descending order.
     stable : bool
         Whether equal elements keep their order.
 
@@ -63,7 +63,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def _mode_index(self: Tensor, dim: int) -> Tensor:
     values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
     values_last, length = OPERATORS["movedim"](values, dim, -1), self.shape[dim]
-    # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
+    # The rank of each element in its run of equals: 1, 2, 3, …
     positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device)
     before, after = (
         OPERATORS["narrow"](values_last, -1, 0, length - 1),
@@ -78,7 +78,7 @@ def _mode_index(self: Tensor, dim: int) -> Tensor:
 
 @function(out="exact whole")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the most frequent element along a dimension, the smallest among equals, and a position
+    """Return the most frequent element along a dimension, the smallest among equals, and an index
     of it.
 
     Examples
@@ -101,8 +101,8 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 
 
 def _unique_sorted(flat: Tensor) -> Any:
-    """Return the sorted elements, where each run of equals begins, the order, and the number of
-    runs so far.
+    """Return the sorted elements, the starts of runs of equals, the order, and the number of runs
+    up to each element.
     """
     values, order = OPERATORS["sort"](flat, 0, False, True)
     length = flat.numel()
@@ -118,8 +118,8 @@ def _unique_sorted(flat: Tensor) -> Any:
 
 
 def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts: bool, consecutive: bool) -> Any:
-    """Return the distinct slices along a dimension, in lexicographic order, or the first of each
-    run of equal ones.
+    """Return the distinct slices along a dimension in lexicographic order, or the first of each run
+    of equal slices.
     """
     axis = wrap_dim(dim, input.ndim)
     if input.ndim == 0:
@@ -134,7 +134,7 @@ def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts:
     positions = OPERATORS["arange"](0, count, 1, dtype=_C.int64, device=input.device)
     order = positions
     if not consecutive:
-        # Sorted by the last column first, then stably by those before it.
+        # Sorts by the last column first, then stably by those before it.
         for column in range(flat.shape[1] - 1, -1, -1):
             keys = OPERATORS["index_select"](OPERATORS["select"](flat, 1, column), 0, order)
             order = OPERATORS["index_select"](order, 0, OPERATORS["sort"](keys, 0, False, True)[1])
@@ -169,11 +169,11 @@ def unique(
     ----------
     input : Tensor
     sorted : bool
-        Accepted for PyTorch's sake: the result is always sorted.
+        Ignored; for compatibility with PyTorch: the result is always sorted.
     return_inverse : bool
-        Whether to return also where in the result each element of `input` is.
+        Whether to also return the index in the result of each element of `input`.
     return_counts : bool
-        Whether to return also how often each occurs.
+        Whether to also return the number of occurrences.
     dim : int, optional
         The dimension whose slices are compared; without it, all elements are.
 
@@ -213,11 +213,11 @@ def unique_consecutive(
     Parameters
     ----------
     input : Tensor
-        Taken flat.
+        The input, which is flattened without `dim`.
     return_inverse : bool
-        Whether to return also the number of the run of each element.
+        Whether to also return the run index of each element.
     return_counts : bool
-        Whether to return also the length of each run.
+        Whether to also return the length of each run.
     dim : int, optional
         The dimension whose slices are compared; without it, all elements are.
 
@@ -264,8 +264,8 @@ def _searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool, out_int3
         if sorter.dtype is not _C.int64:
             raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
         sorted_sequence = OPERATORS["gather"](sorted_sequence, -1, sorter)
-    # All places at once: about log2(n) steps of a gather. NaN goes behind all that is not known to
-    # be larger.
+    # A bisection of all values in parallel, with a gather per step: about log2(n) steps. NaN
+    # compares greater than everything.
     behind = OPERATORS["gt"] if right else OPERATORS["ge"]
     length = sorted_sequence.shape[-1]
     flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
@@ -293,24 +293,24 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return where values belong in sorted sequences so that they stay sorted.
+    """Return the indices at which to insert values into sorted sequences.
 
     Parameters
     ----------
     sorted_sequence : Tensor
         Ascending along its last dimension; of one dimension, or of as many as `values`.
     values : Tensor or number
-        What is looked for.
+        The values to insert.
     out_int32 : bool
-        Whether the positions are of dtype int32 instead of int64.
+        Whether the indices have dtype int32 instead of int64.
     right : bool
-        Whether a value goes after its equals.
+        Whether to insert a value after equal elements.
     side : str, optional
         ``"left"`` or ``"right"``, in place of `right`.
     sorter : Tensor, optional
-        The positions that sort `sorted_sequence`, where it is not sorted itself.
+        The indices that sort `sorted_sequence`, if it is not sorted itself.
     out : Tensor, optional
-        Where the result is written, of dtype int64 or, with `out_int32`, int32.
+        The output tensor, of dtype int64 or, with `out_int32`, int32.
 
     Examples
     --------
@@ -342,7 +342,7 @@ def searchsorted(
 def bucketize(
     input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Return the number of the bucket each value is in; see :func:`candelabra.searchsorted`.
+    """Return the index of the bucket of each value; see :func:`candelabra.searchsorted`.
 
     Examples
     --------
@@ -357,16 +357,16 @@ def bucketize(
 
 @function()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Count how often each number occurs in a tensor of whole numbers from 0.
+    """Count the occurrences of each nonnegative integer.
 
     Parameters
     ----------
     input : Tensor
         One-dimensional, of an integer dtype.
     weights : Tensor, optional
-        Added up in place of ones.
+        The weights to sum instead of ones.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Taking tensors apart into views."""
+"""Splitting tensors into views."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _slice = OPERATORS["slice"]
 
 
 def _refuse_countless(name: str, count: int, limit: int = 2**31) -> None:
-    """Refuse a number of parts that no memory holds the views of, before they are made."""
+    """Raise for a number of views that memory cannot hold."""
     if count >= limit:
         raise RuntimeError(f"{name}: {count} parts are too many; their views would not fit in memory")
 
 
 @function()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Take a tensor apart along a dimension.
+    """Split a tensor into the slices along a dimension.
 
     Parameters
     ----------
     input : Tensor
     dim : int
-        The dimension that is removed.
+        The dimension to remove.
 
     Returns
     -------
     tuple of Tensor
-        One view a position.
+        One view per position.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **na
     ----------
     tensor : Tensor
     split_size_or_sections : int or sequence of int
-        The size of each part (the last may be smaller), or one size a part.
+        The size of each part (the last may be smaller), or one size per part.
     dim : int
         The dimension that is split.
 
@@ -169,13 +169,13 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Tensor, ...]:
-    """Split into a number of parts as equal as can be, or before given positions.
+    """Split into a number of parts of nearly equal size, or before given indices.
 
     Parameters
     ----------
     input : Tensor
     indices_or_sections : int or sequence of int
-        The number of parts; or the positions where parts begin.
+        The number of parts, or the indices at which parts begin.
     dim : int
         The dimension that is split.
 
@@ -201,7 +201,7 @@ def tensor_split(
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
-        # Beyond one element a part, parts are empty.
+        # With more parts than elements, the remaining parts are empty.
         _refuse_countless("tensor_split", indices_or_sections, min(length + 2**24, 2**31))
         each, longer = divmod(length, indices_or_sections)
         return split_with_sizes(input, [each + (i < longer) for i in range(indices_or_sections)], dim)

@@ -1,5 +1,5 @@
-"""Views and their copies: ``NAME_copy`` computes what the view NAME is, into memory of its own; and
-copies with a part replaced.
+"""Copies of views: ``NAME_copy`` computes the view NAME into new memory. Also copies with an
+embedded part.
 """
 
 from __future__ import annotations
@@ -101,20 +101,20 @@ def _copies_of(view: str, arguments: str, shown: str) -> None:
 
 @function(out="exact")
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
-    """Compute what ``narrow`` is, into memory of its own.
+    """Compute ``narrow`` into new memory.
 
     Parameters
     ----------
     input : Tensor
     dim, start, length : int
-        The dimension, where the part begins, and how long it is.
+        The dimension, and start and length of the part.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Raises
     ------
     RuntimeError
-        Where there is no such dimension, or the part does not lie inside it.
+        If there is no such dimension, or the part does not lie inside it.
 
     Examples
     --------
@@ -136,15 +136,15 @@ for _name, (_arguments, _shown) in _SPLITS.items():
 
 @function(method=False, out="exact")
 def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None = None) -> Tensor:
-    """Compute ``input.view(size)`` or ``input.view(dtype)`` into memory of its own.
+    """Compute ``input.view(size)`` or ``input.view(dtype)`` into new memory.
 
     Parameters
     ----------
     input : Tensor
     size : sequence of int, or dtype
-        As of :meth:`candelabra.Tensor.view`.
+        As in :meth:`candelabra.Tensor.view`.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None 
     tensor([[0, 1],
             [2, 3]])
     """
-    # Into memory of its own, so that it need not be a view.
+    # Reshaping into new memory does not require a view.
     of_dtype = dtype is not None or (len(shape) == 1 and isinstance(shape[0], _C.dtype))
     made = (input.view(*shape) if dtype is None else input.view(dtype)) if of_dtype else reshape(input, sizes_of(shape))
     return _clone(made, memory_format=_C.contiguous_format) if out is None else _C.give_to_out("view_copy", out, made)
@@ -161,8 +161,7 @@ def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None 
 
 @function()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of `input` with `src` written where ``as_strided(size, stride,
-    storage_offset)`` points.
+    """Return a copy of `input` with `src` embedded at ``as_strided(size, stride, storage_offset)``.
 
     Parameters
     ----------
@@ -170,14 +169,14 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     src : Tensor
         Of the shape `size`.
     size, stride : sequence of int
-        Of the part, in elements; the strides count in `input`'s memory.
+        Sizes and strides of the part, in elements.
     storage_offset : int, optional
-        Where the part begins; where `input` does, by default.
+        The offset of the part; by default that of `input`.
 
     Raises
     ------
     RuntimeError
-        Where `src` is not of the shape `size`.
+        If `src` is not of the shape `size`.
 
     Examples
     --------
@@ -186,7 +185,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     tensor([[1., 0.],
             [0., 1.]])
     """
-    # A clone keeps strides where memory is dense; PyTorch too takes others as contiguous.
+    # clone() keeps dense strides. Like PyTorch, other tensors are treated as contiguous.
     result = _clone(input)
     part = OPERATORS["as_strided"](
         result, size, stride, None if storage_offset is None else storage_offset - input.storage_offset()
@@ -202,7 +201,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 @function(package=False)
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Make this tensor what :func:`candelabra.as_strided` returns of it.
+    """Give this tensor the geometry of :func:`candelabra.as_strided`.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
 
 @function(package=False)
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Resize this tensor to the size of another; new elements are not set.
+    """Resize this tensor to the size of another; new elements are uninitialized.
 
     Examples
     --------
@@ -282,8 +281,8 @@ FUNCTIONS["resize_as_"] = resize_as_
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a tensor shaped as `src` that shares the memory of `input`, which was sliced out of a
-    tensor like `src`.
+    """Return a tensor shaped like `src` on the memory of `input`, which is a slice of a tensor like
+    `src`.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""Other shapes on the same memory, made of the views of the core; a copy only where no view can
-be.
-"""
+"""Views with other shapes, composed of the core's views, and a copy if no view is possible."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 @fallback("narrow")
 def _narrow_spellings(input: Tensor, dim: Any = None, start: Any = None, length: Any = None) -> Any:
-    # The core takes a tensor of one whole number for `start`.
+    # The core accepts a tensor of one integer for `start`.
     if isinstance(start, _C.Tensor):
         raise RuntimeError("narrow(): start must be an 0-dim integral Tensor.")
     return NotImplemented
@@ -53,13 +51,14 @@ def _narrow_spellings(input: Tensor, dim: Any = None, start: Any = None, length:
 
 @function(operator=True)
 def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
-    """Give the elements another shape: a view where the strides allow it, else a copy.
+    """Return a tensor with the same elements in another shape: a view if the strides allow it, else
+    a copy.
 
     Parameters
     ----------
     input : Tensor
     *shape : int or sequence of int
-        The new sizes; one may be -1 and follows from the others.
+        The new sizes; one may be -1, which is inferred from the others.
 
     Returns
     -------
@@ -69,7 +68,7 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        Where the number of elements differs.
+        If the number of elements differs.
 
     Examples
     --------
@@ -97,14 +96,11 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
 
 
 def _can_view(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Tell whether strides exist that give elements of these sizes and strides the wanted sizes of
-    as many elements.
-    """
+    """Return whether elements of these sizes and strides can be viewed in the new sizes."""
     old = [(n, step) for n, step in zip(sizes, strides) if n != 1]
     if any(n == 0 for n, _ in old):
         return True
-    # From the back: runs of old dimensions without gaps, each of which the wanted sizes must make
-    # up exactly.
+    # From the back: the new sizes must exactly make up each run of contiguous old dimensions.
     position = len(wanted) - 1
     while old:
         run, step = old.pop()
@@ -154,13 +150,13 @@ def _view_spellings(self: Tensor, *arguments: Any, dtype: dtype | None = None, *
 
 @function(package=False)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """Give the elements the shape of another tensor; see :func:`candelabra.reshape`."""
+    """Reshape to the shape of another tensor; see :func:`candelabra.reshape`."""
     return reshape(self, other.shape)
 
 
 @function(package=False)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """View the elements in the shape of another tensor."""
+    """View in the shape of another tensor."""
     return _view(self, other.shape)
 
 
@@ -172,7 +168,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 @function()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Make one dimension of several adjacent ones.
+    """Merge adjacent dimensions into one.
 
     Parameters
     ----------
@@ -183,7 +179,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     Returns
     -------
     Tensor
-        A view where the strides allow it.
+        A view if the strides allow it.
 
     Examples
     --------
@@ -211,7 +207,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @function()
 def ravel(input: Tensor) -> Tensor:
-    """Make a tensor one-dimensional: a view where its memory is contiguous, else a copy.
+    """Flatten a tensor to one dimension: a view if it is contiguous, else a copy.
 
     Examples
     --------
@@ -227,7 +223,7 @@ def ravel(input: Tensor) -> Tensor:
 
 @function()
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Exchange two dimensions; the same as :func:`candelabra.transpose`.
+    """Swap two dimensions; the same as :func:`candelabra.transpose`.
 
     Examples
     --------
@@ -240,7 +236,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @function()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Exchange two dimensions; the same as :func:`candelabra.transpose`.
+    """Swap two dimensions; the same as :func:`candelabra.transpose`.
 
     Examples
     --------
@@ -263,19 +259,19 @@ def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
 
 @function(package=False, aliases=("swapdims_",))
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Exchange two dimensions of this tensor in place."""
+    """Swap two dimensions of this tensor in place."""
     return _become(self, _transpose(self.detach(), dim0, dim1), "transpose")
 
 
 @function(package=False)
 def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Exchange two dimensions of this tensor in place."""
+    """Swap two dimensions of this tensor in place."""
     return transpose_(self, axis0, axis1)
 
 
 @function()
 def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Tensor:
-    """Move dimensions to other places; the same as :func:`candelabra.movedim`.
+    """Move dimensions to other positions; the same as :func:`candelabra.movedim`.
 
     Examples
     --------
@@ -288,8 +284,8 @@ def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Tensor:
 
 @tensor_property
 def T(self: Tensor) -> Tensor:
-    """The tensor with its dimensions in reverse order; meant for matrices, with a warning for
-    others but vectors.
+    """The tensor with its dimensions in reverse order. Intended for matrices; warns for tensors
+    with more dimensions.
     """
     if self.ndim == 2:
         return _transpose(self, 0, 1)
@@ -306,7 +302,7 @@ def T(self: Tensor) -> Tensor:
 
 @tensor_property
 def mT(self: Tensor) -> Tensor:
-    """The tensor with its last two dimensions exchanged."""
+    """The tensor with its last two dimensions transposed."""
     if self.ndim == 0:
         return self
     if self.ndim < 2:
@@ -316,7 +312,7 @@ def mT(self: Tensor) -> Tensor:
 
 @tensor_property
 def H(self: Tensor) -> Tensor:
-    """The conjugate of the transpose of a matrix."""
+    """The conjugate transpose of a matrix."""
     if self.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
     return adjoint(self) if self.ndim else self.conj()
@@ -324,13 +320,13 @@ def H(self: Tensor) -> Tensor:
 
 @tensor_property
 def mH(self: Tensor) -> Tensor:
-    """The conjugate of the tensor with its last two dimensions exchanged."""
+    """The tensor with its last two dimensions transposed, conjugated."""
     return adjoint(self)
 
 
 @function()
 def adjoint(input: Tensor) -> Tensor:
-    """Exchange the last two dimensions and take the complex conjugate.
+    """Return the conjugate transpose of the last two dimensions.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Layers of neural networks as decompositions."""
+"""Decompositions of neural network layers."""

@@ -1,4 +1,4 @@
-"""Attention as a decomposition, with its gradient: with the whole matrix of scores."""
+"""Decompositions of attention and its gradient, with the full matrix of scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _exp = OPERATORS["exp"]
 
 
 def _spread(x: Tensor, heads: int) -> Any:
-    """Return heads (N, G, ...) as (N, heads, ...), each repeated for those that share it."""
+    """Repeat heads (N, G, ...) to (N, heads, ...), for query heads that share them."""
     groups = x.shape[1]
     if groups == heads:
         return x
@@ -31,7 +31,7 @@ def _spread(x: Tensor, heads: int) -> Any:
 
 
 def _gathered(x: Tensor, groups: int) -> Any:
-    """Sum gradients (N, heads, ...) over the heads that share one of `groups`."""
+    """Sum gradients (N, heads, ...) over the query heads that share one of `groups`."""
     heads = x.shape[1]
     if groups == heads:
         return x
@@ -39,9 +39,7 @@ def _gathered(x: Tensor, groups: int) -> Any:
 
 
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
-    """Return the softmax of the scores, zero in rows that see nothing, and the logarithms of its
-    sums.
-    """
+    """Return the softmax of the scores, which is zero in fully masked rows, and the logsumexp."""
     scores = (query @ OPERATORS["transpose"](key, -2, -1)) * scale
     if mask is not None:
         scores = OPERATORS["masked_fill"](scores, ~mask, -math.inf) if mask.dtype is _C.bool else scores + wide(mask)
@@ -80,8 +78,8 @@ def _scaled_dot_product_attention_backward(
     is_causal: bool,
     scale: float,
 ) -> Any:
-    # output and logsumexp depend on the rest; they are made again so that second derivatives see
-    # it.
+    # output and logsumexp depend on the other arguments: they are recomputed for second
+    # derivatives.
     heads, groups = query.shape[1], key.shape[1]
     q, k, v, g = wide(query), _spread(wide(key), heads), _spread(wide(value), heads), wide(grad)
     weights, _ = _weights(q, k, mask, is_causal, scale)

@@ -1,4 +1,4 @@
-"""Convolutions in other arrangements of the dimensions."""
+"""Convolutions with other orders of dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @function(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Convolve sequences that are laid out as time, batch, channels.
+    """Convolve sequences of shape (time, batch, channels).
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     bias : Tensor
         Of shape (output channels).
     pad : int
-        Zeros added at both ends of the time.
+        The padding by zeros at both ends of the time dimension.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     Raises
     ------
     RuntimeError
-        Where the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""Losses of single elements and their gradients as decompositions, which second derivatives go
-through.
-"""
+"""Decompositions of elementwise losses and their gradients, which second derivatives use."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def squared_error_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor
 @decomposes("huber_error")
 def huber_error(self: Tensor, target: Tensor, delta: Number = 1, scale: Number = 1) -> Tensor:
     difference = wide(self) - wide(target)
-    # c * (d - c / 2) with d clamped for c
+    # c * (d - c / 2), where c is d clamped
     near = clamp(difference, -delta, delta)
     return narrow_to(near * (difference - 0.5 * near) * scale, self.dtype)
 
@@ -44,12 +42,12 @@ def huber_error_backward(grad: Tensor, self: Tensor, target: Tensor, delta: Numb
     return narrow_to(wide(grad) * slope, self.dtype)
 
 
-#: The numbers that operators with a reduction take.
+#: The integers that stand for reductions in operators.
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def reduction_number(reduction: str) -> int:
-    """Give the number of a reduction, or raise ValueError."""
+    """Return the integer of a reduction, or raise ValueError."""
     found = _REDUCTIONS.get(reduction)
     if found is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -66,7 +64,7 @@ def cross_entropy_forward(
     scores, log_p = wide(input.detach()), wide(log_p.detach())
     if scores.numel() == 0:
         return output, total, scores.new_zeros((2, scores.shape[0]))
-    # The largest logarithm is that of the largest score: 0 less the logarithm of the sum.
+    # The log-softmax of the largest score is minus the logarithm of the sum.
     largest, sums = OPERATORS["amax"](scores, 1), -OPERATORS["amax"](log_p, 1)
     return output, total, OPERATORS["stack"]((largest, sums))
 

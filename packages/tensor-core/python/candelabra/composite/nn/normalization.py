@@ -1,7 +1,7 @@
-"""Batch, layer, root-mean-square and group normalization as decompositions, with their gradients.
+"""Decompositions of batch, layer, root-mean-square and group normalization, and their gradients.
 
-The gradients take mean and rstd as numbers; where second derivatives are recorded, they are made
-from the input again, so that what depends on the input through them is not lost.
+Gradients treat mean and rstd as constants. For second derivatives they are recomputed from the
+input, on which they depend.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _square = OPERATORS["square"]
 
 
 def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
-    """Return mean and rstd of `x` as functions of it, with the values given, where a tape records
-    them.
+    """Return mean and rstd of `x`, with the given values, as differentiable functions of `x` if
+    autograd records.
     """
     if not (x.requires_grad and _C.is_grad_enabled()) and not is_differentiated_outside(x):
         return mean, rstd
     mean, rstd = mean.detach(), rstd.detach()
     variance = _var(x, dims, correction=0, keepdim=True)
-    # 1 / rstd² is the variance plus eps: what is added here is eps, as the forward pass had it.
+    # 1 / rstd² is the variance plus eps. This adds eps as in the forward pass.
     eps = 1 / _square(rstd) - variance.detach()
     return _mean(x, dims, True), _rsqrt(variance + eps)
 
@@ -86,7 +86,7 @@ def native_batch_norm(
         rstd = _rsqrt(variance + eps)
         _move_running(running_mean, mean.detach(), momentum)
         if running_var is not None:
-            # Bessel's correction; of a single value there is no unbiased variance.
+            # Bessel's correction, which is undefined for a single value.
             correction = count / (count - 1) if count > 1 else math.nan
             _move_running(running_var, variance.detach() * correction, momentum)
     else:
@@ -177,7 +177,7 @@ def native_layer_norm_backward(
     return grad_input, narrow_to(grad_weight, weight.dtype), narrow_to(grad_bias, weight.dtype)
 
 
-# ---- division by the root of the mean of squares over the last dimensions
+# ---- root-mean-square norm: division by the root of the mean of squares over the last dimensions
 
 
 @decomposes("_fused_rms_norm")
@@ -220,7 +220,7 @@ def _grouped(x: Tensor, num_groups: int) -> Tensor:
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} and "
             f"num_groups={num_groups}"
         )
-    # The size of the last dimension is written out: -1 is ambiguous where a batch is empty.
+    # The last size is explicit: -1 is ambiguous if the batch is empty.
     inner = 1
     for n in x.shape[1:]:
         inner *= n

@@ -1,4 +1,4 @@
-"""Pooling made of other pooling."""
+"""Pooling composed of other pooling."""
 
 from __future__ import annotations
 

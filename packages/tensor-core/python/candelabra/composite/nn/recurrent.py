@@ -1,4 +1,4 @@
-"""Recurrent layers as decompositions, step by step, with their gradients."""
+"""Decompositions of recurrent layers and their gradients, step by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _cat = OPERATORS["cat"]
 
 
 def _stacked(parts: list[Tensor], reverse: bool, like: Tensor, width: int) -> Any:
-    """Put what the steps gave into the order of time."""
+    """Stack the results of steps in the order of time."""
     if not parts:
         return OPERATORS["empty"]((0, like.shape[0], width), dtype=like.dtype, device=like.device)
     return _cat([OPERATORS["unsqueeze"](part, 0) for part in (parts[::-1] if reverse else parts)], 0)
@@ -90,7 +90,7 @@ def lstm_sequence_backward(
     return tuple(narrow_to(made, dtype) for made in (of_gates, dh, dc, of_weight))
 
 
-# ---- any cell, over padded and over packed sequences
+# ---- any cell, for padded and packed sequences
 
 
 def _empty(like: Tensor) -> Any:
@@ -98,7 +98,9 @@ def _empty(like: Tensor) -> Any:
 
 
 def _step(cell: str, given: Tensor, h: Tensor, c: Any, turned: Tensor, bias: Tensor | None) -> tuple[Any, Any, Any]:
-    """One step of some rows: output state, cell state, and what is kept of it."""
+    """Compute one step for some rows: the new state, the cell state, and the values saved for the
+    gradient.
+    """
     sums = h @ turned
     hidden = h.shape[1]
     if cell == "lstm":
@@ -120,8 +122,8 @@ def _step(cell: str, given: Tensor, h: Tensor, c: Any, turned: Tensor, bias: Ten
 def _step_back(
     cell: str, kept: Any, more: Any, h_before: Tensor, c_before: Any, h: Tensor, c: Any, dh: Tensor, dc: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """The gradients of the input's and of the state's share of the gates, and what passes by the
-    weight to h and c before.
+    """Compute the gradients of the gates (from input and from state), and the part of the previous
+    states' gradients that bypasses the weight.
     """
     hidden = h.shape[1]
     extra = _parts(more, hidden) if more is not None else (0, 0, 0, 0)
@@ -142,9 +144,7 @@ def _step_back(
 
 
 class _Times:
-    """Where the rows of each step lie in tensors over time, of a padded sequence or of a packed
-    one.
-    """
+    """The rows of each step in tensors over time, of a padded or packed sequence."""
 
     def __init__(self, over_time: Tensor, batch: int, batch_sizes: list[int], reverse: bool) -> None:
         self.batch, self.packed, self.reverse = batch, bool(batch_sizes), reverse
@@ -160,13 +160,13 @@ class _Times:
         return _select(over_time, 0, time)
 
     def together(self, parts: list[Any], like: Tensor, width: int) -> Any:
-        """Put what the steps gave into the order of time."""
+        """Stack the results of steps in the order of time."""
         if not self.packed:
             return _stacked(parts, self.reverse, like, width)
         return _cat(parts[::-1] if self.reverse else parts, 0)
 
     def before(self, over_time: Tensor, first: Tensor, step: int) -> Any:
-        """What the rows of a step had before it."""
+        """Return the previous states of the rows of a step."""
         rows = self.sizes[self.times[step]]
         if step == 0:
             return _narrow(first, 0, 0, rows)
@@ -178,7 +178,7 @@ class _Times:
 
 
 def _replaced(state: Tensor, rows: Tensor) -> Any:
-    """`state` with its first rows replaced."""
+    """Return `state` with its first rows replaced."""
     have = rows.shape[0]
     if have == state.shape[0]:
         return rows
@@ -241,17 +241,17 @@ def recurrent_states(
 
 
 def last_states(over_time: Tensor, first: Tensor, batch_sizes: list[int], reverse: bool) -> Any:
-    """Return the states of each sequence after its last step, of states over time.
+    """Return the states of each sequence after its last step.
 
     Parameters
     ----------
     over_time, first
-        States (T, N, H), or (rows, H) of a packed sequence; and those before the first step, which
-        remain where there is none.
+        States over time, (T, N, H) or (rows, H) for packed sequences; and the initial states, which
+        are the result for sequences without steps.
     batch_sizes
-        Of a packed sequence how many rows there are of each time, else empty.
+        The number of rows per step of packed sequences, else empty.
     reverse
-        Whether the steps went from the last time to the first.
+        Whether the steps ran from the last time to the first.
     """
     if not batch_sizes:
         return _select(over_time, 0, 0 if reverse else -1) if over_time.shape[0] else first

@@ -1,4 +1,4 @@
-"""Recurrent layers on top of each other as decompositions, layer by layer, with their gradients."""
+"""Decompositions of stacks of recurrent layers and their gradients, layer by layer."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ class _Weights:
         self.w_ih, self.w_hh, self.b_ih, self.b_hh = w_ih, w_hh, b_ih, b_hh
 
     def biases(self, cell: str) -> tuple[Any, Any]:
-        """Return the bias of the input's share and that of the state's: one alone where both are
-        only added.
-        """
+        """Return the biases of input and state; a single one if they are only added."""
         if cell == "gru" or self.b_ih is None:
             return self.b_ih, self.b_hh
         return self.b_ih + self.b_hh, None
@@ -43,7 +41,7 @@ class _Weights:
 def _taken_apart(
     input: Tensor, weights: Tensor, h0: Tensor, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[_Weights]:
-    """Give the weights of each direction of each layer, as views of those of all."""
+    """Return the weights of each direction of each layer, as views of the packed weights."""
     if cell not in _GATES:
         raise ValueError(f"recurrent_stack(): cell must be one of {', '.join(map(repr, _GATES))}, but got {cell!r}")
     if input.ndim < 2 or h0.ndim != 3 or layers < 1 or h0.shape[0] != layers * directions:
@@ -85,7 +83,7 @@ def recurrent_stack(
     cell: str,
 ) -> Any:
     kept = OPERATORS["recurrent_stack_kept"]
-    if kept.has_kernel(input.device):  # this one is here for its gradient, which the other has
+    if kept.has_kernel(input.device):  # only used for its gradient, which the other one has
         return tuple(kept(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell))[:3]
     return _layer_by_layer(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell)
 
@@ -137,7 +135,7 @@ def recurrent_stack_kept(
 
 
 def _spread(last: Tensor, over_time: Tensor, batch_sizes: list[int], reverse: bool) -> Any:
-    """Give states over time that are zero but for the last of each sequence: the gradient of
+    """Return states over time that are zero except for the last of each sequence: the gradient of
     `last_states`.
     """
 
@@ -156,7 +154,7 @@ def _spread(last: Tensor, over_time: Tensor, batch_sizes: list[int], reverse: bo
 
 
 def _sum(parts: list[Any]) -> Any:
-    """Add what there is; None where there is nothing."""
+    """Return the sum of the tensors that are not None, or None."""
     total = None
     for part in parts:
         if part is not None:
@@ -241,7 +239,7 @@ def recurrent_stack_backward(
                 reverse,
                 cell,
             )
-            # Without a step the first states are the last.
+            # Without a step the initial states are the last ones.
             of_h0[at] = of_h if steps else _sum([of_h, of_last])
             of_c0[at] = (third if steps else _sum([third, of_cell])) if c0 is not None else None
             rows = _reshape(of_gates, (row_count, of_gates.shape[-1]))

@@ -48,18 +48,18 @@ def _filled(shape: Any, like: Any, value: float = 0.0) -> Any:
     return OPERATORS["fill_"](OPERATORS["empty"](tuple(shape), dtype=like.dtype, device=like.device), value)
 
 
-# ---- other sizes
+# ---- resampling
 
 
 def _ratio(old: int, new: int, align_corners: bool, scale: float) -> float:
-    """Return how far apart new positions are, in old ones."""
+    """Return the distance of adjacent output indices in input pixels."""
     if align_corners:
         return (old - 1) / (new - 1) if new > 1 else 0.0
     return min(1 / scale, 1e9) if scale > 0 else old / new
 
 
 def cubic_weights(t: Any, a: float = _CUBIC) -> list[Any]:
-    """Return the weights of the four neighbours of a place `t` behind the second."""
+    """Return the weights of the four neighbours of a point at distance `t` from the second."""
     near, far = 1 - t, 2 - t
     return [
         ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a,
@@ -81,10 +81,10 @@ def cubic_slopes(t: Any, a: float = _CUBIC) -> list[Any]:
 
 
 def _taps(like: Any, old: int, new: int, scale: float, mode: str, align_corners: bool) -> list[tuple[Any, Any]]:
-    """Return what the positions of one dimension take: old positions and weights, None for one."""
+    """Return the taps of one dimension: input indices and weights (None for one)."""
     device = like.device
     if mode in _NEAREST:
-        # In single precision as PyTorch, so that places exactly between two pixels go the same way.
+        # In single precision as in PyTorch, so that points halfway between two pixels round alike.
         step = _filled((), OPERATORS["empty"]((), dtype=_C.float32, device=device), _ratio(old, new, False, scale))
         index = _arange(new, _C.float32, device)
         places = (index + 0.5) * step if mode == "nearest-exact" else index * step
@@ -106,8 +106,8 @@ def _taps(like: Any, old: int, new: int, scale: float, mode: str, align_corners:
 
 
 def _widened(like: Any, old: int, new: int, scale: float, mode: str, align_corners: bool) -> Any:
-    """Return the matrix of weights with a filter that is widened where pixels are drawn together,
-    of shape (new, old).
+    """Return the matrix of weights, of shape (new, old), with a filter that is widened for
+    downsampling.
     """
     ratio = _ratio(old, new, align_corners, scale)
     wider = max(ratio, 1.0)
@@ -124,7 +124,7 @@ def _widened(like: Any, old: int, new: int, scale: float, mode: str, align_corne
     else:
         drawn = _clamp(1 - distance, 0)
     drawn = OPERATORS["where"]((places >= first) & (places < last), drawn, 0.0)
-    # A scale that does not fit the sizes leads out of the input, where there is nothing to weigh.
+    # A scale that contradicts the sizes may lead outside of the input, where all weights are zero.
     total = OPERATORS["sum"](drawn, 1, True)
     return narrow_to(drawn / OPERATORS["masked_fill"](total, OPERATORS["eq"](total, 0), 1.0), like.dtype)
 
@@ -184,7 +184,7 @@ def _upsample_backward(
     return narrow_to(result.contiguous(), grad.dtype)
 
 
-# ---- values at any places
+# ---- grid sampling
 
 
 def _unnormalized(grid: Any, size: int, align_corners: bool) -> Any:
@@ -192,8 +192,7 @@ def _unnormalized(grid: Any, size: int, align_corners: bool) -> Any:
 
 
 def _confined(places: Any, size: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
-    """Bring places inside where the mode says so, and return also how they move with the places
-    given.
+    """Apply the padding mode to coordinates; return them and their derivatives. NaN becomes 0.
 
     Those that are no numbers go to the beginning.
     """
@@ -216,8 +215,8 @@ def _confined(places: Any, size: int, padding_mode: str, align_corners: bool) ->
 
 
 class _Places:
-    """What each place of a grid takes: positions, and for each dimension weights, their slopes and
-    those of the place itself.
+    """The taps of each point of a grid: indices, and for each dimension weights, their derivatives,
+    and those of the coordinate.
     """
 
     def __init__(self, sizes: Sequence[int], grid: Any, mode: str, padding_mode: str, align_corners: bool) -> None:
@@ -251,14 +250,14 @@ class _Places:
             self.slopes.append([-1.0, 1.0])
 
     def taps(self) -> list[tuple[int, ...]]:
-        """Return the choices of one neighbour a dimension."""
+        """Return the choices of one neighbour per dimension."""
         choices: list[tuple[int, ...]] = [()]
         for places in self.at:
             choices = [(*choice, k) for choice in choices for k in range(len(places))]
         return choices
 
     def weight(self, tap: tuple[int, ...], along: int = -1) -> Any:
-        """Return the weight of a tap, or how it changes along a dimension; None for one."""
+        """Return the weight of a tap, or its derivative along a dimension; None for one."""
         total: Any = None
         for d, k in enumerate(tap):
             factor = self.slopes[d][k] if d == along else self.weights[d][k]
@@ -267,8 +266,8 @@ class _Places:
         return total
 
     def flat(self, tap: tuple[int, ...], channels: int) -> tuple[Any, Any]:
-        """Return the flattened positions of a tap for each channel, 0 where it is outside, and
-        whether it is inside.
+        """Return the flattened indices of a tap for each channel (0 outside), and whether it is
+        inside.
         """
         inside: Any = None
         flat: Any = None
@@ -355,11 +354,11 @@ def grid_sampler_backward(
     return made_self, narrow_to(OPERATORS["stack"](of_grid[::-1], -1), self.dtype)
 
 
-# ---- edges
+# ---- padding
 
 
 def _sources(length: int, before: int, after: int, mode: str, device: Any) -> Any:
-    """Return where the positions of a padded dimension come from."""
+    """Return the source indices of a padded dimension."""
     if mode == "reflect" and (before >= length or after >= length) and (before or after):
         raise RuntimeError(
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
@@ -400,7 +399,7 @@ def col2im(grad: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padd
     places = [
         OPERATORS["arange"](0, counts[i] * stride[i], stride[i], dtype=_C.int64, device=grad.device) for i in range(2)
     ]
-    # One dimension of the kernel after the other, one place in it at a time.
+    # Dimension by dimension, and kernel element by kernel element.
     tall = _filled((batch, channels, kernel_size[1], size[0], counts[1]), parts)
     for k in range(kernel_size[0]):
         tall = OPERATORS["index_add"](tall, 3, places[0] + k * dilation[0], OPERATORS["select"](parts, 2, k))

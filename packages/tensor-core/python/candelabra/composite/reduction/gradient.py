@@ -1,4 +1,4 @@
-"""Derivatives of sampled functions, by differences."""
+"""Numerical derivatives of sampled functions."""
 
 from __future__ import annotations
 
@@ -134,25 +134,25 @@ def gradient(
     Parameters
     ----------
     input : Tensor
-        The values; whole numbers give floating-point results.
+        The values; integers give floating-point results.
     spacing : number, sequence of numbers or sequence of Tensor, optional
-        The distance of neighbours, 1 by default; that of each dimension; or the coordinates along
+        The distance of neighbours (default 1), one distance per dimension, or the coordinates along
         each dimension.
     dim : int or sequence of int, optional
-        The dimensions along which to derive; all by default.
+        The dimensions to differentiate along; all by default.
     edge_order : int
         1 or 2: the order of the one-sided differences at the ends.
 
     Returns
     -------
     tuple of Tensor
-        One derivative a dimension, of the shape of `input`.
+        One derivative per dimension, of the shape of `input`.
 
     Raises
     ------
     RuntimeError
-        Where a dimension is shorter than ``edge_order + 1``, or spacing and dimensions do not
-        belong together.
+        If a dimension is shorter than ``edge_order + 1``, or if spacing and dimensions do not
+        match.
 
     Examples
     --------

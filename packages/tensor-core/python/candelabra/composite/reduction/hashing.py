@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 def hash_tensor(
     input: Tensor, dim: int | Sequence[int] = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None
 ) -> Tensor:
-    """Hash all elements, or those along dimensions: the exclusive or of their bits, as float64 or
-    int64.
+    """Hash all elements, or those along dimensions: the exclusive or of their bit patterns as
+    float64 or int64.
 
     Parameters
     ----------
     input : Tensor
-        Of any dtype but the complex ones and unsigned integers of more than 8 bits.
+        Of any dtype except complex ones and unsigned integers of more than 8 bits.
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     mode : int
-        Which hash; 0, the exclusive or, is the only one.
+        The hash function; only 0 (exclusive or) is supported.
     out : Tensor, optional
         Of dtype uint64: where the result is written.
 
@@ -45,7 +45,7 @@ def hash_tensor(
     RuntimeError
         For another mode, or where there are no elements and no dimension is given.
     IndexError
-        Where a reduced dimension is empty.
+        If a reduced dimension is empty.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def hash_tensor(
     for d in kept:
         columns *= input.shape[d]
     rows = reshape(OPERATORS["permute"](bits, dims + kept) if input.ndim else bits, (count, columns))
-    while count > 1:  # one half upon the other; an odd row out goes along
+    while count > 1:  # the first half with the second; an odd element is kept
         half = count // 2
         folded = OPERATORS["bitwise_xor"](
             OPERATORS["narrow"](rows, 0, 0, half), OPERATORS["narrow"](rows, 0, half, half)

@@ -1,4 +1,4 @@
-"""Histograms of one and of several dimensions, with bins of equal width or between given edges."""
+"""Histograms of one or several dimensions, with bins of equal width or given edges."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _check_edges(edges: Tensor, points: Tensor, axis: int) -> None:
 
 
 def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tensor]:
-    """Return the edges of this many equal bins a dimension, between the ends of `range` or of the
+    """Return the edges of bins of equal width per dimension, between the ends of `range` or of the
     points.
     """
     dims = len(counts)
@@ -84,12 +84,12 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
             raise RuntimeError(
                 f"candelabra.histogramdd: min should not exceed max, but got min {low} max {high} for dimension {axis}"
             )
-        if low == high:  # as in NumPy: a bin has to have a width
+        if low == high:  # as in NumPy, a bin must have a positive width
             low, high = low - 0.5, high + 0.5
         largest = finfo(points.dtype).max
         if max(abs(low), abs(high)) > largest:
             raise RuntimeError(f"value cannot be converted to type {points.dtype} without overflow")
-        # The width may be more than the largest number; a fourth of it is not.
+        # The width may overflow; a quarter of it does not.
         parts = 4 if high - low > largest else 1
         edge = FUNCTIONS["linspace"](low / parts, high / parts, count + 1, dtype=points.dtype, device=points.device)
         edges.append(edge * parts if parts > 1 else edge)
@@ -97,27 +97,26 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
 
 
 def _between(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate, by a search among the edges; of the last right edge one
+    """Return the bin of each coordinate by a search among the edges; the last right edge gives one
     too many.
     """
     return _Tensor.searchsorted(edges, coordinates, right=True) - 1
 
 
 def _even(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate among bins of equal width, by its distance to the first
-    edge; as above.
+    """Return the bin of each coordinate by its distance to the first edge, for bins of equal width;
+    else as above.
     """
     count = edges.shape[0] - 1
     low, high = OPERATORS["select"](edges, 0, 0), OPERATORS["select"](edges, 0, count)
-    # The width times the number of bins may be more than the largest number: a power of two makes
-    # all smaller.
+    # The width times the number of bins may overflow: scale everything by a power of two.
     if float(OPERATORS["maximum"](OPERATORS["abs"](low), OPERATORS["abs"](high))) > finfo(edges.dtype).max * 2.0**-36:
         coordinates, low, high = (numbers * 2.0**-40 for numbers in (coordinates, low, high))
     return ((coordinates - low) * count / (high - low)).to(_C.int64)
 
 
 def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tensor | None, density: bool) -> Tensor:
-    """Return the histogram: the weights of the points in each bin."""
+    """Return the histogram: the sum of the weights of the points in each bin."""
     sizes = [max(edge.shape[0] - 1, 0) for edge in edges]
     total = math.prod(sizes)
     flat = reshape(points, (math.prod(points.shape[:-1]), len(edges)))
@@ -132,7 +131,7 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
         inside = within if inside is None else inside & within
         place = OPERATORS["clamp"](places(coordinates, edge), 0, sizes[axis] - 1)
         where = place if where is None else where * sizes[axis] + place
-    if where is None:  # no bins, or no coordinates: then every point is in the one bin that there is
+    if where is None:  # no bins, or no coordinates: all points are in the only bin
         inside = OPERATORS["fill_"](
             OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0
         )
@@ -141,7 +140,7 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
     if not all_inside:
         where = OPERATORS["masked_select"](where, inside)
     if weight is None:
-        # Counted in whole numbers: float32 would stop at 2^24.
+        # Counted in integers: float32 cannot count beyond 2^24.
         one = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.int64, device=points.device), 1)
         empty = OPERATORS["fill_"](OPERATORS["empty"]((total,), dtype=_C.int64, device=points.device), 0)
         counted = OPERATORS["scatter_add"](empty, 0, where, OPERATORS["expand"](one, where.shape))
@@ -177,22 +176,22 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """Count the elements in each of several intervals.
+    """Count the elements in bins.
 
     Parameters
     ----------
     input : Tensor
-        Of float32 or float64; its elements are taken in any shape.
+        Of dtype float32 or float64, and of any shape.
     bins : int or Tensor
-        The number of bins of equal width, or their edges, ascending: each bin holds its left edge,
-        the last one its right edge too.
+        The number of bins of equal width, or their edges in ascending order. A bin includes its
+        left edge, the last one also its right edge.
     range : pair of float, optional
-        The outer edges of equal bins; by default the least and the largest element, and half to
-        each side where they are equal.
+        The range of the bins; by default from the minimum to the maximum, widened by 0.5 on each
+        side if they are equal.
     weight : Tensor, optional
-        What an element counts, instead of 1; of the shape and dtype of `input`.
+        The weight of each element (default 1), of the shape and dtype of `input`.
     density : bool
-        Whether to divide, so that the integral over all bins is 1.
+        Whether to normalize the integral over all bins to 1.
     out : pair of Tensor, optional
         Where histogram and edges are written.
 
@@ -204,8 +203,8 @@ def histogram(
     Raises
     ------
     RuntimeError
-        Where there are no bins, the range is not finite or empty the wrong way, or dtypes and
-        shapes do not fit.
+        If there are no bins, the range is not finite or descending, or dtypes or shapes do not
+        match.
 
     Examples
     --------
@@ -244,21 +243,20 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """Count points in the cells of a grid.
+    """Count points in the cells of a multidimensional grid.
 
     Parameters
     ----------
     input : Tensor
         The points, of shape (…, N) and dtype float32 or float64.
     bins : int, sequence of int or sequence of Tensor
-        The number of equal bins of all dimensions, of each, or the ascending edges of each.
+        The number of equal bins for all dimensions, or for each, or the ascending edges of each.
     range : sequence of float, optional
-        The outer edges of equal bins: least and largest of the first dimension, of the second, and
-        so on.
+        The ranges of equal bins: minimum and maximum of each dimension in turn.
     weight : Tensor, optional
-        What a point counts, instead of 1; of shape (…).
+        The weight of each point (default 1), of shape (…).
     density : bool
-        Whether to divide, so that the integral over all cells is 1.
+        Whether to normalize the integral over all cells to 1.
 
     Returns
     -------
@@ -268,7 +266,7 @@ def histogramdd(
     Raises
     ------
     RuntimeError
-        Where there are not as many bins as coordinates, or as in :func:`candelabra.histogram`.
+        If there are not as many bins as coordinates, or as in :func:`candelabra.histogram`.
 
     Examples
     --------

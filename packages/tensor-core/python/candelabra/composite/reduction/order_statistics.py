@@ -25,7 +25,7 @@ _where = OPERATORS["where"]
 
 
 def _at(input: Tensor, position: Tensor, dim: int, keepdim: Any, result_type: Any) -> Any:
-    """Return the elements at positions along a dimension, of size 1 there, and the positions."""
+    """Return the elements at indices along a dimension, which becomes size 1, and the indices."""
     value, index = OPERATORS["gather"](input, dim, position), position
     if not keepdim:
         value, index = (OPERATORS["squeeze"](x, dim) for x in (value, index))
@@ -40,7 +40,7 @@ def _kthvalue_index(self: Tensor, dim: int, rank: int, among: str) -> Any:
         return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, rank, 1))
     if not self.dtype.is_floating_point:
         return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, (length - 1) // 2, 1))
-    # NaN is sorted to the end, so the first one stands where the numbers end.
+    # NaN is sorted to the end, so the index of the first NaN is the number of numbers.
     numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
     middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
     if among == "median":
@@ -55,8 +55,8 @@ def _histc(self: Tensor, bins: int, low: float, high: float) -> Any:
     values = OPERATORS["masked_select"](flat, inside)
     if self.dtype in (_C.float16, _C.bfloat16):
         values = OPERATORS["_to_copy"](values, dtype=_C.float32)
-    # As EqualBins in float_index.hpp: a power of two keeps a very wide or narrow range, and bins
-    # per unit, inside of the dtype's.
+    # As EqualBins in float_index.hpp: a power of two scales very wide or narrow ranges into the
+    # dtype's range.
     width = high - low
     exponent = math.frexp(width)[1] if math.isfinite(width) else 1025
     usual, most = (900, 990) if self.dtype is _C.float64 else (64, 100)
@@ -99,7 +99,7 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
             )
         if dim is None:
             if input.numel() == 0:
-                # NaN, and what NaN is cut to as a whole number.
+                # NaN, and the integer that NaN is truncated to.
                 nothing = OPERATORS["fill_"](input.new_empty((), dtype=_C.float64), float("nan"))
                 return OPERATORS["_to_copy"](nothing, dtype=input.dtype)
             return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
@@ -140,7 +140,7 @@ nanmedian = _median_function("nanmedian", True, return_types.nanmedian, "NaN is 
 
 @function(out="exact apart")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
-    """Return the k-th smallest element along a dimension, counted from 1, and its position.
+    """Return the k-th smallest element along a dimension, counted from 1, and its index.
 
     Examples
     --------
@@ -179,9 +179,9 @@ def quantile(
     q : float or Tensor
         From 0 to 1; a one-dimensional tensor adds a dimension in front.
     dim : int, optional
-        The dimension that is reduced; all elements without it.
+        The dimension to reduce; without it, all elements.
     keepdim : bool
-        Whether it stays, with size 1.
+        Whether to keep it, with size 1.
     interpolation : str
         ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``, between two elements.
 
@@ -202,14 +202,14 @@ def quantile(
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
-    if not bool(all_values((points >= 0) & (points <= 1)).all()):  # NaN is not
+    if not bool(all_values((points >= 0) & (points <= 1)).all()):  # NaN compares unequal to itself
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     ndim = input.ndim
     x = reshape(input, -1) if dim is None else input
     axis = 0 if dim is None else wrap_dim(dim, ndim)
     x = OPERATORS["movedim"](x, axis, -1) if x.ndim else reshape(x, 1)
     values = OPERATORS["sort"](x, -1)[0]
-    # A NaN is sorted last, and makes every quantile of its row NaN.
+    # NaN is sorted last, and makes every quantile of its slice NaN.
     last = OPERATORS["narrow"](values, -1, values.shape[-1] - 1, 1)
     rank = reshape(points, -1) * (values.shape[-1] - 1)
     if interpolation == "nearest":
@@ -246,7 +246,7 @@ def nanquantile(
     interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor:
-    """Compute quantiles, leaving NaN out; see :func:`candelabra.quantile`.
+    """Compute quantiles of the elements that are not NaN; see :func:`candelabra.quantile`.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def nanquantile(
     >>> candelabra.nanquantile(candelabra.tensor([0.0, float("nan"), 2.0]), 0.5)
     tensor(1.)
     """
-    # The checks of arguments, and the shape, are those of quantile.
+    # quantile checks the arguments and determines the shape.
     plain = quantile(OPERATORS["nan_to_num"](input), q, dim, True, interpolation=interpolation)
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     axis = 0 if dim is None else wrap_dim(dim, input.ndim)
@@ -293,8 +293,8 @@ def nanquantile(
 
 @function(out="exact")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-    """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest
-    to the largest element.
+    """Count the elements in equal intervals from `min` to `max`. If both are equal, the range is
+    that of the elements.
 
     Examples
     --------
@@ -311,13 +311,12 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     if low == high and flat.numel():
         low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
     if low == high and math.isfinite(low):
-        # A few of the next numbers of the dtype at least, so that the one there is lies in the
-        # middle bin.
+        # At least a few steps of the dtype wide, so that the value is in the middle bin.
         limits = finfo(input.dtype)
         margin = builtins.max(1.0, math.ldexp(4 * limits.eps, math.frexp(low)[1]))
         low, high = builtins.max(low - margin, limits.min), builtins.min(high + margin, limits.max)
     if input.dtype in (_C.float16, _C.bfloat16) and builtins.max(abs(low), abs(high)) <= finfo(input.dtype).max:
-        # Elements are compared with the ends as numbers of their own dtype.
+        # The ends are compared in the dtype of the elements.
         ends = tuple(float(_C.tensor_from_data(end, input.dtype, input.device)) for end in (low, high))
         low, high = ends if ends[0] < ends[1] else (low, high)
     result = OPERATORS["_histc"](flat, bins, low, high)

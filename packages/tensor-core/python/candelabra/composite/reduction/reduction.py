@@ -1,6 +1,4 @@
-"""Reductions made of operators, and PyTorch's other spellings of the reductions that are
-operators.
-"""
+"""Reductions composed of operators, and PyTorch's other spellings of reduction operators."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def renamed(names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unbiased_spelling(operator: Any) -> Any:
-    # var(unbiased), var(dim, unbiased, keepdim), with unbiased= in place of correction=.
+    # var(unbiased), var(dim, unbiased, keepdim), and unbiased= instead of correction=.
     def respelled(self: Tensor, *arguments: Any, **names: Any) -> Any:
         names = renamed(names)
         by_position = ("unbiased",) if arguments and isinstance(arguments[0], bool) else ("dim", "unbiased", "keepdim")
@@ -157,7 +155,7 @@ def _aminmax(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor
 
 @function(out="exact whole")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Tensor | None = None) -> Any:
-    """Return the smallest and the largest element, of all or along a dimension.
+    """Return the minimum and the maximum, of all elements or along a dimension.
 
     Examples
     --------
@@ -184,7 +182,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
 
 
 def _check_dims(dim: Any, ndim: int) -> None:
-    """Refuse dimensions that are not there, before anything else is refused."""
+    """Raise for invalid dimensions, before other errors."""
     for one in () if dim is None else (dim,) if isinstance(dim, int) else dim:
         wrap_dim(one, ndim)
 
@@ -198,17 +196,17 @@ def nansum(
     dtype: dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Sum, with NaN as zero.
+    """Sum elements, with NaN as zero.
 
     Parameters
     ----------
     input : Tensor
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
 
     Examples
     --------
@@ -222,7 +220,7 @@ def nansum(
     if out is not None and input.dtype.is_floating_point and not out.dtype.is_floating_point:
         raise NotImplementedError(f'"nansum_cpu" not implemented for {out.dtype}')
     names: dict[str, Any] = {"dtype": dtype} if out is None else {"dtype": dtype, "out": out}
-    if not input.dtype.is_floating_point:  # a whole number is never NaN
+    if not input.dtype.is_floating_point:  # integers are never NaN
         return _sum(input, dim, keepdim, **names)
     if dtype is not None and not dtype.is_floating_point:
         return _sum(OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0), dim, keepdim, **names)
@@ -243,7 +241,7 @@ def nanmean(
     dtype: dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Average the elements that are not NaN; the arguments are those of :func:`candelabra.nansum`.
+    """Compute the mean of the elements that are not NaN; arguments as in :func:`candelabra.nansum`.
 
     Examples
     --------
@@ -291,11 +289,11 @@ def var_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
     ----------
     input : Tensor
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     correction : number
-        Taken off the number of elements that the sum of squares is divided by.
+        The divisor of the sum of squares is the number of elements minus this.
     keepdim : bool
-        Whether the dimensions stay, with size 1.
+        Whether to keep the dimensions, with size 1.
 
     Returns
     -------
@@ -313,7 +311,7 @@ def var_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
 
 @function()
 def std_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
-    """Return standard deviation and mean; the arguments are those of :func:`candelabra.var_mean`.
+    """Return standard deviation and mean; arguments as in :func:`candelabra.var_mean`.
 
     Examples
     --------
@@ -352,13 +350,13 @@ def norm(
     p : number or str
         The order; ``"fro"`` is 2.
     dim : int or sequence of int, optional
-        The dimensions that are reduced; all by default.
+        The dimensions to reduce; all by default.
     keepdim : bool
-        Whether they stay, with size 1.
+        Whether to keep them, with size 1.
     dtype : dtype, optional
-        In which is computed.
+        The dtype of the computation.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Returns
     -------
@@ -392,7 +390,7 @@ def norm(
 
 @function()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """Compute the norm of the difference of two tensors.
+    """Compute the p-norm of the difference of two tensors.
 
     Examples
     --------
@@ -405,7 +403,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @function(out="exact whole")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-    """Scale the slices along a dimension whose norm is larger than `maxnorm` down to it.
+    """Scale slices along a dimension down to the norm `maxnorm` if theirs is larger.
 
     Examples
     --------
@@ -418,8 +416,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     axis = wrap_dim(dim, input.ndim)
     norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
-    # As PyTorch does, with a little kept off so that the result is not above the limit after
-    # rounding.
+    # As in PyTorch, a small epsilon keeps the rounded result below the limit.
     result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
     return result if out is None else _C.give_to_out("renorm", out, result, input)
 
@@ -435,11 +432,11 @@ def cov(
     input : Tensor
         Of shape (variables, observations), or (observations,).
     correction : int
-        What is taken from the number of observations.
+        Subtracted from the number of observations.
     fweights : Tensor, optional
-        How often each observation was made: whole numbers, not negative.
+        The frequency of each observation: nonnegative integers.
     aweights : Tensor, optional
-        How much each observation weighs: not negative.
+        The weight of each observation, nonnegative.
 
     Examples
     --------
@@ -508,8 +505,8 @@ def cov(
 
 @decomposes("logcumsumexp")
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """Double the length of the sums with each step, as Hillis and Steele 1986 do: a sum is added to
-    the one that ends before it.
+    """Compute a scan by doubling, as Hillis and Steele (1986): each step adds the partial sum that
+    ends before an element's own.
     """
     axis = wrap_dim(dim, input.ndim)
     if input.numel() == 0 or input.ndim == 0:
@@ -527,8 +524,8 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 
 def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``log(exp(x) + exp(y))``: the number of larger real part, and a logarithm that does
-    not overflow.
+    """Return ``log(exp(x) + exp(y))``, computed from the number with the larger real part without
+    overflow.
     """
     larger = OPERATORS["ge"](x.real, y.real)
     big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
@@ -558,7 +555,7 @@ def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
     shape = [length if d == axis else 1 for d in range(input.ndim)]
     places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device).view(shape)
     start = FUNCTIONS["cummax"](OPERATORS["where"](anew, places, 0), axis)[0]
-    # Whole turns that the sum lost on its way, and those that the element had where it began.
+    # Full turns that the sum lost, and those of the element where the sum began.
     lost = OPERATORS["cat"]([OPERATORS["narrow"](angles, axis, 0, 1) * 0, turned(at(angles, 0) - at(angles, 1))], axis)
     passed = OPERATORS["cumsum"](lost, axis)
     begun = turned(elements - angles) - passed
@@ -589,7 +586,7 @@ def corrcoef(input: Tensor) -> Tensor:
     variance = OPERATORS["diagonal"](covariance)
     deviation = OPERATORS["sqrt"](variance.real if variance.dtype.is_complex else variance)
     result = covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
-    # Rounding must not bring a coefficient beyond 1.
+    # Rounding must not push a coefficient beyond 1.
     if result.dtype.is_complex:
         parts = [OPERATORS["clamp"](part, -1, 1) for part in (result.real, result.imag)]
         return OPERATORS["complex"](parts[0], parts[1])
@@ -598,7 +595,8 @@ def corrcoef(input: Tensor) -> Tensor:
 
 @function(package=False)
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Sum over dimensions so that the result has a size that broadcasts to that of this tensor.
+    """Sum over dimensions, so that the result has the given size, which broadcasts to this
+    tensor's.
 
     Examples
     --------

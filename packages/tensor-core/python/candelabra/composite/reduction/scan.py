@@ -1,4 +1,4 @@
-"""Running extrema and differences along a dimension."""
+"""Cumulative maxima and minima, and differences along a dimension."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @decomposes("_cummax_cummin")
 def _cummax_cummin(self: Tensor, dim: int, larger: bool) -> Any:
-    # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements
-    # that end at it.
+    # Doubling: after the step of size s, each element has the extremum of the 2 s elements up to
+    # it.
     compare = OPERATORS["ge" if larger else "le"]
     if self.ndim == 0:
         return self.new_zeros((), dtype=_C.int64)
@@ -94,19 +94,19 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Subtract from each element the one before it along a dimension.
+    """Compute differences of adjacent elements along a dimension.
 
     Parameters
     ----------
     input : Tensor
     n : int
-        How many times.
+        The number of times to take differences.
     dim : int
         Along which dimension.
     prepend, append : Tensor, optional
-        Joined to the ends first.
+        Concatenated with `input` first.
     out : Tensor, optional
-        Where the result is written.
+        The output tensor.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     y : Tensor
         The values.
     x : Tensor, optional
-        Where they were taken; without it `dx` apart.
+        The sample points; by default `dx` apart.
     dx : float
-        The distance between values.
+        The distance of samples.
     dim : int
         Along which dimension.
 
@@ -164,13 +164,13 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
-    # Halved at the end, so that whole numbers stay whole in between, as in PyTorch.
+    # Halved last, so that sums of integers stay exact, as in PyTorch.
     return OPERATORS["sum"](heights * widths, axis) * 0.5
 
 
 @function(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """Integrate along a dimension by the trapezoidal rule, up to each position; arguments as in
+    """Integrate cumulatively along a dimension by the trapezoidal rule; arguments as in
     :func:`candelabra.trapezoid`.
 
     Examples

@@ -1,4 +1,4 @@
-"""Softmax and log-softmax as decompositions, with their gradients."""
+"""Decompositions of softmax and log_softmax and their gradients."""
 
 from __future__ import annotations
 

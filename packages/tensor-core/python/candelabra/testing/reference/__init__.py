@@ -1,6 +1,4 @@
-"""What each operator should compute, in NumPy and SciPy, with the inputs to try: one module a
-family.
-"""
+"""References of all operators in NumPy and SciPy, with sample inputs: one module per family."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ FAMILIES = (
 
 
 def references() -> dict[str, Reference]:
-    """Every operator's reference by name; imported here, since SciPy takes a while."""
+    """Return every operator's reference by name. Imported here, because SciPy is slow to import."""
     found: dict[str, Reference] = {}
     for family in FAMILIES:
         found.update(importlib.import_module(f"{__name__}.{family}").REFERENCES)

@@ -1,6 +1,5 @@
-"""References of attention, with the whole matrix of weights: P = softmax(scale * Q K^T + mask), O =
-P V, and by the chain rule dV = P^T dO, dS = P * (dO V^T - rowsum(dO * O)), dQ = scale * dS K, dK =
-scale * dS^T Q.
+"""References of attention, with the full matrix of weights: P = softmax(scale * Q K^T + mask), O =
+P V.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def backward(
     return slopes @ _spread(key, heads), _gathered(of_key, groups), _gathered(of_value, groups)
 
 
-#: N, H, G, L, S, E, V, and the shape of a mask with what is in it.
+#: N, H, G, L, S, E, V, and shape and content of a mask.
 _CALLS: tuple[tuple[tuple[int, ...], tuple[int, ...] | None, str, bool], ...] = (
     ((2, 2, 2, 3, 5, 4, 3), None, "", False),
     ((1, 4, 2, 7, 7, 2, 4), None, "", True),

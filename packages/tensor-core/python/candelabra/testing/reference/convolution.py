@@ -1,6 +1,4 @@
-"""References of convolution: direct sums over the window, and its gradients by the same sums read
-the other way.
-"""
+"""References of convolution: direct sums over the kernel, and its gradients by the transposed sums."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ import numpy as np
 
 from candelabra.testing.sampling import Input, Reference, Sample, numbers
 
-Array = Any  # a NumPy array; its stubs refuse an index made of an ellipsis and integers
+Array = Any  # a NumPy array, whose stubs reject an index of an ellipsis and integers
 Ints = list[int]
 _DTYPES = ("float32", "float64", "bfloat16")
 
-#: batch, groups, channels in and out of a group, sizes, window, stride, padding, dilation
+#: batch, groups, input and output channels per group, sizes, kernel, stride, padding, dilation
 _CASES = (
     (2, 1, 3, 4, (7,), (3,), [1], [1], [1]),
     (1, 2, 2, 3, (9,), (2,), [2], [0], [2]),

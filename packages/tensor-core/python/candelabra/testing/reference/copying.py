@@ -1,4 +1,4 @@
-"""References of copies: every dtype to every other, in every layout."""
+"""References of copies: from every dtype to every other, in every layout."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""References of the elementwise operators. Inputs come in float64, complex128, int64 or bool and
-hold values the tested dtype has.
+"""References of the elementwise operators. Inputs are float64, complex128, int64 or bool, with
+values that the tested dtype represents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REFERENCES: dict[str, Reference] = {}
 
 
 def one(low: float = -4, high: float = 4, special_ones: bool = True, **keywords: Any) -> Samples:
-    """Calls with one tensor."""
+    """Yield calls with one tensor."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in layouts(rng, dtype, low, high):
@@ -46,7 +46,7 @@ def one(low: float = -4, high: float = 4, special_ones: bool = True, **keywords:
 
 
 def two(low: float = -4, high: float = 4, number: Any = 2, **keywords: Any) -> Samples:
-    """Calls with two tensors, and with a number on the right."""
+    """Yield calls with two tensors, and with a number as the second argument."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a, b in pairs(rng, dtype, low, high):
@@ -119,7 +119,7 @@ unary("logical_not", np.logical_not, ALL)
 
 def complex_(real: Array, imag: Array) -> Array:
     result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex128)
-    result.real, result.imag = real, imag  # real + 1j * imag would make NaN of an infinite part
+    result.real, result.imag = real, imag  # real + 1j * imag would turn an infinite part into NaN
     return result
 
 
@@ -317,7 +317,7 @@ REFERENCES["threshold_backward"] = Reference(lambda g, a, t: np.where(a > t, g, 
 
 
 def _with(*numbers_: Any) -> Samples:
-    """Calls with one tensor, followed by numbers."""
+    """Yield calls with one tensor and numbers."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in layouts(rng, dtype):

@@ -1,4 +1,4 @@
-"""References of factorizations: the factors must multiply to what was factored."""
+"""References of factorizations: the product of the factors must be the input."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def matrices(
     keywords: tuple[dict[str, Any], ...] = ({},),
     make: Callable[[Array], Array] | None = None,
 ) -> Samples:
-    """Calls with matrices of these shapes, in several layouts; `make` turns random ones into those
-    that are wanted.
+    """Yield calls with matrices of these shapes, in several layouts. `make` transforms random
+    matrices into the required kind.
     """
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -39,18 +39,18 @@ def adjoint(a: Array) -> Array:
 
 
 def definite(a: Array) -> Array:
-    """Hermitian and positive-definite."""
+    """Return Hermitian positive-definite matrices."""
     return a @ adjoint(a) + np.eye(a.shape[-1])
 
 
 def far(name: str, left: Array, right: Array, a: Array) -> str | None:
-    """Say where two arrays differ by more than rounding in the dtype of `a`, whose values tell its
-    precision by themselves.
+    """Return a message if two arrays differ by more than rounding in the dtype of `a`, which its
+    values reveal.
     """
     if left.shape != right.shape:
         return f"{name}: shape {left.shape}, expected {right.shape}"
     scale = max(1.0, float(np.abs(right).max(initial=0))) * max(1, a.shape[-1], a.shape[-2])
-    # A float32 result is held in float64 here: its own rounding shows in the values.
+    # Here a float32 result is stored in float64; its values show its precision.
     single = bool(np.all(left.astype(np.complex64 if np.iscomplexobj(left) else np.float32) == left))
     worst = float(np.abs(left - right).max(initial=0))
     return f"{name}: off by {worst}" if not worst <= scale * (2e-5 if single else 1e-12) else None
@@ -67,7 +67,7 @@ def product_of(factors: Callable[..., Array]) -> Callable[..., str | None]:
 
 
 def _rounded(values: Array, like: Array) -> Array:
-    """Round to single precision what was made of values that single precision holds."""
+    """Round values to single precision if the input is representable in it."""
     narrow = np.complex64 if np.iscomplexobj(like) else np.float32
     if like.size and np.all(like.astype(narrow) == like):
         return values.astype(np.complex64 if np.iscomplexobj(values) else np.float32).astype(values.dtype)
@@ -80,7 +80,7 @@ def _cholesky(L: Array, info: Array, upper: bool = False) -> Array:
 
 
 def permuted(pivots: Array, rows: Array) -> Array:
-    """Exchange rows back, as getrf's pivots say."""
+    """Apply getrf's row swaps in reverse."""
     rows = rows.copy()
     for batch in np.ndindex(rows.shape[:-2]):
         for i in range(pivots.shape[-1] - 1, -1, -1):
@@ -101,7 +101,7 @@ def _lu_of(results: tuple[Array, ...], a: Array, pivot: bool = True) -> str | No
 
 
 def _dominant(a: Array) -> Array:
-    """So that elimination needs no exchanges."""
+    """Make matrices diagonally dominant, so that elimination needs no pivoting."""
     return a + 8 * np.eye(*a.shape[-2:])
 
 
@@ -144,8 +144,8 @@ def symmetric(a: Array) -> Array:
 
 
 def _ldl(results: tuple[Array, ...], a: Array, hermitian: bool = False) -> str | None:
-    """What is factored is solved with elsewhere; here, the shapes, and the lower triangle of a
-    matrix that needs no exchanges.
+    """Check the shapes, and the lower triangle of a matrix that needs no pivoting. The solver's
+    tests check the values.
     """
     LD, _pivots, info = results
     if info.any():

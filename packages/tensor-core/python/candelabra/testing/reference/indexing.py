@@ -1,4 +1,4 @@
-"""References of reading and writing at positions."""
+"""References of indexing: gather, scatter and their relatives."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def _scatters(number: bool) -> Samples:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in _tensors(rng, dtype):
             for dim in (0, a.values.ndim - 1):
-                order = np.argsort(
-                    rng.random(a.values.shape), axis=dim
-                )  # no position twice: their order is not defined
+                order = np.argsort(rng.random(a.values.shape), axis=dim)  # no index twice: the order would be undefined
                 yield Sample((a, dim, Input(order, "int64"), Input(numbers(rng, dtype, a.values.shape), dtype)))
                 if number:
                     yield Sample((a, dim, Input(order, "int64"), True if dtype == "bool" else 2))
@@ -150,7 +148,7 @@ def _advanced(with_values: bool) -> Samples:
                     continue
                 shape = cube.values[_numpy_index([i.values if i else None for i in indices])].shape
                 for accumulate in (False, True):
-                    # without accumulate, positions that stand twice get one value
+                    # without accumulate, repeated indices write equal values
                     values = numbers(rng, dtype, shape) if accumulate else numbers(rng, dtype, ())
                     yield Sample((tensor, indices, Input(values, dtype), accumulate))
 

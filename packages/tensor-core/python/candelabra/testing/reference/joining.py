@@ -59,7 +59,7 @@ def _images(rng: np.random.Generator, dtype: str, shapes: tuple[tuple[tuple[int,
 def pixel_shuffle(a: np.ndarray, r: int) -> np.ndarray:
     *batch, channels, height, width = a.shape
     split = a.reshape((*batch, channels // (r * r), r, r, height, width))
-    blocks = np.moveaxis(split, (-4, -3), (-3, -1))  # rows of a block beside its height, columns beside its width
+    blocks = np.moveaxis(split, (-4, -3), (-3, -1))  # block sizes with other numbers of rows and columns
     return blocks.reshape((*batch, channels // (r * r), height * r, width * r))
 
 

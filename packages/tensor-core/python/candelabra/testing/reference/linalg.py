@@ -1,4 +1,4 @@
-"""References of the products."""
+"""References of matrix products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", *COMPLEX)
 
 
 def products(*shapes: tuple[tuple[int, ...], ...], keywords: tuple[dict[str, Any], ...] = ({},)) -> Samples:
-    """Calls with tensors of each group of shapes, in several layouts."""
+    """Yield calls with tensors of each group of shapes, in several layouts."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for group in shapes:
@@ -58,8 +58,8 @@ _matmul: Callable[..., Array] = np.matmul
 
 
 def _activated_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Sums with a row, a column and a matrix; gelu of small ones, where it is not a straight
-    line.
+    """Yield products with biases of a row, a column and a matrix. gelu gets small numbers, where it
+    is not linear.
     """
     for shapes in (
         ((5,), (3, 4), (4, 5)),
@@ -103,9 +103,9 @@ def _cdist_backward(grad: Array, x1: Array, x2: Array, result: Array, p: float) 
 def _gradients_of_pairs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for sample in _pairs_of_rows(rng, dtype):
         x1, x2, p = sample.arguments
-        x2.values[..., :1, :] = x1.values[..., :1, :] if x1.values.size else 0  # rows that are equal
+        x2.values[..., :1, :] = x1.values[..., :1, :] if x1.values.size else 0  # equal rows
         made = cdist_forward(x1.values, x2.values, p)
-        if p == np.inf:  # the distance has to be one of the differences, exactly
+        if p == np.inf:  # the distance must be exactly one of the differences
             x1, x2 = (Input(np.round(x.values * 8) / 8, dtype, x.layout) for x in (x1, x2))
             made = cdist_forward(x1.values, x2.values, p)
         yield Sample((Input(numbers(rng, dtype, made.shape, -1, 1), dtype), x1, x2, Input(made, dtype), p))

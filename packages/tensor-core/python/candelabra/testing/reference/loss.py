@@ -34,7 +34,7 @@ def forward(a: Array, target: Array, weight: Array | None, reduction: int, ignor
     chosen = np.take_along_axis(a, np.expand_dims(np.where(target == ignore, 0, target), 1), 1).squeeze(1)
     losses, total = -chosen * weights, weights.sum()
     if reduction == 0:
-        return losses, None  # the total is not used without a reduction
+        return losses, None  # the total weight is unused without a reduction
     return np.asarray(losses.sum() / total if reduction == 1 else losses.sum()), np.asarray(total)
 
 
@@ -123,7 +123,7 @@ def _entropy_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]
         yield Sample((grad, a, target, weight, ignore, reduction, *kept))
 
 
-# ---- CTC, by the definition: over all paths of symbols, of which those count that say the labels
+# ---- CTC by definition: the sum over all paths of symbols that collapse to the labels
 
 
 def _said(path: tuple[int, ...], blank: int) -> list[int]:
@@ -131,8 +131,8 @@ def _said(path: tuple[int, ...], blank: int) -> list[int]:
 
 
 def _paths(scores: Array, labels: list[int], blank: int) -> tuple[float, Array]:
-    """The probability of all paths that say `labels`, and that part of it that goes through each
-    symbol at each time.
+    """Return the probability of all paths that collapse to `labels`, and the part of it that passes
+    each symbol at each time.
     """
     total, through = 0.0, np.zeros(scores.shape)
     for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
@@ -210,7 +210,7 @@ def _ctc_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _alphas(scores: Array, labels: list[list[int]], input_lengths: list[int], blank: int) -> Array:
-    """Logarithms of the probabilities of all ways to each state at each time: Graves et al. 2006,
+    """Return the log probabilities of all paths to each state at each time: Graves et al. 2006,
     equations 6 and 7.
     """
     result = np.zeros((scores.shape[1], scores.shape[0], 2 * max(map(len, labels)) + 1))
@@ -236,7 +236,7 @@ REFERENCES: dict[str, Reference] = {
 }
 
 
-# ---- losses of single elements
+# ---- elementwise losses
 
 
 def _huber(a: Array, t: Array, delta: float, scale: float) -> Array:
@@ -254,8 +254,8 @@ def _logistic(a: Array) -> Array:
 
 
 def _errors(low: float, high: float, gradients: int, *numbers_: float) -> Any:
-    """Calls with a gradient or none, an input between `low` and `high`, targets between 0 and 1
-    that are broadcast or not, numbers.
+    """Yield calls with and without a gradient, inputs between `low` and `high`, targets between 0
+    and 1, also broadcast, and numbers.
     """
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:

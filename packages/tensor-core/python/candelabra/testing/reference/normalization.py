@@ -153,7 +153,7 @@ def _layer_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             )
 
 
-# ---- root of the mean of squares
+# ---- root-mean-square norm
 
 
 def _roots(a: Array, count: int) -> Array:

@@ -1,5 +1,5 @@
-"""References of the fused optimizer steps: the updates as their papers and PyTorch's documentation
-give them, one parameter at a time.
+"""References of the fused optimizer steps: the updates of their papers and PyTorch's documentation,
+one parameter at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHAPES = ((3, 4), (7,), (65,))
 
 
 def _lists(rng: np.random.Generator, dtype: str, *present: bool) -> tuple[list[Input], ...]:
-    """Parameters and gradients, then one list of state (not negative) for each that is there."""
+    """Return parameters and gradients, then a list per state (nonnegative)."""
     lists = [[Input(numbers(rng, dtype, shape, -1, 1), dtype) for shape in _SHAPES] for _ in range(2)]
     for there in present:
         lists.append([Input(rng.uniform(0.1, 1, shape), dtype) for shape in _SHAPES] if there else [])
@@ -25,15 +25,15 @@ def _lists(rng: np.random.Generator, dtype: str, *present: bool) -> tuple[list[I
 
 
 def _directed(g: Array, p: Array, decay: float, maximize: bool) -> Array:
-    """The gradient to go down, with the weight decay that is a part of it; without one an infinite
-    parameter is left out.
+    """Return the gradient to descend, with weight decay. Without weight decay, infinite parameters
+    have no effect.
     """
     g = -g if maximize else g
     return g + decay * p if decay else g
 
 
 def _decayed(p: Array, g: Array, lr: float, decay: float, decoupled: bool, maximize: bool) -> tuple[Array, Array]:
-    """Parameter and gradient with the weight decay in the one or the other."""
+    """Return parameter and gradient, with the weight decay in one of them."""
     return p * (1 - lr * decay) if decoupled else p, _directed(g, p, 0 if decoupled else decay, maximize)
 
 
@@ -95,7 +95,7 @@ def _rmsprop_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         (0.1, 0.5, True, False),
     ):
         lists = list(_lists(rng, dtype, True, centered, momentum > 0))
-        if centered:  # a mean of squares is no less than the square of the mean
+        if centered:  # a mean of squares is at least the square of the mean
             lists[3] = [Input(a.values * 0.2, dtype) for a in lists[3]]
             lists[2] = [Input(a.values + 1, dtype) for a in lists[2]]
         yield Sample((*lists, 0.01, 0.9, 1e-6, decay, momentum, centered, maximize))
@@ -186,7 +186,7 @@ def nadam(
 
 
 def _radam_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    # With beta2 = 0.99 steps are rectified from the sixth one on.
+    # With beta2 = 0.99, steps are rectified from the sixth on.
     for decay, decoupled, maximize, step in (
         (0.0, False, False, 1),
         (0.1, False, False, 5),
@@ -244,7 +244,7 @@ def adadelta(
 def _rprop_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for least, most, maximize in ((1e-6, 50.0, False), (0.3, 0.6, True)):
         lists = list(_lists(rng, dtype, True, True))
-        # Gradients before had either sign, or were nothing.
+        # Earlier gradients had either sign or were zero.
         lists[2] = [Input(rng.integers(-1, 2, shape).astype(float), dtype) for shape in _SHAPES]
         yield Sample((*lists, 0.5, 1.25, least, most, maximize))
 
@@ -286,7 +286,7 @@ def asgd(
     return new, grads, kept
 
 
-# An optimizer returns nothing: what is compared is its lists after the call, in their order.
+# An optimizer returns nothing: its lists are compared after the call, in order.
 _DTYPES = ("float32", "float64")
 REFERENCES: dict[str, Reference] = {
     "_fused_sgd_": Reference(sgd, _sgd_calls, _DTYPES, 10),

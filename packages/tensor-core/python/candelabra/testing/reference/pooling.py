@@ -1,4 +1,4 @@
-"""References of pooling: each window's positions in the flattened plane, one by one."""
+"""References of pooling: the indices of each window in the flattened plane, window by window."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from candelabra.testing.sampling import Input, Reference, Sample, numbers
 
-Array = Any  # a NumPy array; its stubs refuse an index made of an ellipsis and integers
+Array = Any  # a NumPy array, whose stubs reject an index of an ellipsis and integers
 Ints = list[int]
 Windows = list[tuple[tuple[int, ...], list[int]]]
 
-#: sizes, window, stride, padding, dilation, ceil_mode
+#: sizes, kernel, stride, padding, dilation, ceil_mode
 _CASES: tuple[tuple[tuple[int, ...], Ints, Ints, Ints, Ints, bool], ...] = (
     ((7,), [3], [2], [1], [1], False),
     ((7,), [2], [2], [0], [2], True),

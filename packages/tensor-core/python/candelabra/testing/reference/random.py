@@ -1,6 +1,6 @@
 """References of the random operators: Philox 4x32-10 (J. K. Salmon et al., "Parallel random
-numbers: as easy as 1, 2, 3", SC'11) in plain Python integers, with the counters and words that
-docs/random-numbers.md gives each element. The suite seeds the generator with SEED, offset 0.
+numbers: as easy as 1, 2, 3", SC'11) in plain Python integers, with each element's counter and words
+as in docs/random-numbers.md. The suite seeds the generator with SEED, offset 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MASK = 0xFFFFFFFF
 
 
 def block(number: int) -> tuple[int, int, int, int]:
-    """The four 32-bit words of one counter."""
+    """Return the four 32-bit words of a counter."""
     c, key = [number & _MASK, number >> 32 & _MASK, 0, 0], [SEED & _MASK, SEED >> 32]
     for _ in range(10):
         p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]

@@ -1,6 +1,4 @@
-"""References of recurrent layers: the steps one by one, and the gradient by the chain rule through
-them.
-"""
+"""References of recurrent layers: a loop over time steps, and the gradient by the chain rule."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def _rows_of(batch: int, steps: int, batch_sizes: list[int], reverse: bool) -> Iterator[list[int]]:
-    """For each sequence the rows of tensors over time that are its steps, in their order."""
+    """Return the rows of each sequence in tensors over time, in order."""
     sizes = batch_sizes or [batch] * steps
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     for sequence in range(batch):
@@ -221,14 +219,14 @@ def sequence_backward(
     return of_gates.reshape(*output.shape[:-1], width), of_h0, third, of_weight
 
 
-# ---- layers on top of each other, with all weights in one array
+# ---- stacks of layers, with all weights in one array
 
 
 def _parts(
     weights: Array, input_size: int, hidden: int, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[list[Array]]:
-    """For each direction of each layer its two matrices and its two biases: zeros where there are
-    none.
+    """Return the two matrices and two biases of each direction of each layer; missing biases are
+    zero.
     """
     gates, count = _GATES[cell] * hidden, layers * directions
     shapes: list[tuple[int, ...]] = [
@@ -247,8 +245,8 @@ def _run_stack(
     input: Array, weights: Array, h0: Array, c0: Array | None, batch_sizes: list[int], layers: int, bidirectional: bool,
     has_biases: bool, cell: str,
 ) -> tuple[list[Array], list[tuple[Any, ...]]]:  # fmt: skip
-    """Run the layers: the input of each and the output of the last, and what `sequence` makes of
-    each direction.
+    """Run the layers. Return the input of each, the output of the last, and the result of
+    `sequence` for each direction.
     """
     directions = 2 if bidirectional else 1
     inputs, runs = [input], []
@@ -294,7 +292,7 @@ def stack(
 
 
 def stack_kept(*arguments: Any) -> tuple[Array | None, ...]:
-    return *stack(*arguments), None  # what is kept is the backend's own
+    return *stack(*arguments), None  # the reserve is private to the backend
 
 
 def stack_backward(
@@ -367,7 +365,7 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), reverse))
 
 
-#: Hidden size and rows of each time, of packed sequences.
+#: Hidden size and rows per step of packed sequences.
 _PACKED = ((4, (5, 3, 3, 1)), (9, (20, 18, 7, 7, 2)), (33, (2,)))
 
 

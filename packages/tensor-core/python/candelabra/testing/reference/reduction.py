@@ -32,7 +32,7 @@ def _axis(dim: Any) -> Any:
 
 
 def over_dims(empty: bool = True, special: bool = True, whole: bool = True, **keywords: Any) -> Samples:
-    """Calls over all dimensions, one, several and the last, with and without keepdim."""
+    """Yield calls over all dimensions, one, several and the last, with and without keepdim."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in layouts(rng, dtype):
@@ -55,7 +55,7 @@ def over_dims(empty: bool = True, special: bool = True, whole: bool = True, **ke
 
 
 def one_dim(**keywords: Any) -> Samples:
-    """Calls along one dimension, not empty."""
+    """Yield calls along one nonempty dimension."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for a in layouts(rng, dtype):

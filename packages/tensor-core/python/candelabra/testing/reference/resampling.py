@@ -1,8 +1,8 @@
-"""References of resampling, values at places and padded edges, by matrices of weights and loops
-over elements.
+"""References of resampling, grid sampling and padding, by matrices of weights and loops over
+elements.
 
-Resampling is a matrix a dimension: its gradient is the transposed matrix. Weights of cubic
-convolution are those of Keys (1981).
+Resampling multiplies each dimension by a matrix; its gradient is the transposed matrix. The weights
+of cubic convolution are those of Keys (1981).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _place(i: int, old: int, new: int, align_corners: bool, scale: float) -> flo
 def matrix(
     old: int, new: int, mode: str, align_corners: bool = False, scale: float = 0.0, antialias: bool = False
 ) -> Array:
-    """The weights of one dimension, of shape (new, old)."""
+    """Return the weights of one dimension, of shape (new, old)."""
     weights = np.zeros((new, old))
     ratio = (
         (old - 1) / (new - 1)
@@ -99,7 +99,7 @@ def _upsample_backward(
     return grad
 
 
-#: Sizes of the input and of the result, mode, align_corners, antialias, scales.
+#: Sizes of the input and the result, mode, align_corners, antialias, scales.
 _RESAMPLED: tuple[tuple[tuple[int, ...], tuple[int, ...], str, bool, bool, tuple[float, ...]], ...] = (
     ((2, 3, 5), (8,), "linear", False, False, ()),
     ((2, 3, 5), (3,), "nearest", False, False, (0.65,)),
@@ -128,11 +128,11 @@ def _resample_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample
         yield Sample((grad, shape, scales, mode, align_corners, antialias))
 
 
-# ---- values at places
+# ---- grid sampling
 
 
 def _confined(place: float, size: int, padding_mode: str, align_corners: bool) -> tuple[float, float]:
-    """A place brought inside and how it moves."""
+    """Return a coordinate after padding, and its derivative."""
     if padding_mode == "zeros":
         return place, 1.0
     slope = 1.0
@@ -150,9 +150,7 @@ def _confined(place: float, size: int, padding_mode: str, align_corners: bool) -
 def _axis(
     number: float, size: int, mode: str, padding_mode: str, align_corners: bool
 ) -> list[tuple[float, float, float]]:
-    """What one coordinate takes: positions, weights, and how the weights change with the
-    coordinate.
-    """
+    """Return indices, weights, and derivatives of the weights, of one coordinate."""
     scale = (size - 1) / 2 if align_corners else size / 2
     place = (number + 1) * scale - (0 if align_corners else 0.5)
     if mode == "bicubic":
@@ -180,8 +178,8 @@ def _axis(
 def _taps(
     sizes: Any, places: Any, mode: str, padding_mode: str, align_corners: bool
 ) -> Iterator[tuple[Any, float, list[float]]]:
-    """Positions inside with their weights and how these change along each dimension of the grid
-    (the last one first).
+    """Return the indices inside with their weights, and the derivatives along each dimension of the
+    grid (the last one first).
     """
     axes = [
         _axis(float(p), size, mode, padding_mode, align_corners) for p, size in zip(places[::-1], sizes, strict=True)
@@ -243,13 +241,13 @@ def _grid_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((grad, x, grid, *options, ((True, True), (True, False), (False, True))[number % 3]))
 
 
-# ---- edges
+# ---- padding
 
 _NUMPY_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def _sources(shape: Any, padding: Any, mode: str) -> list[Array]:
-    """Where the positions of each dimension come from."""
+    """Return the source indices of each dimension."""
     sources = [np.arange(size) for size in shape]
     for number in range(len(padding) // 2):
         d = len(shape) - 1 - number
@@ -289,7 +287,7 @@ def _patch_backward_calls(rng: np.random.Generator, dtype: str) -> Iterator[Samp
 def _places(
     padded: Array, kernel: Any, dilation: Any, stride: Any, counts: list[int]
 ) -> Iterator[tuple[int, int, Array]]:
-    """Each place in the kernel and a view of what it meets."""
+    """Yield each kernel element, and the view of the input that it is multiplied by."""
     for a in range(kernel[0]):
         for b in range(kernel[1]):
             rows, columns = (

@@ -1,4 +1,4 @@
-"""References of the running sums and products."""
+"""References of scans: cumulative sums, products and their relatives."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ REFERENCES: dict[str, Reference] = {
         lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
     ),
     "_cummax_cummin": Reference(_running_extremum, _extrema, ("bool", *REAL)),
-    # of small numbers, of which no sum is lost; of complex ones, angles that stay on one side
+    # small integers, whose sums are exact; for complex numbers, angles on one side
     "logcumsumexp": Reference(_running_log, _along(0, 1.5), (*FLOATS, *COMPLEX), 30),
 }

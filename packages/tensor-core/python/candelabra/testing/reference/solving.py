@@ -1,4 +1,4 @@
-"""References of solutions of linear equations, by NumPy and SciPy."""
+"""References of linear solvers, by NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def _dominant(a: Array) -> Array:
 
 
 def systems(*keywords: dict[str, Any], right: bool = False) -> Samples:
-    """A well-conditioned matrix and right-hand sides; with `right`, the matrix is on the right of
-    them for ``left=False``.
-    """
+    """Yield a well-conditioned matrix and right-hand sides; with `right`, for ``left=False``."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for first, second in _PAIRS:
@@ -72,7 +70,7 @@ def _triangular(a: Array, b: Array, upper: bool, left: bool = True, unitriangula
 
 
 def _packed(a: Array) -> tuple[Array, Array]:
-    """Any LU factors and exchanges: those of some matrix."""
+    """Return the LU factors and pivots of some matrix."""
     n = a.shape[-1]
     pivots = np.broadcast_to(np.maximum(np.arange(n) + 1, n - np.arange(n)), a.shape[:-1]).astype(np.int64)
     return a, pivots

@@ -49,9 +49,7 @@ def _selections(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def check_topk(results: tuple[Array, Array], a: Array, k: int, dim: int, largest: bool) -> str | None:
-    """Among equal elements any may be chosen: the values must be the right ones, and the indices
-    must point at them.
-    """
+    """Check topk: among equal elements any may be selected, but values and indices must agree."""
     values, indices = results
     expected = np.take(sort(a, dim, largest)[0], np.arange(k), axis=dim)
     if not np.array_equal(values, expected, equal_nan=True):
@@ -131,7 +129,7 @@ REFERENCES["_kthvalue_index"] = Reference(_kthvalue_index, _ranks, REAL)
 
 def _bins(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for length in (0, 7, 300_000):
-        values = rng.integers(-64, 64, (length,)) / 8  # edges are hit exactly
+        values = rng.integers(-64, 64, (length,)) / 8  # values that are exactly on bin edges
         yield Sample((Input(values, dtype), 16, -4.0, 4.0))
         yield Sample((Input(values.reshape(-1, 1), dtype), 3, -9.0, 0.0))
     yield Sample((Input(np.array([np.nan, np.inf, -np.inf, 0.0, 1.0]), dtype), 2, 0.0, 1.0))

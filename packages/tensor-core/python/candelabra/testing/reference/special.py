@@ -22,7 +22,7 @@ def _unary(function: Callable[[Array], Array], low: float, high: float, toleranc
 
 
 def _binary(function: Callable[..., Any], low: float, high: float, tolerance: float = 50) -> Reference:
-    """Compare on numbers; of infinities and NaN, SciPy's are not PyTorch's conventions."""
+    """Yield finite arguments. For infinities and NaN, SciPy's conventions are not PyTorch's."""
     return Reference(
         function, lambda rng, dtype: (Sample(both) for both in pairs(rng, dtype, low, high)), _DTYPES, tolerance
     )

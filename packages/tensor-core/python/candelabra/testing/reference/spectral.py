@@ -1,5 +1,5 @@
-"""References of eigenvalues and singular values: values by NumPy, vectors by what they must
-satisfy.
+"""References of eigenvalues and singular values: values by NumPy, vectors by their defining
+equations.
 """
 
 from __future__ import annotations

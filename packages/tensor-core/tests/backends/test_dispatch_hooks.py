@@ -22,9 +22,9 @@ def seen():
         calls.append((operator.name, arguments, out, generator, record))
         return NotImplemented
 
-    assert _C.set_interposer(note) is None
+    assert _C.set_dispatch_hook(note) is None
     yield calls
-    assert _C.set_interposer(None) is note
+    assert _C.set_dispatch_hook(None) is note
 
 
 def test_all_arguments_are_given_with_defaults(seen):
@@ -50,12 +50,12 @@ def test_its_result_stands_for_the_call():
         return 42 if operator.name == "sin" else NotImplemented
 
     x = candelabra.ones(2)
-    _C.set_interposer(answer)
+    _C.set_dispatch_hook(answer)
     try:
         assert x.sin() == 42
         assert x.cos().shape == (2,)
     finally:
-        _C.set_interposer(None)
+        _C.set_dispatch_hook(None)
     assert x.sin().shape == (2,)
 
 
@@ -64,12 +64,12 @@ def test_an_error_in_it_is_the_caller_s():
         raise KeyError(operator.name)
 
     x = candelabra.ones(2)
-    _C.set_interposer(fails)
+    _C.set_dispatch_hook(fails)
     try:
         with pytest.raises(KeyError, match="exp"):
             x.exp()
     finally:
-        _C.set_interposer(None)
+        _C.set_dispatch_hook(None)
 
 
 def test_a_call_can_be_done_again(seen):
@@ -118,7 +118,7 @@ def test_wrappers_have_the_geometry_of_what_they_stand_for():
     with pytest.raises(TypeError, match="subclass of Tensor"):
         _C.make_wrapper(int, x, -1, None)
     with pytest.raises(TypeError, match="expected a callable"):
-        _C.set_interposer(3)
+        _C.set_dispatch_hook(3)
 
 
 def test_detached_shares_memory_and_version():

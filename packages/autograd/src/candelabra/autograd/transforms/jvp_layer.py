@@ -16,10 +16,10 @@ import candelabra
 from candelabra import _C, Tensor
 
 from ..function import Function, listed, run_forward
-from ..levels import (
+from ..functorch_layers import (
     NONDIFFERENTIABLE,
     VIEW,
-    Level,
+    FunctorchLayer,
     Wrapper,
     call_composite,
     changes_first,
@@ -61,7 +61,7 @@ def forward_enabled(mode: bool) -> Iterator[None]:
 
 
 class DualTensor(Wrapper):
-    """A tensor of a :class:`DualLevel`."""
+    """A tensor of a :class:`JvpLayer`."""
 
     _tangent: Tensor | None
 
@@ -90,7 +90,7 @@ def look_like(whole: Tensor, root: Tensor, view: Tensor) -> Tensor:
     return whole.as_strided(view.shape, view.stride(), whole.storage_offset() + offset)
 
 
-class DualLevel(Level):
+class JvpLayer(FunctorchLayer):
     """The functorch layer of forward-mode differentiation."""
 
     transformation = "jvp or jacfwd"
@@ -105,7 +105,7 @@ class DualLevel(Level):
     def wrap(self, value: Tensor, tangent: Tensor | None = None, base: Any = None) -> DualTensor:
         """Return a tensor of this layer."""
         made: DualTensor = _C.make_wrapper(DualTensor, value, -1, base)
-        made._level, made._value, made._tangent = self, value, tangent
+        made._layer, made._value, made._tangent = self, value, tangent
         return made
 
     def dual(self, primal: Tensor, tangent: Tensor) -> DualTensor:
@@ -280,7 +280,7 @@ class DualLevel(Level):
                     *(primals[0].clone() if one is primals[0] else one for one in primals[1:]),
                 )
                 if dual_rules.goes_by_decomposition(operator.functional):
-                    inner = DualLevel()
+                    inner = JvpLayer()
                     tangent = _tangent_by_decomposition(inner, operator.functional, before, tangents, generator)
                 else:
                     _, tangent = dual_rules.evaluate(operator.functional, before, tangents, generator)
@@ -354,14 +354,14 @@ def _tangents_of(
 
 
 def _tangent_by_decomposition(
-    level: DualLevel, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any
+    layer: JvpLayer, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any
 ) -> Any:
-    with entered(level):
+    with entered(layer):
         own = tuple(
-            level.wrap(primal, tangent) if isinstance(primal, Tensor) and tangent is not None else primal
+            layer.wrap(primal, tangent) if isinstance(primal, Tensor) and tangent is not None else primal
             for primal, tangent in zip(primals, tangents, strict=True)
         )
-        return level.tangent_of(call_composite(operator, own, generator))
+        return layer.tangent_of(call_composite(operator, own, generator))
 
 
 def _overlaps(tensor: Tensor) -> bool:

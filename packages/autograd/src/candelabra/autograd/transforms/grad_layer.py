@@ -14,10 +14,10 @@ import candelabra
 from candelabra import _C, Tensor
 
 from ..function import listed, record_application, require_setup_context
-from ..levels import (
+from ..functorch_layers import (
     NONDIFFERENTIABLE,
     VIEW,
-    Level,
+    FunctorchLayer,
     Wrapper,
     _state,
     call_composite,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class TapedTensor(Wrapper):
-    """A tensor of a :class:`TapeLevel`."""
+    """A tensor of a :class:`GradLayer`."""
 
 
-class TapeLevel(Level):
+class GradLayer(FunctorchLayer):
     """The functorch layer of reverse-mode differentiation."""
 
     transformation = "grad, vjp or jacrev"
@@ -46,7 +46,7 @@ class TapeLevel(Level):
     def wrap(self, value: Tensor, base: Any = None) -> TapedTensor:
         """Return a tensor of this layer that does not require grad yet."""
         made: TapedTensor = _C.make_wrapper(TapedTensor, value, -1, base)
-        made._level, made._value = self, value
+        made._layer, made._value = self, value
         return made
 
     def variable(self, value: Tensor) -> TapedTensor:

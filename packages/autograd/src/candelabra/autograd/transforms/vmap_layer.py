@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import candelabra
 from candelabra import _C, Tensor, ops
 
-from ..levels import (
+from ..functorch_layers import (
     DATA_DEPENDENT,
     RANDOM,
     VIEW,
-    Level,
+    FunctorchLayer,
     Wrapper,
     call_composite,
     changes_first,
@@ -43,7 +43,7 @@ class BatchedValueError(RuntimeError):
 
 
 class BatchedTensor(Wrapper):
-    """A tensor of a :class:`BatchLevel`.
+    """A tensor of a :class:`VmapLayer`.
 
     ``_bdim`` is the batch dimension of ``_value``, or None.
     """
@@ -51,10 +51,10 @@ class BatchedTensor(Wrapper):
     _bdim: int | None
 
     def _readable(self, what: str) -> Tensor:
-        level = self._level
-        assert isinstance(level, BatchLevel)
-        level.refresh(self)
-        if self._bdim is None or not level.alive:
+        layer = self._layer
+        assert isinstance(layer, VmapLayer)
+        layer.refresh(self)
+        if self._bdim is None or not layer.alive:
             return self._value
         _refuse_value(what)
 
@@ -62,7 +62,7 @@ class BatchedTensor(Wrapper):
         return self._readable("data_ptr").data_ptr()
 
     def __repr__(self) -> str:
-        return f"BatchedTensor(level={self._level.number}, bdim={self._bdim}, value={self._value!r})"
+        return f"BatchedTensor(level={self._layer.number}, bdim={self._bdim}, value={self._value!r})"
 
 
 def _refuse_value(what: str) -> NoReturn:
@@ -81,7 +81,7 @@ def _refuse_value(what: str) -> NoReturn:
     )
 
 
-class BatchLevel(Level):
+class VmapLayer(FunctorchLayer):
     """The functorch layer of vmap."""
 
     transformation = "vmap"
@@ -93,16 +93,16 @@ class BatchLevel(Level):
     def wrap(self, value: Tensor, bdim: int | None, base: Any = None) -> BatchedTensor:
         """Return a tensor of this layer."""
         made: BatchedTensor = _C.make_wrapper(BatchedTensor, value, -1 if bdim is None else bdim, base)
-        made._level, made._value, made._bdim = self, value, bdim
+        made._layer, made._value, made._bdim = self, value, bdim
         return made
 
     def detached(self, wrapper: Any) -> Tensor:
         self.refresh(wrapper)
         return self.wrap(wrapper._value, wrapper._bdim)
 
-    def again(self) -> BatchLevel:
+    def again(self) -> VmapLayer:
         """Return another layer for a batch of the same size."""
-        return BatchLevel(self.size, self.randomness)
+        return VmapLayer(self.size, self.randomness)
 
     # ---- helpers for batch rules
 
@@ -371,10 +371,10 @@ def _same_place(root: Any, tensor: Any) -> Tensor:
     return whole.as_strided((whole.shape[0], *tensor.shape), (whole.stride(0), *tensor.stride()), offset)
 
 
-def out_of(level: BatchLevel, value: Any, out_dim: int) -> Tensor:
+def out_of(layer: VmapLayer, value: Any, out_dim: int) -> Tensor:
     """Return a result of the function, with its batch moved to `out_dim`."""
-    tensor, bdim = level.value_of(value)
+    tensor, bdim = layer.value_of(value)
     if bdim is None:
-        made = tensor.unsqueeze(0).expand((level.size, *tensor.shape))
+        made = tensor.unsqueeze(0).expand((layer.size, *tensor.shape))
         return made if out_dim == 0 else made.movedim(0, out_dim)
     return tensor if bdim == out_dim % tensor.ndim else tensor.movedim(bdim, out_dim)

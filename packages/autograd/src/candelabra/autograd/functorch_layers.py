@@ -28,7 +28,7 @@ class _State(threading.local):
     def __init__(self) -> None:
         #: The layers, outermost first. Layers from `depth` on are hidden while outer layers
         #: compute.
-        self.stack: list[Level] = []
+        self.stack: list[FunctorchLayer] = []
         self.depth = 0
         #: Called for every operator call, if set; used by the profiler.
         self.observer: Callable[..., Any] | None = None
@@ -65,20 +65,20 @@ def set_observer(observer: Callable[..., Any] | None) -> None:
 
 
 @contextlib.contextmanager
-def entered(level: Level) -> Iterator[Any]:
-    """Make `level` the innermost layer within the block.
+def entered(layer: FunctorchLayer) -> Iterator[Any]:
+    """Make `layer` the innermost layer within the block.
 
     After the block, tensors of the layer act as the values they stand for.
     """
     stack, depth = _state.stack, _state.depth
-    _state.stack = [*stack[:depth], level]
+    _state.stack = [*stack[:depth], layer]
     _state.depth = depth + 1
-    level.number, level.alive = depth + 1, True
+    layer.number, layer.alive = depth + 1, True
     _refresh()
     try:
-        yield level
+        yield layer
     finally:
-        level.alive = False
+        layer.alive = False
         _state.stack, _state.depth = stack, depth
         _refresh()
 
@@ -93,31 +93,33 @@ def outside() -> Iterator[None]:
         _state.depth += 1
 
 
-def level_of(arguments: tuple[Any, ...]) -> Level | None:
+def layer_of(arguments: tuple[Any, ...]) -> FunctorchLayer | None:
     """Return the innermost layer that any argument belongs to."""
-    found: Level | None = None
+    found: FunctorchLayer | None = None
     for argument in arguments:
         while isinstance(argument, Wrapper):
-            level = argument._level
-            if level.alive:
-                if found is None or level.number > found.number:
-                    found = level
+            layer = argument._layer
+            if layer.alive:
+                if found is None or layer.number > found.number:
+                    found = layer
                 break
             argument = argument._value
     return found
 
 
-def apply_within(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], level: Level) -> Any:
-    """Apply a custom function to tensors of `level`."""
+def apply_within(
+    function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], layer: FunctorchLayer
+) -> Any:
+    """Apply a custom function to tensors of `layer`."""
     depth = _state.depth
-    _state.depth = level.number
+    _state.depth = layer.number
     try:
-        return level.apply(function, arguments, keywords)
+        return layer.apply(function, arguments, keywords)
     finally:
         _state.depth = depth
 
 
-class Level:
+class FunctorchLayer:
     """A functorch layer: one active function transform."""
 
     number = 0
@@ -138,14 +140,14 @@ class Level:
 
     def owns(self, value: Any) -> bool:
         """Return whether a value is a tensor of this layer."""
-        return isinstance(value, Wrapper) and value._level is self
+        return isinstance(value, Wrapper) and value._layer is self
 
     def unwrap(self, value: Any) -> Any:
         """Return the value that a tensor of this layer or of an ended layer stands for.
 
         Other values are returned unchanged.
         """
-        while isinstance(value, Wrapper) and (value._level is self or not value._level.alive):
+        while isinstance(value, Wrapper) and (value._layer is self or not value._layer.alive):
             value = value._value
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Wrapper) for entry in value):
             return tuple(map(self.unwrap, value))
@@ -163,11 +165,11 @@ class Level:
 class Wrapper(Tensor):
     """A tensor of a functorch layer, on the memory of the tensor it stands for (``_value``)."""
 
-    _level: Level
+    _layer: FunctorchLayer
     _value: Tensor
 
     def _detached(self) -> Tensor:
-        return self._level.detached(self)
+        return self._layer.detached(self)
 
     def _readable(self, what: str) -> Tensor:
         """Return the tensor to read values from."""
@@ -212,7 +214,7 @@ class Wrapper(Tensor):
     def requires_grad_(self, requires_grad: bool = True) -> NoReturn:
         raise RuntimeError(
             "You are attempting to call Tensor.requires_grad_() (or perhaps using candelabra.autograd.functional.* APIs) inside of a "
-            f"function being transformed by {self._level.transformation}. This is unsupported: use the transformations of candelabra.func "
+            f"function being transformed by {self._layer.transformation}. This is unsupported: use the transformations of candelabra.func "
             "(grad, vjp, jacrev, jacfwd, hessian), or call requires_grad_() outside of the function."
         )
 
@@ -223,15 +225,15 @@ class Wrapper(Tensor):
     @data.setter
     def data(self, value: Tensor) -> NoReturn:
         raise RuntimeError(
-            f"the data of a tensor cannot be set inside of a function being transformed by {self._level.transformation}"
+            f"the data of a tensor cannot be set inside of a function being transformed by {self._layer.transformation}"
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(level={self._level.number}, value={self._value!r})"
+        return f"{type(self).__name__}(level={self._layer.number}, value={self._value!r})"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise RuntimeError(
-            f"cannot pickle a tensor inside of a function being transformed by {self._level.transformation}"
+            f"cannot pickle a tensor inside of a function being transformed by {self._layer.transformation}"
         )
 
     def __deepcopy__(self, memo: Any) -> Tensor:
