@@ -226,7 +226,8 @@ static const cb_accelerator table = {
 static const void* extension(const char* name) {
   return strcmp(name, "accelerator") == 0 ? &table : NULL;
 }
-static const cb_kernel_entry kernels[] = {{"add", add, 0, 0, 0}, {"fill_", fill, 0, 0, 0}, {"copy_", copy_elements, 0, 0, 0}};
+static const cb_kernel_entry kernels[] = {
+    {"add", add, 0, 0, 0}, {"fill_", fill, 0, 0, 0}, {"copy_", copy_elements, 0, 0, 0}};
 
 const cb_backend* candelabra_backend(const cb_host* host) {
   (void)host;

@@ -174,9 +174,9 @@ typedef struct cb_tensor {
   int32_t ndim;
   int32_t dtype; /* enum cb_dtype */
   int32_t device_index;
-  uint32_t flags;  /* enum cb_tensor_flags */
-  void* storage;   /* the handle from cb_allocation; null for a number and for imported memory */
-  uint64_t offset; /* of element 0, in bytes from the beginning of the storage */
+  uint32_t flags;      /* enum cb_tensor_flags */
+  void* storage;       /* the handle from cb_allocation; null for a number and for imported memory */
+  uint64_t offset;     /* of element 0, in bytes from the beginning of the storage */
   int32_t memory_kind; /* enum cb_memory_kind */
   int32_t reserved;
   uint64_t reserved_2;
@@ -295,7 +295,7 @@ typedef struct cb_call {
   /* operators tagged random: the key, and in random_offset the first counter of this call */
   uint64_t random_seed;
   uint64_t random_offset;
-  char* error; /* a failing kernel writes its message here, UTF-8 */
+  char* error;             /* a failing kernel writes its message here, UTF-8 */
   uint64_t error_capacity; /* at least 512, with the zero byte that the core adds if it is missing */
   /* Content versions, one per argument; null unless the kernel has CB_KERNEL_READS_VERSIONS. The
    * version of a tensor identifies the contents of its memory: two calls see the same number only
