@@ -56,7 +56,7 @@ bool is_dense(const Geometry<N>& g) {
 
 // Operand 1, the gradient, is only read.
 template <typename V, int N, typename T, typename Step>
-void step_register(T* const* at, int64_t i, int64_t n, const Step& step) {
+[[gnu::always_inline]] inline void step_register(T* const* at, int64_t i, int64_t n, const Step& step) {
   Registers<V, N> registers;
   for (int k = 0; k < N; ++k) registers[k] = load_some(at[k] + i, n);
   step(registers);
