@@ -109,8 +109,8 @@ class Call {
   std::optional<std::span<const int64_t>> optional_ints(int i) const {
     return given(i) ? std::optional(ints(i)) : std::nullopt;
   }
-  // The content version of a tensor argument, or 0 (cb_call.content_versions in backend.h). Only for
-  // kernels with CB_KERNEL_READS_VERSIONS.
+  // The content version of a tensor argument, or 0 (cb_call.content_versions in backend.h). Only
+  // for kernels with CB_KERNEL_READS_VERSIONS.
   uint64_t content_version(int i) const { return raw_->content_versions ? raw_->content_versions[i] : 0; }
   uint64_t seed() const { return raw_->random_seed; }
   uint64_t offset() const { return raw_->random_offset; }

@@ -1,4 +1,5 @@
-// The tables of backends: checks, defaults for what is absent, and what each version of the ABI knows.
+// The tables of backends: checks, defaults for what is absent, and what each version of the ABI
+// knows.
 #pragma once
 
 #include <string>

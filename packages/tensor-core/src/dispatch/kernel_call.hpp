@@ -1,5 +1,5 @@
-// Calls of compiled kernels: the descriptors that they get, their errors, and the services that take
-// the call.
+// Calls of compiled kernels: the descriptors that they get, their errors, and the services that
+// take the call.
 #pragma once
 
 #include "dispatch/call.hpp"

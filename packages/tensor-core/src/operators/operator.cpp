@@ -173,8 +173,8 @@ Ref<> decompose(Call& call, Given& given, bool recording) {
     return Ref<>::borrow(given.values[Operator::self_position]);
   }
   if (!recording || !op.autograd_function) return call_composite(op, given);
-  // The operator's own gradient formula is shorter than the decomposition's tape, and keeps what the
-  // tape loses (the padding row of an embedding).
+  // The operator's own gradient formula is shorter than the decomposition's tape, and keeps what
+  // the tape loses (the padding row of an embedding).
   Ref<> result;
   {
     const NoGrad no_grad;
