@@ -51,7 +51,7 @@ int32_t synchronize(int32_t device) {
   });
 }
 
-// An error that ended the context is returned by every call of the runtime.
+// An error that destroyed the context is returned by every call of the runtime.
 int32_t device_status(int32_t device, char* message, uint64_t capacity) {
   const int32_t status = guarded([&] {
     const DeviceGuard guard(device);
@@ -65,14 +65,13 @@ int32_t device_status(int32_t device, char* message, uint64_t capacity) {
 int32_t allocate_memory(int32_t device, cb_allocation* allocation) {
   return guarded([&] {
     if (in_forked_child()) const DeviceGuard refused(device);
-    // Goes to the device only where it asks for more memory
+    // Only accesses the device if more memory is needed.
     allocation->address = allocator(device).allocate(allocation->bytes, allocation->stream);
   });
 }
 
 void deallocate_memory(int32_t device, void* memory, uint64_t) {
-  // In a forked child, and after a failure that ended the context, there is nobody left to give it
-  // to.
+  // In a forked child, and after a failure that destroyed the context, the memory is not freed.
   if (!in_forked_child() && has_allocator(device)) guarded([&] { allocator(device).deallocate(memory); });
 }
 

@@ -34,7 +34,7 @@ HostCache& cache() {
   return *made;
 }
 
-// With the lock held.
+// Requires the lock.
 void mark_in_use(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);

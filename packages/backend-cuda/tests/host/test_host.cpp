@@ -406,7 +406,7 @@ cb_tensor descriptor(const int64_t* sizes, const int64_t* strides, int64_t numel
   return tensor;
 }
 
-// Every element of random strided operands is visited once, at the right place of each operand.
+// Every element of random strided operands is visited once, at the right offset of each operand.
 void pieces_cover_everything() {
   std::mt19937_64 random(11);
   for (int round = 0; round < 300; ++round) {

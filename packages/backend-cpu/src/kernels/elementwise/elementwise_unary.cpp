@@ -73,7 +73,7 @@ void nan_to_num(Call& call) {
 
 // Sets the registers per iteration (drivers/elementwise.hpp).
 template <typename Op, int Registers>
-struct AtOnce : Op {
+struct Unrolled : Op {
   static constexpr int unroll = Registers;
 };
 // Numbers far from zero are computed by the C library, one by one. The result for a number must not
@@ -123,25 +123,25 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");
 
-  table.add<floating_simd<AtOnce<Exp, 4>, GrowsWithReal<>, moderate>>("exp");
+  table.add<floating_simd<Unrolled<Exp, 4>, GrowsWithReal<>, moderate>>("exp");
   table.add<unary_floating<Exp2, GrowsWithReal<>, moderate>>("exp2");
   table.add<unary_floating<Expm1, GrowsWithReal<>, moderate>>("expm1");
-  table.add<unary_floating<AtOnce<Log, 4>, ModerateSquares, moderate>>("log");
-  table.add<unary_floating<AtOnce<Log2, 2>, ModerateSquares, moderate>>("log2");
+  table.add<unary_floating<Unrolled<Log, 4>, ModerateSquares, moderate>>("log");
+  table.add<unary_floating<Unrolled<Log2, 2>, ModerateSquares, moderate>>("log2");
   table.add<unary_floating<Log10, ModerateSquares, moderate>>("log10");
   table.add<unary_floating<Log1p, BesidesMinusOne, moderate>>("log1p");
   table.add<floating_simd<Sqrt, ModerateSquares, light>>("sqrt");
   table.add<floating_simd<Rsqrt, ModerateSquares, light>>("rsqrt");
   table.add<unary_simd<Reciprocal, FloatsAndComplex, light>>("reciprocal");
-  table.add<unary_floating<AtOnce<Periodic<Sin>, 2>, GrowsWithImag<>, moderate>>("sin");
-  table.add<unary_floating<AtOnce<Periodic<Cos>, 2>, GrowsWithImag<>, moderate>>("cos");
+  table.add<unary_floating<Unrolled<Periodic<Sin>, 2>, GrowsWithImag<>, moderate>>("sin");
+  table.add<unary_floating<Unrolled<Periodic<Cos>, 2>, GrowsWithImag<>, moderate>>("cos");
   table.add<unary_floating<Periodic<Tan>, GrowsWithImag<300>, moderate>>("tan");
   table.add<unary_floating<Asin, ModerateParts, moderate>>("asin");
   table.add<unary_floating<Acos, ModerateParts, moderate>>("acos");
   table.add<unary_floating<Atan, BesidesImaginaryOnes, moderate>>("atan");
   table.add<unary_floating<Sinh, GrowsWithReal<>, moderate>>("sinh");
   table.add<unary_floating<Cosh, GrowsWithReal<>, moderate>>("cosh");
-  table.add<floating_simd<AtOnce<Tanh, 2>, GrowsWithReal<300>, moderate>>("tanh");
+  table.add<floating_simd<Unrolled<Tanh, 2>, GrowsWithReal<300>, moderate>>("tanh");
   table.add<unary_floating<Asinh, ModerateParts, moderate>>("asinh");
   table.add<unary_floating<Acosh, ModerateParts, moderate>>("acosh");
   table.add<unary_floating<Atanh, BesidesOnes, moderate>>("atanh");

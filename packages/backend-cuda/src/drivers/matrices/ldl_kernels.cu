@@ -43,22 +43,22 @@ __device__ void exchange(T& a, T& b) {
   b = held;
 }
 
-// The pivot of a step: `width` (1 or 2) rows and columns, the last of them exchanged with `row`.
+// The pivot of a step: `width` (1 or 2) rows and columns, the last of them swapped with `row`.
 struct Pivot {
   int64_t row, width;
   bool is_zero;  // the column is zero or NaN: nothing to eliminate
 };
 
-// What is left of one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating inertia
-// and solving symmetric linear systems; diagonal pivoting with at most two columns looked at). The
-// threads of a block divide its elements, and call each function together.
+// The trailing submatrix of one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating
+// inertia and solving symmetric linear systems; diagonal pivoting that examines at most two
+// columns). The threads of a block share its elements, and call each function together.
 template <typename T>
 struct LdlMatrix {
   using R = real_t<T>;
   T* data;
   int64_t n;
   bool hermitian;
-  T *first, *second;  // n elements each: the columns of L of a step
+  T *first, *second;  // n elements each: the multipliers of a step
 
   __device__ T& at(int64_t i, int64_t j) const { return data[i + j * n]; }
   __device__ T turned(T x) const { return hermitian ? conjugate_of(x) : x; }
@@ -77,7 +77,7 @@ struct LdlMatrix {
     return largest_of_block(largest);
   }
 
-  // Of the row and column `row` without the diagonal.
+  // The largest of the other elements of the row and column `row`.
   __device__ Largest<R> largest_beside_diagonal(int64_t k, int64_t row) const {
     Largest<R> largest{R(0), -1};
     for (int64_t j = k + threadIdx.x; j < n; j += ldl_threads)
@@ -96,7 +96,7 @@ struct LdlMatrix {
     return {below.at, size_on_diagonal(below.at) >= alpha * row_size ? 1 : 2, false};
   }
 
-  // Exchanges the pivot with the last row and column of the step.
+  // Swaps the rows and columns of the pivot with the last ones of the step.
   __device__ void exchange_pivot(int64_t k, const Pivot& pivot) const {
     const int64_t inner = k + pivot.width - 1, row = pivot.row;
     if (row != inner) {
@@ -118,7 +118,7 @@ struct LdlMatrix {
     }
   }
 
-  // The columns of L, apart from the matrix until they are not needed any more.
+  // The columns of L are stored after the trailing submatrix has been updated with the old ones.
   __device__ void compute_columns(int64_t k, int64_t width) const {
     const int64_t next = k + width;
     if (width == 1) {
@@ -128,8 +128,7 @@ struct LdlMatrix {
     }
     const T corner = at(k + 1, k), beyond = turned(corner);
     const T d1 = at(k, k), d2 = at(k + 1, k + 1);
-    // The inverse of the block [d1, beyond; corner, d2], scaled by the corner so that nothing
-    // overflows.
+    // The inverse of the block [d1, beyond; corner, d2], scaled by the corner against overflow.
     const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
     for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) {
       const T x = at(i, k), y = at(i, k + 1);

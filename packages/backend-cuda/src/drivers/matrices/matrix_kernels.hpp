@@ -60,9 +60,9 @@ void divide_by_singular(const Call& call, const Matrices& x, const void* values,
                         int64_t count);
 // Stores the norm of each column of `rest` into row `row` of x, and zeros below it.
 void store_norms(const Call& call, const Matrices& rest, const Matrices& x, int64_t row);
-// Reports the place of a zero on the diagonal.
+// Reports the index of a zero on the diagonal.
 void check_diagonal(const Call& call, const Matrices& r, FaultSink sink);
-// Reports that there are elements that are not finite.
+// Reports matrices with elements that are not finite.
 void check_finite(const Call& call, const int32_t* flags, int64_t count, FaultSink sink);
 void fill_ranks(const Call& call, int64_t* ranks, int64_t value, int64_t count);
 

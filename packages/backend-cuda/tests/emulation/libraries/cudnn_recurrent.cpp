@@ -1,5 +1,5 @@
-// The functions of cuDNN's recurrent layers. As strict as the library about what they are given;
-// what is kept for the way back is scrambled, and good for one time only.
+// The functions of cuDNN's recurrent layers. As strict as the library about their arguments. The
+// reserve space is scrambled, and valid for one backward pass only.
 #include "cudnn_recurrent.hpp"
 
 #include <array>

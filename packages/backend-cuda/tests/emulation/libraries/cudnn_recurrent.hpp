@@ -1,5 +1,4 @@
-// cuDNN's recurrent layers, row by row in float64: what they are described with, and both ways
-// through them.
+// cuDNN's recurrent layers, row by row in float64: descriptors, forward and backward pass.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +58,8 @@ inline double sigmoid(double x) {
 
 // ---- the weight space
 
-// Where the matrices and biases of each gate lie, in elements: behind each other; or with gaps, as
-// the library is free to have them.
+// Offsets in elements of the matrices and biases of each gate: adjacent, or with gaps, which the
+// library may insert.
 struct Weights {
   explicit Weights(const cudnnRNNStruct& net) : net(net) {
     for (const bool biases : {false, true}) {
@@ -87,7 +86,7 @@ struct Weights {
 
 // ---- sequences
 
-// The rows of a packed batch: sequence n has row n of each time that it reaches.
+// The rows of a packed batch: sequence n has row n of each time step up to its length.
 struct Rows {
   explicit Rows(const cudnnRNNDataStruct& data) : lengths(data.lengths) {
     for (int time = 0; time < lengths.front(); ++time) {
@@ -108,10 +107,10 @@ struct Rows {
   int64_t total = 0;
 };
 
-// ---- what is kept for the way back
+// ---- the reserve space
 
-// Numbers of each direction of each layer: outputs, cells, gates; and, once the data's gradient is
-// known, the gradients of the input's and of the state's share of the gates.
+// Values of each direction of each layer: outputs, cells, gates. After the backward pass of the
+// data also the gradients of the gates.
 class Reserve {
  public:
   enum class Stage : uint64_t { Forward = 0x6f7277617264, Data = 0x64617461 };
@@ -133,7 +132,7 @@ class Reserve {
       words[i + 1] = bits ^ scramble;
     }
   }
-  // False where the memory has not what belongs there: then the values are no numbers.
+  // Returns false, with NaN values, if the memory was not written by the matching call.
   bool read(const void* memory, Stage stage) {
     const auto* words = static_cast<const uint64_t*>(memory);
     clear();
@@ -155,9 +154,9 @@ class Reserve {
   Values values_;
 };
 
-// ---- both ways
+// ---- forward and backward pass
 
-// All that the work of a call needs, copied when it is queued.
+// The arguments of a call, copied when it is queued.
 struct Job {
   cudnnRNNStruct net;
   Weights weights;
@@ -174,7 +173,7 @@ struct Job {
     store(net.type, &room, 0, value);
     return load(net.type, &room, 0);
   }
-  // The input of a layer's row.
+  // The input of a row of a layer.
   Values below(Reserve& kept, int64_t at, int64_t row) const {
     Values result(static_cast<size_t>(net.width(at)));
     for (int64_t k = 0; k < net.width(at); ++k)
@@ -184,7 +183,7 @@ struct Job {
               : kept.row((at / net.directions - 1) * net.directions + k / net.hidden, row, 0)[k % net.hidden];
     return result;
   }
-  // One gate's share of the input or of the state, with its bias.
+  // A gate's product with the input or the state, plus its bias.
   double share(int64_t at, int64_t linear, int64_t unit, const Values& values) const {
     double sum = net.has_biases ? weight(weights.bias(at, linear) + unit) : 0.0;
     const int64_t columns = weights.columns(at, linear), place = weights.matrix(at, linear) + unit * columns;
@@ -235,7 +234,7 @@ struct Job {
     }
   }
 
-  // The results, where they are asked for.
+  // Writes the requested results.
   void write_forward(Reserve& kept, void* y_out, void* hy, void* cy) const {
     const int64_t above = net.count() - net.directions, batch = static_cast<int64_t>(rows.lengths.size());
     for (int64_t row = 0; row < rows.total; ++row)
