@@ -13,7 +13,7 @@
 namespace candelabra::cpu {
 
 // A weight in memory with its layout, and the layout that is wanted. `contents` is the core's
-// version number of the memory's contents (cb_call.contents), not 0.
+// version number of the memory's contents (cb_call.content_versions), not 0.
 struct WantedWeight {
   uint64_t contents;
   const void* data;

@@ -249,7 +249,7 @@ typedef char in_place_check[CB_BERNOULLI_SELF == 0 && CB_BERNOULLI_IN_PLACE_P ==
 static int64_t number_of_elements(const cb_call* call) { return call->arguments[CB_TOPK_K].as.i; }
 
 int main(void) {
-  cb_value arguments[CB_TOPK_SORTED + 1] = {{CB_NONE, 0, {NULL}}};
+  cb_value arguments[CB_TOPK_SORTED + 1] = {{CB_NONE, 0, {NULL}, 0}};
   cb_call call = {0};
   arguments[CB_TOPK_K].kind = CB_INT;
   arguments[CB_TOPK_K].as.i = 3;

@@ -214,6 +214,15 @@ def reset_device(device: Device) -> None:
     ------
     NotImplementedError
         If the backend cannot.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> try:
+    ...     candelabra.backends.reset_device("cpu")
+    ... except NotImplementedError:
+    ...     print("the CPU needs no reset")
+    the CPU needs no reset
     """
     _C.reset_device(device)
 
