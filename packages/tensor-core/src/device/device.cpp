@@ -268,6 +268,12 @@ void tell_backends_of_fork() {
   for (Registered& type : types) type.table->after_fork_in_child();
 }
 
+void shut_backends_down() {
+  for (Registered& type : types) {
+    if (type.ready) type.table->shutdown();
+  }
+}
+
 }  // namespace
 
 PyMethodDef device_functions[] = {
@@ -379,6 +385,8 @@ void register_devices(py::module_& module) {
   device_py_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
   module.add_object("device", type);
   pthread_atfork(nullptr, nullptr, tell_backends_of_fork);
+  // Registered first, so that it runs after the exit functions of programs.
+  py::module_::import("atexit").attr("register")(py::cpp_function(shut_backends_down));
   module.def(
       "set_backend_loader", [](py::handle load) { Py_XSETREF(loader, load.inc_ref().ptr()); }, "load"_a,
       "Set the function that loads the backend of a device type by name.");
