@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from candelabra.utils import hub
+from candelabra import hub
 
 HUBCONF = """
 from beside import VALUE

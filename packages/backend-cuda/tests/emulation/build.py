@@ -88,15 +88,99 @@ def families(sources: list[Path]) -> str:
     )
 
 
-def write_precompiled(folder: Path, language: str) -> str:
-    """Write the header of common includes, and return the name of its precompiled form, which g++
-    finds by itself.
-    """
-    header = folder / "prelude.hpp"
-    text = f'#include "{language}"\n#include "runtime/launch.hpp"\n'
-    if not header.is_file() or header.read_text() != text:
-        header.write_text(text)
-    return f"{header}.gch"
+def write_changed(path: Path, text: str) -> None:
+    """Write a file whose text changed; one that did not keeps its time, by which Ninja goes."""
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+class Rules:
+    """The lines of a ``build.ninja``, and the targets that they build."""
+
+    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+        self.folder = folder
+        self.targets: list[str] = []
+        self.ccache = None if given.no_ccache else shutil.which("ccache")
+        compiler = " ".join(filter(None, [self.ccache, given.compiler]))
+        self.lines = [
+            f"builddir = {folder}",
+            f"rule compile\n  command = {compiler} $flags -MD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc\n  description = compile $what",
+            f"rule link\n  command = {given.compiler} -shared {given.flags} $in -o $out $libraries\n  description = link $out",
+            f"rule program\n  command = {given.compiler} {given.flags} $in -o $out $libraries\n  description = link $out",
+        ]
+
+    def compile(self, source: Path, name: str, flags: str, after: str = "") -> str:
+        """Compile a source, once another target is there if one is given; return the object."""
+        out = f"{self.folder}/objects/{name}.o"
+        self.lines.append(
+            f"build {out}: compile {source}{f' | {after}' if after else ''}\n  flags = {flags}\n  what = {name}"
+        )
+        return out
+
+    def precompile(self, language: str, flags: str) -> str:
+        """Precompile the header of common includes; return its form that g++ finds by itself."""
+        header = self.folder / "prelude.hpp"
+        write_changed(header, f'#include "{language}"\n#include "runtime/launch.hpp"\n')
+        self.lines.append(
+            f"build {header}.gch: compile {header}\n  flags = {flags} -x c++-header\n  what = prelude.hpp"
+        )
+        return f"{header}.gch"
+
+    def link(self, rule: str, out: Path, given: str, libraries: str) -> None:
+        """Link a library (``link``) or a program (``program``), which becomes a target."""
+        self.lines.append(f"build {out}: {rule} {given}\n  libraries = {libraries}")
+        self.targets.append(os.fspath(out))
+
+
+def add_kernels(rules: Rules, sources: list[Path], code: Path, flags: str, strict: bool) -> str:
+    """Compile the translated sources of the backend; return the objects."""
+    language = "strict.hpp" if strict else "cuda_language.hpp"
+    prelude, precompiled = f"-x c++ -include {language}", ""
+    if rules.ccache is None:
+        # These headers take two thirds of the compile time of most kernels. ccache does not cache
+        # compilations with precompiled headers.
+        precompiled = rules.precompile(language, flags)
+        prelude = f"-Winvalid-pch -x c++ -include {rules.folder}/prelude.hpp"
+    objects = []
+    for path in sources:
+        source = path if path.is_absolute() else code / path
+        name = str(path.name if path.is_absolute() else path).replace("/", "_")
+        if path.suffix == ".cu":
+            objects.append(rules.compile(source, name, f"{flags} {prelude}", precompiled))
+        else:
+            objects.append(rules.compile(source, name, flags))
+    return " ".join(objects)
+
+
+def add_libraries(rules: Rules, site: Path, runtime: Path, flags: str) -> None:
+    """Build the libraries that replace NVIDIA's, where what they need is installed."""
+    for name, place in LIBRARIES.items():
+        source = HERE / "libraries" / f"{name}.cpp"
+        if not source.is_file():
+            continue
+        own = flags
+        libraries = f"{runtime} -Wl,-rpath,{runtime.parent} -Wl,-soname,{Path(place).name}"
+        if name in ON_LAPACK:
+            lapack = Path(sys.prefix) / "lib"
+            if not (lapack / "libmkl_core.a").is_file():
+                print(f"without {name}: {lapack} has no MKL (pip install mkl-static mkl-include)")
+                continue
+            own += f" -isystem {Path(sys.prefix) / 'include'}"
+            parts = " ".join(f"{lapack}/libmkl_{part}.a" for part in ("intel_lp64", "sequential", "core"))
+            libraries += f" -Wl,--start-group {parts} -Wl,--end-group -Wl,--exclude-libs,ALL -lpthread -lm -ldl"
+        made = " ".join(
+            rules.compile(HERE / "libraries" / f"{part}.cpp", f"library_{part}", own)
+            for part in (name, *FURTHER.get(name, ()))
+        )
+        rules.link("link", site / "nvidia" / place, f"{made} | {runtime}", libraries)
+
+
+def add_faults(rules: Rules, runtime: Path, flags: str) -> None:
+    """Build a program of kernels with faults, which tests the emulation itself."""
+    faults = rules.folder / "faults.translated.cu"
+    write_changed(faults, translated(HERE / "faults.cu", strict=True))
+    made = rules.compile(faults, "faults", f"{flags} -x c++ -include strict.hpp")
+    rules.link("program", rules.folder / "faults", f"{made} | {runtime}", f"{runtime} -Wl,-rpath,{runtime.parent}")
 
 
 def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
@@ -104,99 +188,34 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     code = folder / "translated"
     sources = translate_folder(BACKEND / "src", code, given.strict)
     generated = folder / "families.cpp"
-    text = families(sources)
-    if not generated.is_file() or generated.read_text() != text:
-        generated.write_text(text)
+    write_changed(generated, families(sources))
     core_headers = folder / "core_headers"
     subprocess.run(
         [sys.executable, str(CORE / "tools" / "make_headers.py"), "--with-headers", str(core_headers)], check=True
     )
     include = " ".join(f"-isystem {path}" for path in headers(given.nvidia, folder))
-    ccache = None if given.no_ccache else shutil.which("ccache")
-    compiler = " ".join(filter(None, [ccache, given.compiler]))
     common = f"-std=gnu++20 -fPIC -g1 -fvisibility=hidden -fvisibility-inlines-hidden -fno-strict-aliasing -ffp-contract=off {given.flags}"
+    kernels = f"-O1 -w {common} {given.architecture} -I{HERE / 'include'} -I{code} -I{core_headers} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
+    own = f"-O2 {common} -Wall -Wextra -I{HERE / 'include'} -I{HERE / 'runtime'} {include} -fvisibility=default"
+    rules = Rules(folder, given)
+    objects = add_kernels(rules, [*sources, generated], code, kernels, given.strict)
     site = folder / "site"
     package = site / "candelabra_backend_cuda" / "lib"
-    kernels = f"-O1 -w {common} {given.architecture} -I{HERE / 'include'} -I{code} -I{core_headers} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
-    own = f"-O2 {common} -Wall -Wextra -I{HERE / 'include'} -I{HERE / 'runtime'} {include}"
-    lines = [
-        f"builddir = {folder}",
-        f"rule compile\n  command = {compiler} $flags -MD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc\n  description = compile $what",
-        f"rule link\n  command = {given.compiler} -shared {given.flags} $in -o $out $libraries\n  description = link $out",
-        f"rule program\n  command = {given.compiler} {given.flags} $in -o $out $libraries\n  description = link $out",
-    ]
-
-    def compile_to(source: Path, name: str, flags: str, after: str = "") -> str:
-        out = f"{folder}/objects/{name}.o"
-        lines.append(
-            f"build {out}: compile {source}{f' | {after}' if after else ''}\n  flags = {flags}\n  what = {name}"
-        )
-        return out
-
-    language = "strict.hpp" if given.strict else "cuda_language.hpp"
-    prelude, precompiled = f"-x c++ -include {language}", ""
-    if ccache is None:
-        # These headers take two thirds of the compile time of most kernels. ccache does not cache
-        # compilations with precompiled headers.
-        precompiled = write_precompiled(folder, language)
-        lines.append(
-            f"build {precompiled}: compile {folder}/prelude.hpp\n  flags = {kernels} -x c++-header\n  what = prelude.hpp"
-        )
-        prelude = f"-Winvalid-pch -x c++ -include {folder}/prelude.hpp"
-    objects = []
-    for path in [*sources, generated]:
-        source = path if path.is_absolute() else code / path
-        name = str(path.name if path.is_absolute() else path).replace("/", "_")
-        if path.suffix == ".cu":
-            objects.append(compile_to(source, name, f"{kernels} {prelude}", precompiled))
-        else:
-            objects.append(compile_to(source, name, kernels))
     runtime = package / "libemulated_device.so"
-    parts = [
-        compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default")
-        for path in sorted((HERE / "runtime").glob("*.cpp"))
-    ]
-    lines.append(
-        f"build {runtime}: link {' '.join(parts)}\n  libraries = -Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl"
+    parts = " ".join(
+        rules.compile(path, f"runtime_{path.stem}", own) for path in sorted((HERE / "runtime").glob("*.cpp"))
     )
-    backend = package / "libcandelabra_cuda.so"
-    lines.append(
-        f"build {backend}: link {' '.join(objects)} | {runtime}\n  libraries = {runtime} -Wl,-rpath,'$$ORIGIN' -Wl,--no-undefined -Wl,--version-script,{BACKEND / 'src' / 'exports.map'} -lpthread -ldl"
+    rules.link("link", runtime, parts, "-Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl")
+    rules.link(
+        "link",
+        package / "libcandelabra_cuda.so",
+        f"{objects} | {runtime}",
+        f"{runtime} -Wl,-rpath,'$$ORIGIN' -Wl,--no-undefined -Wl,--version-script,{BACKEND / 'src' / 'exports.map'} -lpthread -ldl",
     )
-    targets = [os.fspath(runtime), os.fspath(backend)]
-    for name, place in LIBRARIES.items():
-        source = HERE / "libraries" / f"{name}.cpp"
-        if not source.is_file():
-            continue
-        flags, libraries = (
-            f"{own} -fvisibility=default {given.architecture}",
-            f"{runtime} -Wl,-rpath,{package} -Wl,-soname,{Path(place).name}",
-        )
-        if name in ON_LAPACK:
-            lapack = Path(sys.prefix) / "lib"
-            if not (lapack / "libmkl_core.a").is_file():
-                print(f"without {name}: {lapack} has no MKL (pip install mkl-static mkl-include)")
-                continue
-            flags += f" -isystem {Path(sys.prefix) / 'include'}"
-            parts = " ".join(f"{lapack}/libmkl_{part}.a" for part in ("intel_lp64", "sequential", "core"))
-            libraries += f" -Wl,--start-group {parts} -Wl,--end-group -Wl,--exclude-libs,ALL -lpthread -lm -ldl"
-        out = site / "nvidia" / place
-        made = " ".join(
-            compile_to(HERE / "libraries" / f"{part}.cpp", f"library_{part}", flags)
-            for part in (name, *FURTHER.get(name, ()))
-        )
-        lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
-        targets.append(os.fspath(out))
-    # A program of kernels with faults, which tests the emulation itself.
-    faults = folder / "faults.translated.cu"
-    text = translated(HERE / "faults.cu", strict=True)
-    if not faults.is_file() or faults.read_text() != text:
-        faults.write_text(text)
-    made = compile_to(faults, "faults", f"{kernels} -x c++ -include strict.hpp")
-    lines.append(f"build {folder}/faults: program {made} | {runtime}\n  libraries = {runtime} -Wl,-rpath,{package}")
-    targets.append(f"{folder}/faults")
-    (folder / "build.ninja").write_text("\n".join(lines) + "\n")
-    return targets
+    add_libraries(rules, site, runtime, f"{own} {given.architecture}")
+    add_faults(rules, runtime, kernels)
+    (folder / "build.ninja").write_text("\n".join(rules.lines) + "\n")
+    return rules.targets
 
 
 def lay_out(site: Path) -> None:

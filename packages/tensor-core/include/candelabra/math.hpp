@@ -3,8 +3,7 @@
 // They have no branches, so that the compiler can vectorize a loop over them. Each is accurate to
 // about two units in the last place, with C99's results for zeros, infinities and NaN. Where there
 // is no polynomial for double here, the C library computes the function. Compile with fused
-// multiply-add, on which the argument reductions rely, and without -ffast-math, because they also
-// rely on rounding.
+// multiply-add and without -ffast-math: the argument reductions rely on fusion and on rounding.
 #ifndef CANDELABRA_MATH_HPP
 #define CANDELABRA_MATH_HPP
 

@@ -46,7 +46,8 @@ METHODS_AS_FUNCTIONS = (
 #: Subpackages from other distributions.
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
-    "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "distributions": "candelabra-distributions",
+    "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
+    "distributions": "candelabra-distributions",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
 }  # fmt: skip
 #: Subpackages that programs ask for questions without having installed them: the packages of this
@@ -60,7 +61,6 @@ LAZY_MODULES = (
     "cpu",
     "fft",
     "func",
-    "hub",
     "library",
     "profiler",
     "random",

@@ -151,9 +151,8 @@ SCENARIOS = {
         import candelabra
         from candelabra.assembly import LAZY_FUNCTIONS, LAZY_MODULES
 
-        # candelabra.func and candelabra.profiler need candelabra-autograd, candelabra.hub
-        # candelabra-utils.
-        modules = ["cuda", *(name for name in LAZY_MODULES if name not in ("func", "profiler", "hub"))]
+        # candelabra.func and candelabra.profiler need candelabra-autograd.
+        modules = ["cuda", *(name for name in LAZY_MODULES if name not in ("func", "profiler"))]
         names = [*modules, *(name for name in LAZY_FUNCTIONS if name != "vmap"), "default_generator"]
 
         def use(number):

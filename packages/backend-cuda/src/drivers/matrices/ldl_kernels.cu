@@ -49,9 +49,9 @@ struct Pivot {
   bool is_zero;  // the column is zero or NaN: nothing to eliminate
 };
 
-// The trailing submatrix of one matrix (Bunch and Kaufman, 1977: Some stable methods for calculating
-// inertia and solving symmetric linear systems; diagonal pivoting that examines at most two
-// columns). The threads of a block share its elements, and call each function together.
+// The trailing submatrix of one matrix (Bunch and Kaufman, 1977: Some stable methods for
+// calculating inertia and solving symmetric linear systems; diagonal pivoting that examines at most
+// two columns). The threads of a block share its elements, and call each function together.
 template <typename T>
 struct LdlMatrix {
   using R = real_t<T>;

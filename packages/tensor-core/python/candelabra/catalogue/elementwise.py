@@ -77,25 +77,22 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
-for name, sentence, given, shown, *facts in (
-    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL)),
-    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
-    ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
-    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING)),
-    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
-    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact", refuses=_ROUNDING)),
-    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",), refuses=_ROUNDING_PART)),
-    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(shape="square", autocast="float32 on accelerators")),
-    ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])", dict(out="exact", linear=("self",))),
-    ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])", dict(refuses=_RELU)),
+for name, shape, sentence, given, shown, *facts in (
+    ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL)),
+    ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
+    ("sgn", "unary", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
+    ("floor", "unary", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING)),
+    ("ceil", "unary", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
+    ("trunc", "unary", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact", refuses=_ROUNDING)),
+    ("frac", "unary", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",), refuses=_ROUNDING_PART)),
+    ("square", "square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(autocast="float32 on accelerators")),
+    ("conj_physical", "unary", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])", dict(out="exact", linear=("self",))),
+    ("relu", "unary", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])", dict(refuses=_RELU)),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self) -> Tensor",
-        **{"shape": "unary"} | dict(*facts),
-        tags=INPLACE,
-        sees=_SEES_UNARY,
+        f"{name}(Tensor self) -> Tensor", shape=shape, **dict(*facts), tags=INPLACE, sees=_SEES_UNARY,
         doc=_unary(name, sentence, given, shown),
-    )
+    )  # fmt: skip
 operator(
     "round(Tensor self, *, int decimals=0) -> Tensor", shape="round", tags=INPLACE,
     out="exact", refuses=_ROUNDING,
@@ -162,13 +159,9 @@ for name, sentence, given, shown, *facts in (
     ("digamma", "Compute the derivative of the logarithm of the gamma function.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])"),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self) -> Tensor",
-        shape="unary_float",
-        **dict(*facts),
-        tags=INPLACE,
-        sees=_SEES_UNARY_FLOAT,
+        f"{name}(Tensor self) -> Tensor", shape="unary_float", **dict(*facts), tags=INPLACE, sees=_SEES_UNARY_FLOAT,
         doc=_unary(name, sentence, given, shown, _FLOATING),
-    )
+    )  # fmt: skip
 operator(
     "logit(Tensor self, float? eps=None) -> Tensor", shape="unary_float", tags=COMPOSITE | INPLACE,
     sees=_SEES_UNARY_FLOAT,
@@ -317,12 +310,9 @@ for name, sentence, shown in (
     ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])"),
 ):
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor",
-        shape="binary",
-        refuses=_COMPLEX_EXTREMUM,
-        sees=_SEES_BINARY,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
         doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
-    )
+    )  # fmt: skip
 for name, sentence, given, shown, *facts in (
     ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
     ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])", dict(refuses=_NO_INTEGRAL)),
@@ -360,20 +350,20 @@ for name, sentence, given, shown, *facts in (
         sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
-for name, sentence, given, shown, *facts in (
-    ("eq", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
-    ("ne", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
-    ("lt", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", dict(shape="compare_order")),
-    ("le", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])", dict(shape="compare_order")),
-    ("gt", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])", dict(shape="compare_order")),
-    ("ge", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", dict(shape="compare_order")),
-    ("logical_and", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
-    ("logical_or", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
-    ("logical_xor", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+for name, shape, sentence, given, shown in (
+    ("eq", "compare", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
+    ("ne", "compare", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
+    ("lt", "compare_order", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
+    ("le", "compare_order", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])"),
+    ("gt", "compare_order", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])"),
+    ("ge", "compare_order", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
+    ("logical_and", "compare", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+    ("logical_or", "compare", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
+    ("logical_xor", "compare", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
 ):  # fmt: skip
     numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", **{"shape": "compare"} | dict(*facts),
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape=shape,
         tags=INPLACE | NONDIFFERENTIABLE | numbers, sees=_SEES_COMPARE,
         doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip

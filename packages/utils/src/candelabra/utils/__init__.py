@@ -1,8 +1,8 @@
 """Data loading, training and tools for Candelabra.
 
 Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
-`cpp_extension`, `dlpack` and `hub`. Access to any other attribute raises an error which says that this version does not
-have it.
+`cpp_extension` and `dlpack`. Access to any other attribute raises an error which says that this
+version does not have it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _MODULES = (
     "cpp_extension",
     "data",
     "dlpack",
-    "hub",
     "tensorboard",
     "trainer",
 )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
 from ..creation.creation import sizes_of
 from ..elementwise.elementwise import as_it_was, narrow_to, wide
 from ..movement.views import reshape, wrap_dim
-from ..registration import FUNCTIONS, decomposes, fallback, function
-from ..transformed import all_values
+from ..registration import decomposes, fallback, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -328,7 +324,7 @@ def count_nonzero(self: Tensor, dim: Any = None) -> Any:
     return _sum(OPERATORS["ne"](self, 0), dim)
 
 
-# ---- norms, covariance
+# ---- norms
 
 
 @function(out="exact")
@@ -419,178 +415,6 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     # As in PyTorch, a small epsilon keeps the rounded result below the limit.
     result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
     return result if out is None else _C.give_to_out("renorm", out, result, input)
-
-
-@function()
-def cov(
-    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
-) -> Tensor:
-    """Estimate the covariance matrix of variables (rows) from observations (columns).
-
-    Parameters
-    ----------
-    input : Tensor
-        Of shape (variables, observations), or (observations,).
-    correction : int
-        Subtracted from the number of observations.
-    fweights : Tensor, optional
-        The frequency of each observation: nonnegative integers.
-    aweights : Tensor, optional
-        The weight of each observation, nonnegative.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.cov(candelabra.tensor([[0.0, 2.0], [1.0, 3.0]]))
-    tensor([[2., 2.],
-            [2., 2.]])
-    """
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
-    if input.dtype is _C.bool:
-        raise RuntimeError("cov(): bool dtype is not supported for input")
-    x = input if input.ndim == 2 else reshape(input, 1, input.numel())
-    count = x.shape[1]
-    weights: Any = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        if given.ndim > 1:
-            raise RuntimeError(
-                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given.ndim} dimensions"
-            )
-        whole = not (given.dtype.is_floating_point or given.dtype.is_complex or given.dtype is _C.bool)
-        if name == "fweights" and not whole:
-            raise RuntimeError(
-                f"cov(): expected fweights to have integral dtype but got fweights with {given.dtype} dtype"
-            )
-        if name == "aweights" and not given.dtype.is_floating_point:
-            raise RuntimeError(
-                f"cov(): expected aweights to have floating point dtype but got aweights with {given.dtype} dtype"
-            )
-        if given.numel() != count:
-            raise RuntimeError(
-                f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
-            )
-        if count and all_values(given).amin().item() < 0:
-            raise RuntimeError(f"cov(): {name} cannot be negative")
-        weights = given if weights is None else weights * given
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
-    if weights is not None:
-        total = _sum(weights)
-        if count and bool((all_values(total) == 0).any()):
-            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
-        mean = _sum(x * weights, 1, True) / total
-        if aweights is None or correction == 0:
-            freedom: Any = total - correction
-        else:
-            freedom = total - correction * _sum(weights * aweights) / total
-        freedom = OPERATORS["clamp"](freedom, min=0)
-    else:
-        mean = OPERATORS["mean"](x, 1, True)
-        freedom = max(count - correction, 0)
-        if freedom == 0:
-            warnings.warn(
-                "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-                stacklevel=2,
-            )
-    centered = x - mean
-    weighted = centered if weights is None else centered * weights
-    products = OPERATORS["mm"](weighted, OPERATORS["conj_physical"](OPERATORS["transpose"](centered, 0, 1))) / freedom
-    return OPERATORS["squeeze"](products)
-
-
-@decomposes("logcumsumexp")
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """Compute a scan by doubling, as Hillis and Steele (1986): each step adds the partial sum that
-    ends before an element's own.
-    """
-    axis = wrap_dim(dim, input.ndim)
-    if input.numel() == 0 or input.ndim == 0:
-        return OPERATORS["clone"](input)
-    add = _log_of_complex_sum if input.dtype.is_complex else OPERATORS["logaddexp"]
-    result, length, reach = input, input.shape[axis], 1
-    while reach < length:
-        first = OPERATORS["narrow"](result, axis, 0, reach)
-        later, before = (OPERATORS["narrow"](result, axis, start, length - reach) for start in (reach, 0))
-        result = OPERATORS["cat"]([first, add(later, before)], axis)
-        reach *= 2
-    if input.dtype.is_complex:
-        return result + _whole_turns(input.detach(), result.detach(), axis)
-    return OPERATORS["clone"](result) if result is input else result
-
-
-def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``log(exp(x) + exp(y))``, computed from the number with the larger real part without
-    overflow.
-    """
-    larger = OPERATORS["ge"](x.real, y.real)
-    big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
-    return big + OPERATORS["log1p"](OPERATORS["exp"](small - big))
-
-
-def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
-    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ
-    from their principal values.
-
-    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one
-    and at most a quarter turn more or less. It goes on from the sum so far, or begins anew with an
-    element that outweighs that.
-    """
-    length = input.shape[axis]
-
-    def at(values: Tensor, start: int) -> Tensor:
-        return OPERATORS["narrow"](values, axis, start, length - 1)
-
-    def turned(angle: Tensor) -> Tensor:
-        return OPERATORS["round"](angle / (2 * math.pi))
-
-    angles, elements = sums.imag, input.imag
-    outweighs = OPERATORS["ge"](at(input.real, 1), at(sums.real, 0))
-    first = OPERATORS["isfinite"](OPERATORS["narrow"](angles, axis, 0, 1) * 0)
-    anew = OPERATORS["cat"]([first, outweighs], axis)
-    shape = [length if d == axis else 1 for d in range(input.ndim)]
-    places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device).view(shape)
-    start = FUNCTIONS["cummax"](OPERATORS["where"](anew, places, 0), axis)[0]
-    # Full turns that the sum lost, and those of the element where the sum began.
-    lost = OPERATORS["cat"]([OPERATORS["narrow"](angles, axis, 0, 1) * 0, turned(at(angles, 0) - at(angles, 1))], axis)
-    passed = OPERATORS["cumsum"](lost, axis)
-    begun = turned(elements - angles) - passed
-    turns = OPERATORS["gather"](begun, axis, start) + passed
-    turns = OPERATORS["masked_fill"](turns, OPERATORS["logical_not"](OPERATORS["isfinite"](turns)), 0)
-    return OPERATORS["complex"](turns * 0, turns * (2 * math.pi))
-
-
-@function()
-def corrcoef(input: Tensor) -> Tensor:
-    """Estimate the matrix of correlation coefficients of variables (rows) from observations
-    (columns).
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.corrcoef(candelabra.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
-    """
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
-    covariance = cov(input)
-    if covariance.ndim == 0:
-        return covariance / covariance
-    variance = OPERATORS["diagonal"](covariance)
-    deviation = OPERATORS["sqrt"](variance.real if variance.dtype.is_complex else variance)
-    result = covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
-    # Rounding must not push a coefficient beyond 1.
-    if result.dtype.is_complex:
-        parts = [OPERATORS["clamp"](part, -1, 1) for part in (result.real, result.imag)]
-        return OPERATORS["complex"](parts[0], parts[1])
-    return OPERATORS["clamp"](result, -1, 1)
 
 
 @function(package=False)

@@ -1,6 +1,8 @@
-"""Cumulative maxima and minima, and differences along a dimension."""
+"""Cumulative maxima, minima and log-sums of exponentials, and differences along a dimension."""
 
 from __future__ import annotations
+
+import math
 
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
@@ -188,3 +190,64 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0,
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
     return OPERATORS["cumsum"](heights * widths, axis) * 0.5
+
+
+@decomposes("logcumsumexp")
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Compute a scan by doubling, as Hillis and Steele (1986): each step adds the partial sum that
+    ends before an element's own.
+    """
+    axis = wrap_dim(dim, input.ndim)
+    if input.numel() == 0 or input.ndim == 0:
+        return OPERATORS["clone"](input)
+    add = _log_of_complex_sum if input.dtype.is_complex else OPERATORS["logaddexp"]
+    result, length, reach = input, input.shape[axis], 1
+    while reach < length:
+        first = OPERATORS["narrow"](result, axis, 0, reach)
+        later, before = (OPERATORS["narrow"](result, axis, start, length - reach) for start in (reach, 0))
+        result = OPERATORS["cat"]([first, add(later, before)], axis)
+        reach *= 2
+    if input.dtype.is_complex:
+        return result + _whole_turns(input.detach(), result.detach(), axis)
+    return OPERATORS["clone"](result) if result is input else result
+
+
+def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``log(exp(x) + exp(y))``, computed from the number with the larger real part without
+    overflow.
+    """
+    larger = OPERATORS["ge"](x.real, y.real)
+    big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
+    return big + OPERATORS["log1p"](OPERATORS["exp"](small - big))
+
+
+def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
+    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ
+    from their principal values.
+
+    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one
+    and at most a quarter turn more or less. It goes on from the sum so far, or begins anew with an
+    element that outweighs that.
+    """
+    length = input.shape[axis]
+
+    def at(values: Tensor, start: int) -> Tensor:
+        return OPERATORS["narrow"](values, axis, start, length - 1)
+
+    def turned(angle: Tensor) -> Tensor:
+        return OPERATORS["round"](angle / (2 * math.pi))
+
+    angles, elements = sums.imag, input.imag
+    outweighs = OPERATORS["ge"](at(input.real, 1), at(sums.real, 0))
+    first = OPERATORS["isfinite"](OPERATORS["narrow"](angles, axis, 0, 1) * 0)
+    anew = OPERATORS["cat"]([first, outweighs], axis)
+    shape = [length if d == axis else 1 for d in range(input.ndim)]
+    places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device).view(shape)
+    start = cummax(OPERATORS["where"](anew, places, 0), axis)[0]
+    # Full turns that the sum lost, and those of the element where the sum began.
+    lost = OPERATORS["cat"]([OPERATORS["narrow"](angles, axis, 0, 1) * 0, turned(at(angles, 0) - at(angles, 1))], axis)
+    passed = OPERATORS["cumsum"](lost, axis)
+    begun = turned(elements - angles) - passed
+    turns = OPERATORS["gather"](begun, axis, start) + passed
+    turns = OPERATORS["masked_fill"](turns, OPERATORS["logical_not"](OPERATORS["isfinite"](turns)), 0)
+    return OPERATORS["complex"](turns * 0, turns * (2 * math.pi))
