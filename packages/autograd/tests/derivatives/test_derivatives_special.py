@@ -185,3 +185,24 @@ def test_real_part_for_real_inputs_of_complex_operations():
     y = x * candelabra.tensor([1 + 2j, 3 - 1j], dtype=candelabra.complex128)
     (y.real * 2 + y.imag * 3).sum().backward()
     assert x.grad.tolist() == [8.0, 3.0]
+
+
+@pytest.mark.parametrize("base", [-2.0, 2.0])
+def test_complex_powers_of_real_numbers(base):
+    z = candelabra.tensor(1 + 2j, dtype=candelabra.complex128, requires_grad=True)
+    x = candelabra.tensor(base, dtype=candelabra.float64)
+    (made,) = autograd.grad(x**z, z, candelabra.ones((), dtype=z.dtype))
+    expected = (complex(base) ** (1 + 2j) * numpy.log(complex(base))).conjugate()
+    assert made.item() == pytest.approx(expected)
+
+
+def test_powers_of_zero():
+    for base in (0.0, candelabra.tensor(0.0)):
+        z = candelabra.tensor([1 + 2j, 2 + 0j, 0j], requires_grad=True)
+        (made,) = autograd.grad(candelabra.pow(base, z), z, candelabra.ones(3, dtype=z.dtype))
+        # As in PyTorch: 0 for real exponents that are not negative, NaN for all others.
+        assert made.isnan().tolist() == [True, False, False]
+        assert made[1:].tolist() == [0, 0]
+        y = candelabra.tensor([2.0, 0.0], requires_grad=True)
+        (made,) = autograd.grad(candelabra.pow(base, y).sum(), y)
+        assert made.tolist() == [0.0, 0.0]
