@@ -206,3 +206,25 @@ def test_powers_of_zero():
         y = candelabra.tensor([2.0, 0.0], requires_grad=True)
         (made,) = autograd.grad(candelabra.pow(base, y).sum(), y)
         assert made.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 2.0, 2.0, 2.0, 3.0], [0, 1 / 3, 1 / 3, 1 / 3, 0]),
+        ([-math.inf, -math.inf, -math.inf, 1.0], [1 / 3, 1 / 3, 1 / 3, 0]),
+        ([math.nan, math.nan], [0.5, 0.5]),
+        ([-0.0, 0.0], [0.5, 0.5]),
+    ],
+)
+def test_ties_share_the_gradient_of_a_median_of_all(name, values, expected):
+    x = candelabra.tensor(values, dtype=candelabra.float64, requires_grad=True)
+    made = getattr(candelabra, name)(x)
+    assert str(made.item()) == str(getattr(candelabra, name)(x.detach()).item())
+    made.backward()
+    assert x.grad.tolist() == pytest.approx(expected)
+    x.grad = None
+    # With a dimension, one element has the whole gradient.
+    getattr(candelabra, name)(x, 0).values.backward()
+    assert sorted(x.grad.tolist()) == [0.0] * (len(values) - 1) + [1.0]
