@@ -249,7 +249,14 @@ void register_compiled_kernel(TextArgument name, TextArgument operator_name, Tex
 void set_cpu_fallback(TextArgument name, TruthArgument is_enabled) {
   const int number = find_device_type(name.value);
   check(number >= 0, backend_error, "set_cpu_fallback(): no backend for device '", name.value, "' is loaded");
+  check(!is_enabled || std::strcmp(name, "cpu") != 0, PyExc_ValueError,
+        "set_cpu_fallback(): the CPU itself has no fallback");
   types[static_cast<size_t>(number)].has_cpu_fallback = is_enabled != 0;
+}
+
+bool has_cpu_fallback(TextArgument name) {
+  const int number = find_device_type(name.value);
+  return number >= 0 && types[static_cast<size_t>(number)].has_cpu_fallback;
 }
 
 py::list loaded_device_types() {
@@ -400,6 +407,8 @@ void register_devices(py::module_& module) {
              "Register a Python kernel; returns whether there is such an operator.");
   module.def("set_cpu_fallback", set_cpu_fallback, "device_type"_a, "is_enabled"_a,
              "Set whether operators without a kernel and a decomposition run on the CPU.");
+  module.def("has_cpu_fallback", has_cpu_fallback, "device_type"_a,
+             "Whether the CPU fallback of a loaded device type is on.");
   module.def("loaded_device_types", loaded_device_types, "Names of the device types whose backend is loaded.");
 }
 

@@ -186,8 +186,11 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
 [[noreturn]] void raise_kernel_failure(Call& call, Frame& frame, int32_t status) {
   if (frame.has_raised) throw PythonError();
   frame.error[error_capacity - 1] = 0;
-  if (status == CB_NOT_IMPLEMENTED && !frame.error[0]) decline(call);
   const DeviceType& type = device_type(call.device);
+  if (status == CB_NOT_IMPLEMENTED && (!frame.error[0] || type.has_cpu_fallback)) {
+    if (call.op.tags & tag_random) return_random_numbers(call, {frame.call.random_seed, frame.call.random_offset});
+    decline(call);
+  }
   const std::string origin =
       text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ", type.distribution);
   if (frame.error[0]) {
@@ -282,7 +285,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
     if (!output.tensor) frame.outputs[k].dtype = static_cast<int32_t>(output.dtype);
   }
   if (call.op.tags & tag_random) {
-    GeneratorState taken = take_random_numbers(call);
+    const GeneratorState taken = take_random_numbers(call);
     c.random_seed = taken.seed;
     c.random_offset = taken.offset;
   }
