@@ -179,8 +179,10 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
 }
 
 [[noreturn]] void raise_not_implemented(Call& call) {
-  raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name,
-        "' on device ", to_text(call.device));
+  throw Error(PyExc_NotImplementedError,
+              text('"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name, "' on device ",
+                   to_text(call.device)),
+              text("the backend is from ", device_type(call.device).distribution));
 }
 
 [[noreturn]] void raise_kernel_failure(Call& call, Frame& frame, int32_t status) {
@@ -318,6 +320,8 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     check(index >= 0 && index < call.output_count, backend_error, distribution, ": the kernel of ", call.name(),
           " asked for the memory of output ", index, "; there are ", call.output_count);
     Output& output = call.outputs[index];
+    check(call.op.tags & tag_data_dependent, backend_error, distribution, ": the kernel of ", call.name(),
+          " asked for the memory of output ", index, ", which the core has allocated");
     check(!(frame.allocated >> index & 1), backend_error, distribution, ": the kernel of ", call.name(),
           " asked for the memory of output ", index, " twice");
     frame.allocated |= 1u << index;
