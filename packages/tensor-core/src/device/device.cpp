@@ -1,11 +1,16 @@
 #include "device/device.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <deque>
+#include <fstream>
+#include <utility>
 
 #include "device/backend_table.hpp"
 #include "device/host_services.hpp"
@@ -126,12 +131,44 @@ PyType_Slot device_slots[] = {
 };
 PyType_Spec device_spec = {"candelabra.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
 
+#if defined(__aarch64__)
+constexpr int own_machine = EM_AARCH64;
+#else
+constexpr int own_machine = EM_X86_64;
+#endif
+
+std::string name_of_machine(int machine, int elf_class) {
+  constexpr std::pair<int, const char*> names[] = {
+      {EM_386, "i386"},      {EM_ARM, "ARM"},         {EM_PPC64, "PowerPC64"}, {EM_S390, "s390x"},
+      {EM_X86_64, "x86-64"}, {EM_AARCH64, "AArch64"}, {EM_RISCV, "RISC-V"},    {258, "LoongArch"},
+  };
+  const auto* found = std::ranges::find(names, machine, &std::pair<int, const char*>::first);
+  return text(found != std::end(names) ? found->second : text("ELF machine ", machine),
+              elf_class == ELFCLASS32 ? " (32 bits)" : "");
+}
+
+// What the head of a file that dlopen() refused tells about the cause: nothing, or text to append.
+// The loader's own message often is "No such file or directory" or "invalid ELF header".
+std::string reason_in_file(const std::string& path) {
+  std::array<unsigned char, 20> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  if (!file.is_open()) return "";
+  if (std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return "; the file is not a shared library (ELF)";
+  const bool is_big_endian = head[EI_DATA] == ELFDATA2MSB;
+  const int machine = is_big_endian ? head[18] << 8 | head[19] : head[18] | head[19] << 8;
+  if (machine == own_machine && head[EI_CLASS] == ELFCLASS64) return "";
+  return text("; the file is for ", name_of_machine(machine, head[EI_CLASS]), ", this process runs on ",
+              name_of_machine(own_machine, ELFCLASS64), ": reinstall the distribution for this machine");
+}
+
 const cb_backend* open_library(const std::string& name, const std::string& distribution, const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = dlerror();
+    const std::string shown = reason ? reason : path;
     raise(backend_error, "the library of the backend for device '", name, "' (", distribution,
-          ") could not be opened: ", reason ? reason : path);
+          ") could not be opened: ", shown, reason_in_file(path));
   }
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
   check(entry, backend_error, path, " (", distribution,
@@ -188,6 +225,8 @@ int add_device_type(const char* name, const char* distribution, const char* path
     check(type.device_count >= 0 && type.device_count <= 127, backend_error, type.name, " (", type.distribution,
           "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
     check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
+    const void* accelerator = type.table->extension ? type.table->extension("accelerator") : nullptr;
+    check_accelerator_table(type.name, type.distribution, static_cast<const cb_accelerator*>(accelerator));
   } catch (...) {
     types.pop_back();
     throw;

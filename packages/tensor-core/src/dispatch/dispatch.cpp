@@ -189,8 +189,8 @@ void compute(Call& call) {
   }
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;
-    check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
-          "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
+    check(static_cast<bool>(call.outputs[k].tensor), backend_error, device_type(call.device).distribution,
+          ": the kernel of ", call.name(), " asked for no memory for output ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
   }
 }
