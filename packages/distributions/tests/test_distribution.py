@@ -309,3 +309,24 @@ def test_half_precisions(kind, count, dtype):
     assert draws.dtype == made.mean.dtype == made.variance.dtype == dtype
     density = made.log_prob(draws)
     assert density.dtype == dtype and not bool(density.isnan().any())
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [D.Beta(candelabra.tensor([2.0, 0.5]), candelabra.tensor([3.0, 4.0])), D.Dirichlet(candelabra.tensor([1.0, 2.5, 3.0]))],
+    ids=["Beta", "Dirichlet"],
+)  # fmt: skip
+def test_entropy_of_the_exponential_family_is_that_of_the_distribution(distribution):
+    made = D.ExponentialFamily.entropy(distribution)
+    candelabra.testing.assert_close(made.detach(), distribution.entropy())
+
+
+@pytest.mark.parametrize("dtype", [candelabra.float32, candelabra.float64])
+def test_draws_of_small_concentrations_are_inside_of_the_interval(dtype):
+    concentration = candelabra.full((3,), 0.01, dtype=dtype)
+    beta = D.Beta(concentration, concentration).sample((2000,))
+    dirichlet = D.Dirichlet(concentration).sample((2000,))
+    for draws in (beta, dirichlet):
+        assert draws.min() > 0
+        assert draws.max() < 1
+    assert D.Beta(concentration, concentration).log_prob(beta).isfinite().all()

@@ -185,3 +185,46 @@ def test_real_part_for_real_inputs_of_complex_operations():
     y = x * candelabra.tensor([1 + 2j, 3 - 1j], dtype=candelabra.complex128)
     (y.real * 2 + y.imag * 3).sum().backward()
     assert x.grad.tolist() == [8.0, 3.0]
+
+
+@pytest.mark.parametrize("base", [-2.0, 2.0])
+def test_complex_powers_of_real_numbers(base):
+    z = candelabra.tensor(1 + 2j, dtype=candelabra.complex128, requires_grad=True)
+    x = candelabra.tensor(base, dtype=candelabra.float64)
+    (made,) = autograd.grad(x**z, z, candelabra.ones((), dtype=z.dtype))
+    expected = (complex(base) ** (1 + 2j) * numpy.log(complex(base))).conjugate()
+    assert made.item() == pytest.approx(expected)
+
+
+def test_powers_of_zero():
+    for base in (0.0, candelabra.tensor(0.0)):
+        z = candelabra.tensor([1 + 2j, 2 + 0j, 0j], requires_grad=True)
+        (made,) = autograd.grad(candelabra.pow(base, z), z, candelabra.ones(3, dtype=z.dtype))
+        # As in PyTorch: 0 for real exponents that are not negative, NaN for all others.
+        assert made.isnan().tolist() == [True, False, False]
+        assert made[1:].tolist() == [0, 0]
+        y = candelabra.tensor([2.0, 0.0], requires_grad=True)
+        (made,) = autograd.grad(candelabra.pow(base, y).sum(), y)
+        assert made.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 2.0, 2.0, 2.0, 3.0], [0, 1 / 3, 1 / 3, 1 / 3, 0]),
+        ([-math.inf, -math.inf, -math.inf, 1.0], [1 / 3, 1 / 3, 1 / 3, 0]),
+        ([math.nan, math.nan], [0.5, 0.5]),
+        ([-0.0, 0.0], [0.5, 0.5]),
+    ],
+)
+def test_ties_share_the_gradient_of_a_median_of_all(name, values, expected):
+    x = candelabra.tensor(values, dtype=candelabra.float64, requires_grad=True)
+    made = getattr(candelabra, name)(x)
+    assert str(made.item()) == str(getattr(candelabra, name)(x.detach()).item())
+    made.backward()
+    assert x.grad.tolist() == pytest.approx(expected)
+    x.grad = None
+    # With a dimension, one element has the whole gradient.
+    getattr(candelabra, name)(x, 0).values.backward()
+    assert sorted(x.grad.tolist()) == [0.0] * (len(values) - 1) + [1.0]

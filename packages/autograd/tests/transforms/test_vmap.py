@@ -389,3 +389,12 @@ def test_filling_with_a_number_of_each_entry():
     expected = [[1.0, 0.0, 1.0], [2.0, 0.0, 2.0]]
     assert vmap(lambda x, v: x.index_fill(0, index, v))(candelabra.zeros(2, 3), values).tolist() == expected
     assert vmap(lambda v: candelabra.zeros(3).index_fill_(0, index, v))(values).tolist() == expected
+
+
+def test_chunks_share_the_random_numbers():
+    x = candelabra.zeros(5)
+    for size in (1, 2, 5, None):
+        candelabra.manual_seed(3)
+        made = vmap(lambda entry: entry + candelabra.rand(()), randomness="same", chunk_size=size)(x)
+        candelabra.manual_seed(3)
+        assert candelabra.equal(made, candelabra.rand(()).expand(5))

@@ -389,8 +389,9 @@ typedef struct cb_backend {
 
   /* Called before all others but candelabra_backend(). (optional) no initialization. [once] */
   int32_t (*initialize)(void);
-  /* Called when the interpreter ends, after the last kernel. deallocate() and the functions that
-   * destroy streams and events may still be called afterwards. (optional) nothing. [once] */
+  /* Called when the interpreter ends, after the program's exit functions. Only deallocate() and the
+   * functions that destroy streams and events are called afterwards, except by threads that the
+   * program has left running. (optional) nothing. [once] */
   void (*shutdown)(void);
   /* The message of this thread's last failure outside a kernel; valid until the thread's next call.
    * The core reads at most 4096 bytes. (optional) a generic message. [any] */

@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 
-#include "candelabra/accelerator.h"
 #include "python/errors.hpp"
 
 namespace candelabra {
@@ -186,10 +185,26 @@ void check_table(const std::string& device_type, const std::string& distribution
           table->abi_major, ".", table->abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR,
           ": pip install --upgrade ", is_newer ? "candelabra-tensor-core" : package);
   }
-  check(table->size >= smallest_table && table->size <= (1 << 20), backend_error, "the table of ", distribution,
-        " for device '", device_type, "' is malformed: its size is ", table->size,
+  // A size within a field would make half of a pointer a function.
+  const bool is_whole = table->size % alignof(cb_backend) == 0;
+  check(table->size >= smallest_table && table->size <= (1 << 20) && is_whole, backend_error, "the table of ",
+        distribution, " for device '", device_type, "' is malformed: its size is ", table->size,
         ", not sizeof(cb_backend); see docs/backends.md");
   TableCheck(device_type, distribution, padded(*table)).run();
+}
+
+void check_accelerator_table(const std::string& device_type, const std::string& distribution,
+                             const cb_accelerator* table) {
+  if (!table) return;
+  const auto is_size = [](uint64_t size) { return size >= 2 * sizeof size && size % sizeof size == 0; };
+  const auto expect = [&](bool is_right, const char* type, uint64_t size) {
+    check(is_right, backend_error, "the table ", type, " of ", distribution, " for device '", device_type,
+          "' is malformed: its size is ", size, ", not sizeof(", type, "); see docs/backends.md");
+  };
+  expect(is_size(table->size), "cb_accelerator", table->size);
+  const bool has_collectives = table->size >= offsetof(cb_accelerator, collectives) + sizeof table->collectives;
+  if (const cb_collectives* given = has_collectives ? table->collectives : nullptr)
+    expect(given->size >= sizeof(cb_collectives) && is_size(given->size), "cb_collectives", given->size);
 }
 
 cb_backend completed(const cb_backend& given) {

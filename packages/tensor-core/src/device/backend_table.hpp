@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "candelabra/backend.h"
+#include "candelabra/accelerator.h"
 
 namespace candelabra {
 
 // Throws BackendError or BackendVersionError that names the distribution, if the core cannot use
 // this table for this device type. Reads no field beyond the table's own size.
 void check_table(const std::string& device_type, const std::string& distribution, const cb_backend* table);
+
+// The same for the backend's extension "accelerator"; null is right.
+void check_accelerator_table(const std::string& device_type, const std::string& distribution,
+                             const cb_accelerator* table);
 
 // A copy in which every absent function that has a default has it.
 cb_backend completed(const cb_backend& given);

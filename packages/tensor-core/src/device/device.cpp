@@ -1,11 +1,16 @@
 #include "device/device.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <deque>
+#include <fstream>
+#include <utility>
 
 #include "device/backend_table.hpp"
 #include "device/host_services.hpp"
@@ -126,12 +131,44 @@ PyType_Slot device_slots[] = {
 };
 PyType_Spec device_spec = {"candelabra.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
 
+#if defined(__aarch64__)
+constexpr int own_machine = EM_AARCH64;
+#else
+constexpr int own_machine = EM_X86_64;
+#endif
+
+std::string name_of_machine(int machine, int elf_class) {
+  constexpr std::pair<int, const char*> names[] = {
+      {EM_386, "i386"},      {EM_ARM, "ARM"},         {EM_PPC64, "PowerPC64"}, {EM_S390, "s390x"},
+      {EM_X86_64, "x86-64"}, {EM_AARCH64, "AArch64"}, {EM_RISCV, "RISC-V"},    {258, "LoongArch"},
+  };
+  const auto* found = std::ranges::find(names, machine, &std::pair<int, const char*>::first);
+  return text(found != std::end(names) ? found->second : text("ELF machine ", machine),
+              elf_class == ELFCLASS32 ? " (32 bits)" : "");
+}
+
+// What the head of a file that dlopen() refused tells about the cause: nothing, or text to append.
+// The loader's own message often is "No such file or directory" or "invalid ELF header".
+std::string reason_in_file(const std::string& path) {
+  std::array<unsigned char, 20> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  if (!file.is_open()) return "";
+  if (std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return "; the file is not a shared library (ELF)";
+  const bool is_big_endian = head[EI_DATA] == ELFDATA2MSB;
+  const int machine = is_big_endian ? head[18] << 8 | head[19] : head[18] | head[19] << 8;
+  if (machine == own_machine && head[EI_CLASS] == ELFCLASS64) return "";
+  return text("; the file is for ", name_of_machine(machine, head[EI_CLASS]), ", this process runs on ",
+              name_of_machine(own_machine, ELFCLASS64), ": reinstall the distribution for this machine");
+}
+
 const cb_backend* open_library(const std::string& name, const std::string& distribution, const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = dlerror();
+    const std::string shown = reason ? reason : path;
     raise(backend_error, "the library of the backend for device '", name, "' (", distribution,
-          ") could not be opened: ", reason ? reason : path);
+          ") could not be opened: ", shown, reason_in_file(path));
   }
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
   check(entry, backend_error, path, " (", distribution,
@@ -188,6 +225,8 @@ int add_device_type(const char* name, const char* distribution, const char* path
     check(type.device_count >= 0 && type.device_count <= 127, backend_error, type.name, " (", type.distribution,
           "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
     check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
+    const void* accelerator = type.table->extension ? type.table->extension("accelerator") : nullptr;
+    check_accelerator_table(type.name, type.distribution, static_cast<const cb_accelerator*>(accelerator));
   } catch (...) {
     types.pop_back();
     throw;
@@ -249,7 +288,14 @@ void register_compiled_kernel(TextArgument name, TextArgument operator_name, Tex
 void set_cpu_fallback(TextArgument name, TruthArgument is_enabled) {
   const int number = find_device_type(name.value);
   check(number >= 0, backend_error, "set_cpu_fallback(): no backend for device '", name.value, "' is loaded");
+  check(!is_enabled || std::strcmp(name, "cpu") != 0, PyExc_ValueError,
+        "set_cpu_fallback(): the CPU itself has no fallback");
   types[static_cast<size_t>(number)].has_cpu_fallback = is_enabled != 0;
+}
+
+bool has_cpu_fallback(TextArgument name) {
+  const int number = find_device_type(name.value);
+  return number >= 0 && types[static_cast<size_t>(number)].has_cpu_fallback;
 }
 
 py::list loaded_device_types() {
@@ -266,6 +312,12 @@ PyObject* get_default_device(PyObject*, PyObject*) {
 
 void tell_backends_of_fork() {
   for (Registered& type : types) type.table->after_fork_in_child();
+}
+
+void shut_backends_down() {
+  for (Registered& type : types) {
+    if (type.ready) type.table->shutdown();
+  }
 }
 
 }  // namespace
@@ -379,6 +431,8 @@ void register_devices(py::module_& module) {
   device_py_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
   module.add_object("device", type);
   pthread_atfork(nullptr, nullptr, tell_backends_of_fork);
+  // Registered first, so that it runs after the exit functions of programs.
+  py::module_::import("atexit").attr("register")(py::cpp_function(shut_backends_down));
   module.def(
       "set_backend_loader", [](py::handle load) { Py_XSETREF(loader, load.inc_ref().ptr()); }, "load"_a,
       "Set the function that loads the backend of a device type by name.");
@@ -392,6 +446,8 @@ void register_devices(py::module_& module) {
              "Register a Python kernel; returns whether there is such an operator.");
   module.def("set_cpu_fallback", set_cpu_fallback, "device_type"_a, "is_enabled"_a,
              "Set whether operators without a kernel and a decomposition run on the CPU.");
+  module.def("has_cpu_fallback", has_cpu_fallback, "device_type"_a,
+             "Whether the CPU fallback of a loaded device type is on.");
   module.def("loaded_device_types", loaded_device_types, "Names of the device types whose backend is loaded.");
 }
 

@@ -2,6 +2,7 @@
 // device.
 #include <pybind11/stl.h>
 
+#include <cstring>
 #include <vector>
 
 #include "device/host_services.hpp"
@@ -11,6 +12,12 @@
 namespace candelabra {
 
 namespace {
+
+// A text of the backend, which may have any bytes, at most `capacity` of them.
+py::str decoded(const char* characters, size_t capacity = 1 << 20) {
+  const auto length = static_cast<Py_ssize_t>(strnlen(characters, capacity));
+  return py::str(stolen(PyUnicode_DecodeUTF8(characters, length, "replace")));
+}
 
 py::dict backend_info(Device device) {
   const DeviceType& type = device_type(device);
@@ -22,14 +29,15 @@ py::dict backend_info(Device device) {
   py::dict info;
   info["device_type"] = type.name;
   info["distribution"] = type.distribution;
-  info["version"] = table.version ? table.version : "";
+  info["version"] = decoded(table.version ? table.version : "");
   info["abi_major"] = type.original ? type.original->abi_major : table.abi_major;
   info["abi_minor"] = type.original ? type.original->abi_minor : table.abi_minor;
   info["device_count"] = type.device_count;
   info["capabilities"] = table.capabilities;
   info["kernels"] = kernels;
   info["compiled"] = type.original != nullptr;
-  info["description"] = table.describe ? table.describe() : nullptr;
+  const char* description = table.describe ? table.describe() : nullptr;
+  info["description"] = description ? py::object(decoded(description)) : py::none();
   return info;
 }
 
@@ -58,7 +66,7 @@ py::dict device_properties(Device device) {
     if (status != CB_OK) raise_backend_failure(type, "device_properties", status);
   }
   py::dict result;
-  result["name"] = properties.name[0] ? properties.name : type.name.c_str();
+  result["name"] = properties.name[0] ? decoded(properties.name, sizeof properties.name) : py::str(type.name);
   result["total_memory"] = properties.total_memory;
   result["free_memory"] = properties.free_memory;
   result["processor_count"] = properties.processor_count;
@@ -82,8 +90,7 @@ py::str device_status(Device device) {
   const int32_t status = device_type(device).table->device_status(device.index, message, sizeof message);
   message[sizeof message - 1] = 0;
   if (status == CB_OK) return "";
-  const std::string shown = *message ? message : text("status ", status);
-  return py::str(stolen(PyUnicode_DecodeUTF8(shown.data(), static_cast<Py_ssize_t>(shown.size()), "replace")));
+  return decoded(*message ? message : text("status ", status).c_str());
 }
 
 void reset_device(Device device) {

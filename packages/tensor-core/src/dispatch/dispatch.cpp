@@ -89,6 +89,10 @@ GeneratorState take_random_numbers(Call& call) {
   return taken;
 }
 
+void return_random_numbers(Call& call, GeneratorState taken) {
+  generator_state(call.generator, call.device) = taken;
+}
+
 namespace {
 
 // The largest size in bytes of a result in scratch memory: enough for the statistics of a
@@ -146,6 +150,21 @@ void make_all_dense(Call& call) {
         type.name, "') computes such operators on the CPU");
 }
 
+// With the CPU fallback, a Python kernel that raises NotImplementedError declines the call.
+void run_python_kernel(Call& call, const Kernel& kernel) {
+  if (!device_type(call.device).has_cpu_fallback) return call_python_kernel(call, kernel.python);
+  const bool is_random = call.op.tags & tag_random;
+  const GeneratorState before = is_random ? generator_state(call.generator, call.device) : GeneratorState{};
+  try {
+    call_python_kernel(call, kernel.python);
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_NotImplementedError)) throw;
+    PyErr_Clear();
+    if (is_random) return_random_numbers(call, before);
+    throw Declined();
+  }
+}
+
 // Allocates the results and calls the kernel.
 void compute(Call& call) {
   Operator& op = call.op;
@@ -166,12 +185,12 @@ void compute(Call& call) {
   if (kernel.compiled) [[likely]] {
     call_kernel(call, kernel);
   } else {
-    call_python_kernel(call, kernel.python);
+    run_python_kernel(call, kernel);
   }
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;
-    check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
-          "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
+    check(static_cast<bool>(call.outputs[k].tensor), backend_error, device_type(call.device).distribution,
+          ": the kernel of ", call.name(), " asked for no memory for output ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
   }
 }

@@ -1,5 +1,6 @@
 #include "dispatch/kernel_call.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -179,15 +180,20 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
 }
 
 [[noreturn]] void raise_not_implemented(Call& call) {
-  raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name,
-        "' on device ", to_text(call.device));
+  throw Error(PyExc_NotImplementedError,
+              text('"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name, "' on device ",
+                   to_text(call.device)),
+              text("the backend is from ", device_type(call.device).distribution));
 }
 
 [[noreturn]] void raise_kernel_failure(Call& call, Frame& frame, int32_t status) {
   if (frame.has_raised) throw PythonError();
   frame.error[error_capacity - 1] = 0;
-  if (status == CB_NOT_IMPLEMENTED && !frame.error[0]) decline(call);
   const DeviceType& type = device_type(call.device);
+  if (status == CB_NOT_IMPLEMENTED && (!frame.error[0] || type.has_cpu_fallback)) {
+    if (call.op.tags & tag_random) return_random_numbers(call, {frame.call.random_seed, frame.call.random_offset});
+    decline(call);
+  }
   const std::string origin =
       text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ", type.distribution);
   if (frame.error[0]) {
@@ -282,7 +288,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
     if (!output.tensor) frame.outputs[k].dtype = static_cast<int32_t>(output.dtype);
   }
   if (call.op.tags & tag_random) {
-    GeneratorState taken = take_random_numbers(call);
+    const GeneratorState taken = take_random_numbers(call);
     c.random_seed = taken.seed;
     c.random_offset = taken.offset;
   }
@@ -311,6 +317,18 @@ void call_kernel(Call& call, const Kernel& kernel) {
 
 // ---- services that kernels call
 
+namespace {
+
+// Whether a kernel may choose these sizes. Those that depend on data are 0 in what the shape rule
+// declares; the others the core relies on. Custom operators declare nothing.
+bool is_declared(const Call& call, const Output& output, std::span<const int64_t> wanted) {
+  if (call.op.tags & tag_custom) return true;
+  return std::ranges::equal(wanted, output.sizes,
+                            [](int64_t size, int64_t declared) { return declared == 0 || size == declared; });
+}
+
+}  // namespace
+
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   return serve(kernel_call, [&](Frame& frame) {
     Call& call = *frame.owner;
@@ -318,6 +336,8 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     check(index >= 0 && index < call.output_count, backend_error, distribution, ": the kernel of ", call.name(),
           " asked for the memory of output ", index, "; there are ", call.output_count);
     Output& output = call.outputs[index];
+    check(call.op.tags & tag_data_dependent, backend_error, distribution, ": the kernel of ", call.name(),
+          " asked for the memory of output ", index, ", which the core has allocated");
     check(!(frame.allocated >> index & 1), backend_error, distribution, ": the kernel of ", call.name(),
           " asked for the memory of output ", index, " twice");
     frame.allocated |= 1u << index;
@@ -327,6 +347,9 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     for (const int64_t size : wanted)
       check(size >= 0, backend_error, distribution, ": the kernel of ", call.name(), " asked for an output of sizes ",
             shown(wanted));
+    check(is_declared(call, output, wanted), backend_error, distribution, ": the kernel of ", call.name(),
+          " asked for an output of sizes ", shown(wanted), "; the operator declares ", shown(output.sizes),
+          ", where 0 is any size");
     output.sizes = Dims(wanted);
     prepare_output(call, output);
     frame.outputs[index] = describe(*output.tensor.get());

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "device/random.hpp"
+#include "dispatch/cpu_fallback.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
@@ -188,24 +189,11 @@ Ref<> decompose(Call& call, Given& given, bool recording) {
 }
 
 // Computes an operator that has neither a kernel nor a decomposition on the CPU.
-Ref<> fall_back_to_cpu(Call& call, Given& given, bool recording) {
+Ref<> fall_back_to_cpu(Call& call, Given& given, Manner manner, bool recording) {
   Operator& op = call.op;
-  static constinit LookedUpOnce fallback;
-  PyObject* const function = fallback.get([] {
-    const Ref<> module = owned(PyImport_ImportModule("candelabra.backends.fallback"));
-    return owned(PyObject_GetAttrString(module.get(), "run"));
-  });
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
-  const Ref<> device = owned(device_object(call.device));
-  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.generator ? given.generator : Py_None,
-                           device.get()};
-  Ref<> result;
-  {
-    const NoGrad no_grad;
-    result = owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
-  }
-  result = give_result(op, given, result);
-  bump_versions(call, given);
+  const Ref<> result = give_result(op, given, compute_on_cpu(op, values.get(), given.generator, call.device));
+  if (manner.counted) bump_versions(call, given);
   if (!recording || !op.autograd_function) return result;
   return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
 }
@@ -258,7 +246,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     run(call);
   } catch (const Declined&) {
     if (op.tags & tag_composite) return decompose(call, given, recording);
-    return fall_back_to_cpu(call, given, recording);
+    return fall_back_to_cpu(call, given, manner, recording);
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);

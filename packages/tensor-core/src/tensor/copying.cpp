@@ -5,6 +5,7 @@
 
 #include "device/streams.hpp"
 #include "dispatch/call.hpp"
+#include "dispatch/cpu_fallback.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 
@@ -231,7 +232,12 @@ void copy_into(TensorObject* destination, TensorObject* source) {
   call[2].reset(Py_False);
   call[2].kind = ArgumentKind::Bool;
   call.outputs[0].given = destination;
-  run(call);
+  try {
+    run(call);
+  } catch (const Declined&) {
+    const Ref<> values = owned(PyTuple_Pack(3, as_object(destination), as_object(source), Py_False));
+    compute_on_cpu(op, values.get(), nullptr, destination->device());
+  }
 }
 
 TensorRef convert_dtype(TensorObject* self, Dtype dtype) {
@@ -300,7 +306,13 @@ void fill(TensorObject* self, const cb_scalar& value) {
   call[1].kind = ArgumentKind::Scalar;
   call[1].scalar = value;
   call.outputs[0].given = self;
-  run(call);
+  try {
+    run(call);
+  } catch (const Declined&) {
+    const Ref<> number = owned(scalar_object(value));
+    const Ref<> values = owned(PyTuple_Pack(2, as_object(self), number.get()));
+    compute_on_cpu(op, values.get(), nullptr, self->device());
+  }
 }
 
 }  // namespace candelabra

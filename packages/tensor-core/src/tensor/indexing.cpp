@@ -209,16 +209,52 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
   }
 }
 
+// NumPy's rule of old, which PyTorch keeps: a short sequence that holds a tensor, a sequence, a
+// slice, None or an ellipsis is read as a tuple.
+bool is_read_as_tuple(PyObject* key) {
+  constexpr Py_ssize_t longest = 31;
+  if (is_tensor(key) || is_numpy_array(key) || PyUnicode_Check(key) || PyBytes_Check(key)) return false;
+  if (!PySequence_Check(key)) return false;
+  const Py_ssize_t count = PySequence_Size(key);
+  if (count < 0) PyErr_Clear();
+  if (count < 0 || count > longest) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* found = PySequence_GetItem(key, i);
+    if (!found) {
+      PyErr_Clear();
+      return false;
+    }
+    const Ref<> part = owned(found);
+    if (is_tensor(found) || PySequence_Check(found) || PySlice_Check(found) || found == Py_None ||
+        found == Py_Ellipsis) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The key as a tuple where it is one or is read as one, else null.
+Ref<> tuple_of(PyObject* key) {
+  if (PyTuple_Check(key)) return Ref<>::borrow(key);
+  if (!is_read_as_tuple(key)) return {};
+  warn(
+      "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in PyTorch: it will "
+      "be interpreted as a tensor index, x[candelabra.tensor(seq)]. Use x[tuple(seq)] instead of x[seq].");
+  return owned(PySequence_Tuple(key));
+}
+
 class Items {
  public:
-  Items(PyObject* key, TensorObject* self) {
-    if (!PyTuple_Check(key)) {
+  Items(PyObject* key, TensorObject* self) : tuple_(tuple_of(key)) {
+    if (!tuple_) {
       resize(1);
       classify(data_[0], key, self);
       return;
     }
-    resize(static_cast<size_t>(PyTuple_GET_SIZE(key)));
-    for (size_t i = 0; i < count_; ++i) classify(data_[i], PyTuple_GET_ITEM(key, static_cast<Py_ssize_t>(i)), self);
+    resize(static_cast<size_t>(PyTuple_GET_SIZE(tuple_.get())));
+    for (size_t i = 0; i < count_; ++i) {
+      classify(data_[i], PyTuple_GET_ITEM(tuple_.get(), static_cast<Py_ssize_t>(i)), self);
+    }
   }
   std::span<Item> all() { return {data_, count_}; }
 
@@ -230,6 +266,7 @@ class Items {
       data_ = heap_.data();
     }
   }
+  Ref<> tuple_;  // keeps the slices of the items alive
   size_t count_ = 0;
   Item inline_[4];
   std::vector<Item> heap_;

@@ -168,7 +168,6 @@ def test_writing_distinct_values() -> None:
     "key",
     [
         [0, 2],
-        [[0, 1], [2, 0]],
         (0, 2),
         ([0, 2], [1, 1]),
         range(2),
@@ -290,7 +289,7 @@ ERRORS = {
     "list range": (lambda x: x[[0, 7]], IndexError, "out of bounds"),
     "shapes": (lambda x: x[[0, 1], [0, 1, 2]], IndexError, "could not be broadcast together"),
     "object": (lambda x: x[object()], IndexError, "only integers, slices"),
-    "ragged": (lambda x: x[[[0, 1], [0]]], ValueError, "expected sequence of length 2"),
+    "ragged": (lambda x: x[[[0, 1], [0]],], ValueError, "expected sequence of length 2"),
 }
 
 

@@ -2,6 +2,8 @@
 quantiles without NaN, complex draws.
 """
 
+import warnings
+
 import numpy
 import pytest
 
@@ -146,3 +148,40 @@ def test_refused_dtypes():
     for reduce, kind in (("mean", NotImplementedError), ("max", RuntimeError)):
         with pytest.raises(kind):
             candelabra.scatter_reduce(truths, 0, candelabra.tensor([0]), truths[:1], reduce)
+
+
+NON_TUPLE = "Using a non-tuple sequence for multidimensional indexing is deprecated"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [[0, 0], [0, 1]],
+        [candelabra.tensor([0, 1]), candelabra.tensor([0, 1])],
+        [slice(None), 0],
+        [None, 0],
+        [..., 0],
+        [0, [0, 1]],
+        [[]],
+        [candelabra.tensor([True, False, True])],
+        [(0, 1), (0, 1)],
+    ],
+)
+def test_list_of_sequences_is_read_as_a_tuple(parts):
+    x = candelabra.arange(12).reshape(3, 4)
+    with pytest.warns(UserWarning, match=NON_TUPLE):
+        found = x[parts]
+    assert found.equal(x[tuple(parts)])
+    written, expected = x.clone(), x.clone()
+    with pytest.warns(UserWarning, match=NON_TUPLE):
+        written[parts] = -1
+    expected[tuple(parts)] = -1
+    assert written.equal(expected)
+
+
+@pytest.mark.parametrize("key", [[0, 1], range(2), [[0]] * 32, numpy.array([[0, 0], [0, 1]])])
+def test_other_sequences_are_one_index(key):
+    x = candelabra.arange(12).reshape(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x[key].equal(x[candelabra.tensor(list(key))])

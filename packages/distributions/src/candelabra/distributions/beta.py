@@ -33,7 +33,6 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
-    _mean_carrier_measure = 0
     _expandable = {}
 
     def __init__(
@@ -86,6 +85,10 @@ class Beta(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
+
+    @property
+    def _mean_carrier_measure(self) -> Tensor:
+        return self._dirichlet._mean_carrier_measure
 
     @property
     def _natural_params(self) -> tuple[Tensor, Tensor]:

@@ -36,7 +36,6 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
-    _mean_carrier_measure = 0
     _expandable = {"concentration": 1}
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
@@ -46,7 +45,10 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return candelabra.softmax(log_gamma_draw(self.concentration.expand(self._extended_shape(sample_shape))), -1)
+        draw = candelabra.softmax(log_gamma_draw(self.concentration.expand(self._extended_shape(sample_shape))), -1)
+        # The density may be infinite at 0 and at 1: the nearest numbers stand for them.
+        limits = candelabra.finfo(draw.dtype)
+        return draw.clamp(limits.tiny, 1 - limits.eps / 2)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -81,6 +83,12 @@ class Dirichlet(ExponentialFamily):
             - (count - total) * candelabra.digamma(total)
             - ((a - 1.0) * candelabra.digamma(a)).sum(-1)
         )
+
+    @property
+    def _mean_carrier_measure(self) -> Tensor:
+        # The carrier measure is minus the sum of the logarithms.
+        a = self.concentration
+        return (candelabra.digamma(a.sum(-1, keepdim=True)) - candelabra.digamma(a)).sum(-1)
 
     @property
     def _natural_params(self) -> tuple[Tensor]:

@@ -111,5 +111,5 @@ class Registrar:
         _C.register_backend(self.device_type, self.distribution, self._library, self._kernels)
         from .fallback import wanted_by_environment
 
-        if self._has_cpu_fallback or wanted_by_environment(self.device_type):
+        if (self._has_cpu_fallback and self.device_type != "cpu") or wanted_by_environment(self.device_type):
             _C.set_cpu_fallback(self.device_type, True)

@@ -184,22 +184,19 @@ def _pow_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
 
 
 def _pow_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+    # 0^y is 0 for all real y > 0, and PyTorch also defines the derivative at y = 0 as 0.
+    flat_at_zero = (exponent.imag == 0) & (exponent.real >= 0) if exponent.is_complex() else exponent >= 0
     if not isinstance(self, Tensor):
         if self == 0:
-            # 0^y is 0 for y > 0; at y = 0 PyTorch also defines the derivative as 0.
-            return (
-                masked(grad * float("-inf"), exponent.real < 0)
-                if exponent.is_complex()
-                else masked(grad * float("-inf"), exponent < 0)
-            )
+            return where(flat_at_zero, 0, grad * conj(result * float("-inf")))
         logarithm = (
             math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, exponent)
         )
         return grad * conj(result * logarithm)
-    # 0^y is 0 for all y > 0, so the infinite logarithm is masked. For y < 0 it is infinite, with
-    # derivative minus infinity.
-    flat = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
-    return where(flat, 0, grad * conj(result * where(flat, 1, self).log()))
+    flat = (self == 0) & flat_at_zero
+    # The logarithm of a negative number is complex if the result is.
+    base = where(flat, 1, self).to(result.dtype)
+    return where(flat, 0, grad * conj(result * base.log()))
 
 
 def _complex_or_nan_log(number: Any, other: Tensor) -> Any:

@@ -6,32 +6,57 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import candelabra
+from candelabra import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from candelabra import Tensor
+
+_MISSING: Any = object()
+
+
+def _swap(owner: Any, name: str, value: Any) -> Any:
+    """Replace a tensor of the module itself and return the previous one.
+
+    `_MISSING` stands for an attribute that is not there.
+    """
+    if value is not _MISSING and value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{value} is not an instance of candelabra.Tensor")
+    for table in (owner._parameters, owner._buffers):
+        if name in table:
+            before = table[name]
+            if value is _MISSING:
+                del table[name]
+            else:
+                table[name] = value
+            return before
+    before = getattr(owner, name, _MISSING)
+    if before is not _MISSING and before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of candelabra.Tensor")
+    if value is not _MISSING:
+        setattr(owner, name, value)
+    elif before is not _MISSING:
+        delattr(owner, name)
+    return before
 
 
 @contextlib.contextmanager
-def _swapped(module: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Replace parameters and buffers of a module within the block.
+def _swapped(module: Any, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Replace tensors of a module within the block.
 
-    Entries that the module reassigns itself are written back to `values`.
+    The dictionary in the context receives the tensors that the module has at the end of the block.
     """
-    places: list[tuple[dict[str, Any], str, Any, str]] = []
+    replaced: list[tuple[Any, str, Any, str]] = []
+    after: dict[str, Any] = {}
     try:
         for full_name, value in values.items():
             path, _, name = full_name.rpartition(".")
             owner = module.get_submodule(path)
-            held = owner._parameters if name in owner._parameters else owner._buffers
-            places.append((held, name, held[name], full_name))
-            held[name] = value
-        yield
+            replaced.append((owner, name, _swap(owner, name, value), full_name))
+        yield after
     finally:
-        for held, name, before, full_name in reversed(places):
-            values[full_name] = held[name]
-            held[name] = before
+        for owner, name, before, full_name in reversed(replaced):
+            after[full_name] = _swap(owner, name, before)
 
 
 def functional_call(
@@ -50,7 +75,9 @@ def functional_call(
     module
         The module to call.
     parameter_and_buffer_dicts
-        Tensors by parameter or buffer name, or a sequence of such dictionaries.
+        Tensors by the name of a parameter, a buffer or another tensor attribute, or a sequence of
+        such dictionaries. Tensors that the call assigns to these names are written back to a
+        single dictionary.
     args
         The positional arguments: a tuple, or a single argument.
     kwargs
@@ -81,7 +108,7 @@ def functional_call(
     tensor([3.])
     """
     if isinstance(parameter_and_buffer_dicts, dict):
-        values = dict(parameter_and_buffer_dicts)
+        values = parameter_and_buffer_dicts
     elif isinstance(parameter_and_buffer_dicts, (tuple, list)):
         if not all(isinstance(entry, dict) for entry in parameter_and_buffer_dicts):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
@@ -96,24 +123,30 @@ def functional_call(
             f"{type(parameter_and_buffer_dicts)}"
         )
     own = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
-    unknown = [name for name in values if name not in own]
+    tied = _tied(own, values) if tie_weights else values
     if strict:
-        missing = [name for name in own if name not in values]
-        if missing or unknown:
-            problems = [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
-            problems += [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
-            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems))
-    for name in unknown:
-        del values[name]
-    if tie_weights:
-        _tie(own, values)
+        _check_names(module, own, tied)
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _swapped(module, values):
-        return module(*positional, **(kwargs or {}))
+    after: dict[str, Any] = {}
+    try:
+        with _swapped(module, tied) as after:
+            return module(*positional, **(kwargs or {}))
+    finally:
+        values.update({name: after[name] for name in values if name in after})
 
 
-def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
-    """Copy the value given for one name of a tied tensor to all its other names."""
+def _check_names(module: Any, own: dict[str, Any], values: dict[str, Any]) -> None:
+    unknown = [name for name in values if name not in own]
+    missing = [name for name in own if name not in values]
+    if missing or unknown:
+        problems = [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
+        problems += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems))
+
+
+def _tied(own: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values, with that for one name of a tied tensor under all its other names."""
+    result = dict(values)
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         if tensor is not None:
@@ -126,8 +159,8 @@ def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
             raise ValueError(
                 f"functional_call got multiple values for keys {sorted(given)}, which are tied. Consider using tie_weights=False"
             )
-        for name in names:
-            values[name] = values[given[0]]
+        result.update(dict.fromkeys(names, values[given[0]]))
+    return result
 
 
 def stack_module_state(models: Sequence[Any] | Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

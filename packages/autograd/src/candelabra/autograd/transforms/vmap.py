@@ -81,7 +81,10 @@ def vmap(
         if chunk_size is None or chunk_size >= size:
             return _mapped(func, size, dims, leaves, structure, out_dims, randomness, kwargs)
         chunks = []
+        state = candelabra.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:
+                candelabra.set_rng_state(state)
             count = min(chunk_size, size - start)
             part = [
                 leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)

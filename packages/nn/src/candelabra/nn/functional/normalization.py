@@ -20,6 +20,24 @@ _vector_norm = ops.linalg_vector_norm
 _avg_pool = ops.avg_pool
 
 
+def _group_normalized(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float
+) -> Tensor:
+    """Normalize groups; float32 parameters of a half-precision input are not rounded to its dtype."""
+    parameter = weight if weight is not None else bias
+    if (
+        parameter is not None
+        and parameter.dtype is candelabra.float32
+        and input.dtype in (candelabra.float16, candelabra.bfloat16)
+        # On accelerators, autocast computes in float32 itself and returns float32.
+        and (input.device.type == "cpu" or not candelabra.is_autocast_enabled(input.device.type))
+    ):
+        made: Tensor = _group_norm(input.float(), weight, bias, num_groups, eps)[0].to(input.dtype)
+        return made
+    result: Tensor = _group_norm(input, weight, bias, num_groups, eps)[0]
+    return result
+
+
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -116,7 +134,7 @@ def instance_norm(
                 f"but its shape is {list(running.shape)}"
             )
     # Each channel is its own group.
-    result = _group_norm(input, weight, bias, input.shape[1], eps)[0]
+    result = _group_normalized(input, weight, bias, input.shape[1], eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             flat = input.detach().flatten(2)
@@ -167,7 +185,7 @@ def group_norm(
         positions *= length
     if positions == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    return in_format_of(_group_norm(input, weight, bias, num_groups, eps)[0], input)
+    return in_format_of(_group_normalized(input, weight, bias, num_groups, eps), input)
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import candelabra
-from candelabra import Tensor
+from candelabra import Tensor, is_grad_enabled
+from candelabra.composite.transformed import is_differentiated_outside
 
 
 def _check_positions(positions: Tensor, kind: str, data: Tensor, axis: int) -> None:
@@ -45,6 +46,37 @@ def _segments_of_elements(start: Tensor, ends: Tensor, size: int) -> Tensor:
     segment = candelabra.searchsorted(ends, at, right=True)
     outside = (segment >= count) | (at < start.gather(-1, segment.clamp(max=count - 1)))
     return segment.masked_fill(outside, count)
+
+
+def _differentiable(base: Tensor, axis: int, where: Tensor, data: Tensor, method: str) -> Tensor:
+    """Reduce with PyTorch's gradient.
+
+    The gradient of an extremum is shared by all elements equal to it, which leaves out the initial
+    value; NaN is equal to NaN here. In a product, NaN has the product of the others as its gradient.
+    """
+    missing = data.isnan()
+    ones = candelabra.ones_like(data.detach())
+    count = candelabra.zeros_like(base).scatter_add(axis, where, missing.to(data.dtype))
+    if method == "prod":
+        rest = base.scatter_reduce(axis, where, candelabra.where(missing, ones, data), method)
+        # The sum is NaN, and its gradient is 1 at a single NaN. It is NaN if there are more.
+        scale = candelabra.where(count > 1, math.nan, 1.0).to(data.dtype)
+    else:
+        found = base.scatter_reduce(axis, where, data.detach(), method)
+        reached = found.gather(axis, where) == data
+        # Only the elements that are the extremum go to its segment, all others to the last one.
+        last = candelabra.full_like(where, base.shape[axis] - 1)
+        index = candelabra.where(reached, where, last)
+        hits = candelabra.zeros_like(base).scatter_add(axis, index, ones)
+        # NaN stands where the initial value must not take a share.
+        start = base.masked_fill(hits > 0, math.nan)
+        rest = start.scatter_reduce(axis, index, candelabra.where(missing, ones, data), method, include_self=False)
+        scale = 1 / count.clamp(min=1)
+    total = candelabra.zeros_like(base).scatter_add(axis, where, data.masked_fill(~missing, 0)) * scale
+    present = count > 0
+    if method == "prod":
+        return rest * candelabra.where(present, total, 1.0)
+    return candelabra.where(present, total, rest)
 
 
 def segment_reduce(
@@ -135,7 +167,12 @@ def segment_reduce(
     )
     where = segment.reshape(*segment.shape, *inner).expand(data.shape)
     method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
-    result = base.scatter_reduce(axis, where, wide, method) if data.numel() else base
+    if not data.numel():
+        result = base
+    elif method != "sum" and ((wide.requires_grad and is_grad_enabled()) or is_differentiated_outside(wide)):
+        result = _differentiable(base, axis, where, wide, method)
+    else:
+        result = base.scatter_reduce(axis, where, wide, method)
     result = result.narrow(axis, 0, count)
     if reduce == "mean":
         if initial is None:

@@ -12,7 +12,7 @@ from candelabra.numeric_info import finfo
 from ..methods.tape_methods import _Tensor
 from ..movement.views import reshape, wrap_dim
 from ..registration import decomposes, function
-from ..transformed import all_values
+from ..transformed import all_values, is_differentiated_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,20 @@ def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type
     return _at(x, position, dim, keepdim and not added, result_type)
 
 
+def _median_of_all(input: Tensor, ignore_nan: bool, result_type: Any) -> Tensor:
+    """Return the median of all elements. The elements that are equal to it share its gradient."""
+    x = reshape(input, -1)
+    value: Tensor = _median(x, 0, False, ignore_nan, result_type).values
+    if not ((x.requires_grad and _C.is_grad_enabled()) or is_differentiated_outside(x)):
+        return value
+    fixed = value.detach()
+    equal = (x.detach() == fixed) | (OPERATORS["isnan"](x.detach()) & OPERATORS["isnan"](fixed))
+    # amax shares the gradient. The sign keeps -inf apart from the filled elements.
+    sign = OPERATORS["_to_copy"](_where(fixed < 0, -1, 1), dtype=x.dtype)
+    shared: Tensor = OPERATORS["amax"](_where(equal, x * sign, -math.inf), (0,), False) * sign
+    return shared
+
+
 def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
     def median_function(
         input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
@@ -102,7 +116,7 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
                 # NaN, and the integer that NaN is truncated to.
                 nothing = OPERATORS["fill_"](input.new_empty((), dtype=_C.float64), float("nan"))
                 return OPERATORS["_to_copy"](nothing, dtype=input.dtype)
-            return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
+            return _median_of_all(input, ignore_nan, result_type)
         result = _median(input, dim, keepdim, ignore_nan, result_type)
         if out is not None:
             result = result_type(*_C.give_to_outs(name, out, result, input))

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import candelabra
@@ -284,8 +285,12 @@ class BackwardHooks:
     def watch_outputs(self, result: Any) -> Any:
         """Pass the tensors that require grad through the identity.
 
-        `result` is a tensor or a tuple.
+        `result` is a tensor or a tuple. As in PyTorch, the hooks are not called for other results,
+        except for those that are not full: these watch the first tensor.
         """
+        if not isinstance(result, (Tensor, tuple)):
+            self._watch_first_tensor(result)
+            return result
         values = result if isinstance(result, tuple) else (result,)
         self.outputs = len(values)
         self.output_places = [i for i, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
@@ -293,6 +298,30 @@ class BackwardHooks:
         if not isinstance(result, tuple):
             return values[0]
         return type(result)(*values) if hasattr(result, "_fields") else values
+
+    def _watch_first_tensor(self, result: Any) -> None:
+        """Register the hooks that are not full on the node of the first tensor; warn of full ones."""
+        hooks = list(global_backward.values()) if False in _kinds_of_global_backward_hooks else []
+        if self.module.__dict__.get("_is_full_backward_hook") is False:
+            hooks += self.module._backward_hooks.values()
+        if not hooks:
+            candelabra._C.warn(
+                f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received {type(result)}"
+            )
+            return
+        first = _first_tensor(result)
+        if first is None or first.grad_fn is None:
+            return
+        warnings.warn(
+            "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors is deprecated and will be "
+            "removed in future versions. This hook will be missing some of the grad_output. Please use register_full_backward_hook to get "
+            "the documented behavior.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        module = self.module
+        for hook in hooks:
+            first.grad_fn.register_hook(partial(hook, module))
 
     @staticmethod
     def _through(values: tuple[Any, ...], places: list[int], receive: Callable[..., Any]) -> tuple[Any, ...]:
@@ -322,15 +351,16 @@ class BackwardHooks:
         return tuple(grads[i] for i in self.output_places)
 
     def _input_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.grad_outputs is None:
+            return gradients  # they reached the inputs without passing through the outputs
         grads = _spread(gradients, self.input_places, self.inputs)
         if self.constants:
             given = list(grads)
             for i, shape, dtype, device in self.constants:
                 given[i] = candelabra.zeros(shape, dtype=dtype, device=device)
             grads = tuple(given)
-        grad_outputs = self.grad_outputs if self.grad_outputs is not None else (None,) * self.outputs
         for hook in (*global_backward.values(), *self.module._backward_hooks.values()):
-            grads = self._replaced(hook(self.module, grads, grad_outputs), grads, "hook")
+            grads = self._replaced(hook(self.module, grads, self.grad_outputs), grads, "hook")
         self.grad_outputs = None
         return tuple(grads[i] for i in self.input_places)
 
@@ -343,6 +373,18 @@ class BackwardHooks:
                 f"Backward {kind} returned an invalid number of grad_input, got {len(new)}, but expected {len(old)}"
             )
         return new
+
+
+def _first_tensor(value: Any) -> Tensor | None:
+    """Return the first tensor of nested lists, tuples and dictionaries, by PyTorch's rule."""
+    while not isinstance(value, Tensor):
+        if isinstance(value, dict):
+            value = next((entry for entry in value.values() if isinstance(entry, Tensor)), None)
+        elif isinstance(value, (tuple, list)) and value:
+            value = value[0]
+        else:
+            return None
+    return value
 
 
 def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
