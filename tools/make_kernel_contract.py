@@ -26,7 +26,6 @@ WORDS = {
     tags.DATA_DEPENDENT: "the kernel asks for the memory of its results",
     tags.NONDETERMINISTIC: "may be non-deterministic",
     tags.NONDIFFERENTIABLE: "no gradient",
-    tags.DECLINES: "the kernel may decline a call",
     tags.ONE_VALUE: "elements of the output may share memory",
 }
 

@@ -13,8 +13,8 @@ Ref<> compute_on_cpu(Operator& op, PyObject* values, PyObject* generator_or_null
     return owned(PyObject_GetAttrString(module.get(), "run"));
   });
   const Ref<> target = owned(device_object(device));
-  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values,
-                           generator_or_null ? generator_or_null : Py_None, target.get()};
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values, generator_or_null ? generator_or_null : Py_None,
+                           target.get()};
   const NoGrad no_grad;
   return owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
 }

@@ -81,7 +81,7 @@ class _Recorded:
         self.gradients_in: tuple[Tensor | None, ...] = (None,) * len(self.surface)
 
     def gradients(self, outputs: list[Tensor], given: list[Any], allow_unused: bool) -> tuple[Any, ...]:
-        from candelabra import autograd
+        import candelabra.autograd as autograd
 
         wanted = [each for each in self.surface if each.requires_grad]
         recorded = [each for each in outputs if each.requires_grad]
@@ -121,7 +121,7 @@ class _Recorded:
                 self.gradients_in = self.gradients(self.outputs, self.gradients_out, allow_unused)
 
     def callable(self) -> Callable[..., Any]:
-        from candelabra import autograd
+        import candelabra.autograd as autograd
 
         recorded = self
 

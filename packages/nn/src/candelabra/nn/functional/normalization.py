@@ -6,6 +6,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, no_grad, ops
+from candelabra.amp import is_autocast_enabled
 from candelabra.composite.registration import fast_path
 from candelabra.dispatch_hooks import computed
 
@@ -20,9 +21,7 @@ _vector_norm = ops.linalg_vector_norm
 _avg_pool = ops.avg_pool
 
 
-def _group_normalized(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float
-) -> Tensor:
+def _group_normalized(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float) -> Tensor:
     """Normalize groups; float32 parameters of a half-precision input are not rounded to its dtype."""
     parameter = weight if weight is not None else bias
     if (
@@ -30,7 +29,7 @@ def _group_normalized(
         and parameter.dtype is candelabra.float32
         and input.dtype in (candelabra.float16, candelabra.bfloat16)
         # On accelerators, autocast computes in float32 itself and returns float32.
-        and (input.device.type == "cpu" or not candelabra.is_autocast_enabled(input.device.type))
+        and (input.device.type == "cpu" or not is_autocast_enabled(input.device.type))
     ):
         made: Tensor = _group_norm(input.float(), weight, bias, num_groups, eps)[0].to(input.dtype)
         return made

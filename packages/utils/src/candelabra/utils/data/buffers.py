@@ -15,6 +15,7 @@ import math
 import operator
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
@@ -34,6 +35,7 @@ class BorrowedFile(AnonymousFile):
     _descriptor: int
     _slot: int
     _flags: Any
+    _release: Callable[[], Any]
 
     def return_when_freed(self, descriptor: int, slot: int, flags: Any) -> None:
         """Return the buffer to the worker, by its flag in `slot`, when this object is freed."""
