@@ -76,7 +76,7 @@ def function(name: str, field_name: str, parameters: str, body: str, message: st
     )  # fmt: skip
 
 
-ENTRIES = "static cb_kernel_entry many[4] = {{\"exp\", neg, 0, 0, 0}, {\"log\", neg, 0, 0, 0}}; table.kernels = many;"
+ENTRIES = 'static cb_kernel_entry many[4] = {{"exp", neg, 0, 0, 0}, {"log", neg, 0, 0, 0}}; table.kernels = many;'
 
 TABLES = [
     table("null-table", "", "returned null", result="return NULL;"),

@@ -62,7 +62,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(folder):
     """Run every program on the device and on the CPU."""
-    programs = [(f"{device} {name}", device, SETUP + code) for name, code in SAME.items() for device in ("minic", "cpu")]
+    programs = [
+        (f"{device} {name}", device, SETUP + code) for name, code in SAME.items() for device in ("minic", "cpu")
+    ]
     return outcomes(folder, programs)
 
 

@@ -8,9 +8,7 @@ import pytest
 from backends import BATCH, Backend, compile_library, distribution, install, outcomes
 from rows import RAISING, ROWS
 
-LOADER = RAISING.format(
-    body="import pathlib; registrar.library(pathlib.Path(__file__).with_name(f'lib{__name__}.so'))"
-)
+LOADER = RAISING.format(body="import pathlib; registrar.library(pathlib.Path(__file__).with_name(f'lib{__name__}.so'))")
 
 
 def backend_of(number: int) -> Backend:

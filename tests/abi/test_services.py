@@ -125,7 +125,7 @@ def test_parallel_for(run, body):
 
 
 def test_parallel_for_in_a_child_of_a_program_that_has_threads(run):
-    program = f"""
+    program = """
 import os, threading
 x = candelabra.tensor([3.0], device=D)
 assert candelabra.exp(x).tolist() == [1.0]
@@ -207,7 +207,7 @@ lost = b.device_status(D)
 b.reset_device(D)
 before, lost, b.device_status(D), kind
 """
-    found = run(program, "is_lost = 1; strcpy(c->error, \"lost\"); return CB_DEVICE_LOST;", declarations, setup)
+    found = run(program, 'is_lost = 1; strcpy(c->error, "lost"); return CB_DEVICE_LOST;', declarations, setup)
     notes = ["in the kernel of exp for device serve:0, from abi-services 0.3"]
     assert found.get("value") == repr(("", "fell off the bus", "", notes)), found
 

@@ -95,7 +95,7 @@ void check_chosen_sizes(const Call& call, int index, std::span<const int64_t> si
   check(std::ranges::none_of(sizes, [](int64_t size) { return size < 0; }), backend_error, distribution,
         ": the kernel of ", call.name(), " asked for an output of sizes ", shown(sizes));
   if (call.op.tags & tag_custom) return;
-  // The sizes that depend on data are 0 in what the shape rule declares. The core relies on the others.
+  // The shape rule declares 0 for sizes that depend on data. The core relies on the others.
   const auto fits = [](int64_t size, int64_t declared) { return declared == 0 || size == declared; };
   check(std::ranges::equal(sizes, output.sizes, fits), backend_error, distribution, ": the kernel of ", call.name(),
         " asked for an output of sizes ", shown(sizes), "; the operator declares ", shown(output.sizes),
