@@ -325,7 +325,7 @@ def tests_examples(session: nox.Session) -> None:
 def tests_abi(session: nox.Session) -> None:
     """Test the backend ABI: each released minor version, and malformed backends."""
     install(session, ["tensor-core", "backend-cpu"], *TEST_NEEDS)
-    run_tests(session, ROOT / "tests" / "abi")
+    run_tests(session, ROOT / "tests" / "abi", by_several=True)
 
 
 @nox.session
