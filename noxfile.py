@@ -264,6 +264,7 @@ def tests(session: nox.Session) -> None:
         session.notify(f"tests-{package}")
     session.notify("tests-integration")
     session.notify("tests-examples")
+    session.notify("tests-abi")
 
 
 def make_tests(package: str) -> None:
@@ -318,6 +319,13 @@ def tests_examples(session: nox.Session) -> None:
             str(ROOT / "examples" / "backends" / backend),
         )
     run_tests(session, ROOT / "tests" / "examples")
+
+
+@nox.session(name="tests-abi")
+def tests_abi(session: nox.Session) -> None:
+    """Test the backend ABI: each released minor version, and malformed backends."""
+    install(session, ["tensor-core", "backend-cpu"], *TEST_NEEDS)
+    run_tests(session, ROOT / "tests" / "abi", by_several=True)
 
 
 @nox.session

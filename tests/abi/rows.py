@@ -268,7 +268,7 @@ KERNELS = [
            "BackendError", NONZERO, "nonzero"),
     kernel("output-null-sizes", "return host->allocate_output(c, 0, 2, NULL);", "output of 2 dimensions", "BackendError",
            NONZERO, "nonzero"),
-    kernel("output-absurd-sizes", "int64_t n[2] = {(int64_t)1 << 62, 8}; return host->allocate_output(c, 0, 2, n);",
+    kernel("output-absurd-sizes", "int64_t n[2] = {INT64_MAX, 1}; return host->allocate_output(c, 0, 2, n);",
            "overflow", "RuntimeError", NONZERO, "nonzero", names=False),
     kernel("output-never", "return CB_OK;", "asked for no memory for output 0", "BackendError", NONZERO, "nonzero"),
     kernel("output-of-other-dims", "int64_t n = 4; return host->allocate_output(c, 0, 1, &n);", "the operator declares",

@@ -319,7 +319,8 @@ enum cb_kernel_flags {
    * which the core otherwise passes contiguous tensors only (native_group_norm and its gradient). */
   CB_KERNEL_CHANNELS_LAST = 2,
   /* The core makes all tensors contiguous, outputs included, before it calls the kernel; also those
-   * that it would pass with the strides of a broadcast. */
+   * that it would pass with the strides of a broadcast. A number in place of a tensor stays one:
+   * CB_TENSOR_NUMBER. */
   CB_KERNEL_CONTIGUOUS = 4,
   CB_KERNEL_READS_VERSIONS = 8 /* the kernel reads cb_call.content_versions */
 };

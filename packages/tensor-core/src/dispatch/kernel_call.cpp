@@ -1,6 +1,5 @@
 #include "dispatch/kernel_call.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -317,18 +316,6 @@ void call_kernel(Call& call, const Kernel& kernel) {
 
 // ---- services that kernels call
 
-namespace {
-
-// Whether a kernel may choose these sizes. Those that depend on data are 0 in what the shape rule
-// declares; the others the core relies on. Custom operators declare nothing.
-bool is_declared(const Call& call, const Output& output, std::span<const int64_t> wanted) {
-  if (call.op.tags & tag_custom) return true;
-  return std::ranges::equal(wanted, output.sizes,
-                            [](int64_t size, int64_t declared) { return declared == 0 || size == declared; });
-}
-
-}  // namespace
-
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   return serve(kernel_call, [&](Frame& frame) {
     Call& call = *frame.owner;
@@ -344,12 +331,7 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     check(ndim >= 0 && ndim <= max_dims && (ndim == 0 || sizes), backend_error, distribution, ": the kernel of ",
           call.name(), " asked for an output of ", ndim, " dimensions; there are at most ", max_dims);
     const std::span wanted(sizes, static_cast<size_t>(ndim));
-    for (const int64_t size : wanted)
-      check(size >= 0, backend_error, distribution, ": the kernel of ", call.name(), " asked for an output of sizes ",
-            shown(wanted));
-    check(is_declared(call, output, wanted), backend_error, distribution, ": the kernel of ", call.name(),
-          " asked for an output of sizes ", shown(wanted), "; the operator declares ", shown(output.sizes),
-          ", where 0 is any size");
+    check_chosen_sizes(call, index, wanted);
     output.sizes = Dims(wanted);
     prepare_output(call, output);
     frame.outputs[index] = describe(*output.tensor.get());

@@ -89,6 +89,19 @@ void prepare_output(Call& call, Output& output) {
   output.tensor = TensorRef::borrow(&given);
 }
 
+void check_chosen_sizes(const Call& call, int index, std::span<const int64_t> sizes) {
+  const Output& output = call.outputs[index];
+  const std::string& distribution = device_type(call.device).distribution;
+  check(std::ranges::none_of(sizes, [](int64_t size) { return size < 0; }), backend_error, distribution,
+        ": the kernel of ", call.name(), " asked for an output of sizes ", shown(sizes));
+  if (call.op.tags & tag_custom) return;
+  // The shape rule declares 0 for sizes that depend on data. The core relies on the others.
+  const auto fits = [](int64_t size, int64_t declared) { return declared == 0 || size == declared; };
+  check(std::ranges::equal(sizes, output.sizes, fits), backend_error, distribution, ": the kernel of ", call.name(),
+        " asked for an output of sizes ", shown(sizes), "; the operator declares ", shown(output.sizes),
+        ", where 0 is any size");
+}
+
 void finish_output(const Call& call, Output& output) {
   if (!output.given || output.tensor.get() == output.given) return;
   if (!call.op.returns_self) resize_output(call.name(), *output.given, output.tensor->sizes);

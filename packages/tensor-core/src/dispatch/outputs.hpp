@@ -7,6 +7,8 @@ namespace candelabra {
 
 // Gives an output that the shape rule has described a tensor for the kernel to write.
 void prepare_output(Call& call, Output& output);
+// Throws BackendError unless a kernel may choose these sizes for an output.
+void check_chosen_sizes(const Call& call, int index, std::span<const int64_t> sizes);
 // Copies the result to the caller's tensor, which is what is returned.
 void finish_output(const Call& call, Output& output);
 

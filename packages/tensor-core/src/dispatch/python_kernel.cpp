@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "device/random.hpp"
+#include "dispatch/outputs.hpp"
 #include "operators/operator.hpp"
 
 namespace candelabra {
@@ -83,12 +84,17 @@ PyObject* allocate(PyObject* self, PyObject* arguments) {
     if (!call) return nullptr;
     Output& output = call->outputs[0];
     check(!output.tensor, PyExc_RuntimeError, call->name(), "(): allocate() was called twice");
-    output.sizes.resize(0);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(arguments);
+    check(ndim <= max_dims, backend_error, device_type(call->device).distribution, ": the kernel of ", call->name(),
+          " asked for an output of ", ndim, " dimensions; there are at most ", max_dims);
+    Dims sizes;
+    for (Py_ssize_t i = 0; i < ndim; ++i) {
       long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(arguments, i));
       if (size == -1 && PyErr_Occurred()) return nullptr;
-      output.sizes.push_back(size);
+      sizes.push_back(size);
     }
+    check_chosen_sizes(*call, 0, sizes);
+    output.sizes = std::move(sizes);
     output.tensor = empty(output.sizes, output.dtype, call->device);
     return Py_NewRef(as_object(output.tensor.get()));
   });
@@ -130,6 +136,10 @@ void call_python_kernel(Call& call, PyObject* function) {
   grad_mode.enabled = enabled;
   // a kernel that kept allocate() gets an error when it calls it later
   if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
+  if (!result) {
+    note_python_error(text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ",
+                           device_type(call.device).distribution));
+  }
   owned(result);
   if (call.op.tags & tag_data_dependent) {
     check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(),

@@ -97,19 +97,22 @@ void set_error(const Error& error) noexcept {
   if (!message) return;
   PyErr_SetObject(error.type, message);
   Py_DECREF(message);
-  if (error.note.empty()) return;
+  if (!error.note.empty()) note_python_error(error.note);
+}
+
+}  // namespace
+
+void note_python_error(const std::string& text) noexcept {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject* note = decoded(error.note);
+  PyObject* note = decoded(text);
   PyObject* added = note ? PyObject_CallMethod(value, "add_note", "O", note) : nullptr;
   if (!added) PyErr_Clear();  // the error itself matters more than its note
   Py_XDECREF(added);
   Py_XDECREF(note);
   PyErr_Restore(type, value, traceback);
 }
-
-}  // namespace
 
 void set_python_error() noexcept {
   try {

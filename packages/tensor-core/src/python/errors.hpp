@@ -56,6 +56,8 @@ void warn(const std::string& message);
 // The exception type for an enum cb_status.
 PyObject* exception_of_status(int32_t status);
 
+// Adds a note to the Python exception that is set.
+void note_python_error(const std::string& text) noexcept;
 // Converts the current C++ exception to a Python exception. Call inside catch (...).
 void set_python_error() noexcept;
 
