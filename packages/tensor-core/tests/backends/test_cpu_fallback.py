@@ -1,6 +1,6 @@
 """The CPU fallback, and Python kernels beside a library, on memory that the core cannot read.
 
-The CPU here has three Python kernels; tests/examples/test_cpu_fallback.py has a real one.
+The CPU here has four Python kernels; tests/examples/test_cpu_fallback.py has a real one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from test_plugins import Installed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A library whose memory has handles only. Its two kernels decline every call.
+#: A library whose memory has handles only. It copies; the other kernels decline.
 LIBRARY = """
 #include <candelabra/backend.h>
 #include <stdlib.h>
@@ -48,13 +48,26 @@ static int32_t to_host(int32_t device, void *to, const cb_memory *from, uint64_t
 }
 static int32_t declines(cb_call *call) { (void)call; return CB_NOT_IMPLEMENTED; }
 
-static const cb_kernel_entry kernels[] = {{"neg", declines, 0, 0, 0}, {"uniform_", declines, 0, 0, 0}};
+static uint64_t offset_of(const cb_tensor *t, int64_t i) {
+  int64_t offset = 0;
+  for (int32_t d = t->ndim - 1; d >= 0; i /= t->sizes[d--]) offset += i % t->sizes[d] * t->strides[d];
+  return (uintptr_t)t->storage + t->offset + (uint64_t)offset * cb_dtype_size(t->dtype);
+}
+static int32_t copy(cb_call *call) {
+  const cb_tensor *out = &call->outputs[0], *source = call->arguments[1].as.tensor;
+  if (out->dtype != source->dtype) return CB_NOT_IMPLEMENTED;
+  for (int64_t i = 0; i < out->numel; ++i)
+    memcpy(arena + offset_of(out, i), arena + offset_of(source, i), cb_dtype_size(out->dtype));
+  return CB_OK;
+}
+
+static const cb_kernel_entry kernels[] = {{"copy_", copy, 0, 0, 0}, {"neg", declines, 0, 0, 0}, {"uniform_", declines, 0, 0, 0}};
 
 const cb_backend *candelabra_backend(const cb_host *host) {
   (void)host;
   static const cb_backend backend = {
       .size = sizeof(cb_backend), .abi_major = CB_ABI_MAJOR, .abi_minor = CB_ABI_MINOR, .device_type = "far",
-      .kernels = kernels, .kernel_count = 2, .kernel_entry_size = sizeof(cb_kernel_entry),
+      .kernels = kernels, .kernel_count = 3, .kernel_entry_size = sizeof(cb_kernel_entry),
       .allocate = allocate, .deallocate = deallocate, .copy_from_host = from_host, .copy_to_host = to_host};
   return &backend;
 }
@@ -77,7 +90,7 @@ PLUGIN = """
         a = [element for row in a.tolist() for element in row]
         out.copy_(candelabra.tensor([x + alpha * y for x, y in zip(a, b)], dtype=out.dtype).view(out.shape))
 
-    def total(out, a, dim, dtype):
+    def total(out, a, dim, keepdim, dtype):
         assert out.dim() == a.dim(), "the reduced dimensions have size 1"
         out.copy_(candelabra.tensor([sum(row) for row in a.tolist()], dtype=out.dtype).view(out.shape))
 
@@ -96,7 +109,7 @@ HOST = """
 
     @hookimpl
     def candelabra_register_backend(registrar):
-        for kernel in (neg, exp, uniform_):
+        for kernel in (neg, exp, fill_, uniform_):
             registrar.kernel(kernel.__name__, kernel)
 
     def numbers(tensor):
@@ -109,6 +122,10 @@ HOST = """
     def exp(out, a):
         for i, element in enumerate(a.tolist()):
             numbers(out)[i] = math.exp(element)
+
+    def fill_(out, self, value):
+        for i in range(self.numel()):
+            numbers(out)[i] = value
 
     def uniform_(out, self, low, high, seed, offset):
         for i in range(self.numel()):
