@@ -143,11 +143,11 @@ void make_all_dense(Call& call) {
 [[noreturn]] void refuse_without_kernel(const Call& call) {
   const DeviceType& type = device_type(call.device);
   if (type.has_cpu_fallback) throw Declined();
+  const std::string remedy = type.name == "cpu" ? ""
+                                                : text(", and candelabra.backends.cpu_fallback('", type.name,
+                                                       "') computes such operators on the CPU");
   raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device),
-        " (", type.distribution,
-        "), and no decomposition; python -m candelabra.backends lists what there is, and "
-        "candelabra.backends.cpu_fallback('",
-        type.name, "') computes such operators on the CPU");
+        " (", type.distribution, "), and no decomposition; python -m candelabra.backends lists what there is", remedy);
 }
 
 // With the CPU fallback, a Python kernel that raises NotImplementedError declines the call.

@@ -91,6 +91,9 @@ def describe(device_type: str, verbose: bool) -> list[str]:
         f"  capabilities {', '.join(capabilities) or 'none'}",
         f"  kernels      {len(registered)} of {len(kernels)}; {len(composites)} fall back to a composite, {len(missing)} are missing",
     ]
+    if device_type != "cpu":
+        fallback = f"on: {len(missing)} operators" if _C.has_cpu_fallback(device_type) else "off"
+        lines.append(f"  CPU fallback {fallback}")
     if composites:
         lines.append(f"  composite    {wrapped(composites)}")
     if missing:

@@ -202,10 +202,19 @@ class CustomOpDef:
             + f'candelabra.library.register_kernel("{self._qualname}", "{device_type}") registers one'
         )
 
+    def _falls_back(self, device_type: str) -> bool:
+        """Tell whether the kernel of the CPU computes for a device type without a kernel."""
+        known = {*self._kernels, *self._compiled} - self._disabled
+        return "cpu" in known and not known & {device_type, None} and _C.has_cpu_fallback(device_type)
+
     def _run(self, device: Any, *arguments: Any, **keywords: Any) -> Any:
         """Run a Python kernel; the core calls this. Autograd does not record the operators that it
         calls.
         """
+        if self._falls_back(device.type):
+            from candelabra.backends.fallback import run
+
+            return run(self._opoverload, (*arguments, *keywords.values()), None, device)
         kernel = self._kernel_for(device.type)
         before = _C.set_grad_enabled(False)
         try:

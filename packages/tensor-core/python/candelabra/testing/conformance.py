@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import candelabra
+from candelabra.backends.fallback import fallback_calls
 from candelabra.catalogue import FAMILIES, OPERATORS
 from candelabra.catalogue.declaration import CORE, VIEW
 from candelabra.testing.reference import references
@@ -211,6 +212,13 @@ def _with_reference(names: Iterable[str], known: dict[str, Reference]) -> list[s
     return chosen
 
 
+def _kind(outcome: Outcome, device: str) -> str:
+    """Return what has computed an operator."""
+    if outcome.operator in fallback_calls(candelabra.device(device).type):
+        return "kernel, CPU fallback" if outcome.kernel else "CPU fallback"
+    return "kernel" if outcome.kernel else "composite"
+
+
 def main(device: str, operators: Iterable[str] | None = None) -> int:
     """Run the suite, print a line per operator, and return 1 if a result differs, else 0.
 
@@ -229,7 +237,7 @@ def main(device: str, operators: Iterable[str] | None = None) -> int:
             # Printed before the operator runs, so that the last name identifies a crash.
             print(f"  {name:32} ", end="", flush=True)
             outcome = outcomes[name] = check_operator(name, device, known[name])
-            kind = "kernel" if outcome.kernel else "composite" if outcome.passed else ""
+            kind = _kind(outcome, device) if outcome.passed or outcome.kernel else ""
             refused = f"  not for {', '.join(sorted(outcome.refused))}" if outcome.refused and outcome.passed else ""
             print(f"{outcome.state:8} {outcome.passed:5} calls  {kind}{refused}", flush=True)
             for failure in outcome.failures[:5]:
@@ -239,4 +247,7 @@ def main(device: str, operators: Iterable[str] | None = None) -> int:
     failed = sum(bool(outcome.failures) for outcome in outcomes.values())
     missing = sum(outcome.state == "missing" for outcome in outcomes.values())
     print(f"{device}: {len(outcomes) - failed - missing} operators right, {failed} wrong, {missing} not there")
+    fallbacks = fallback_calls(candelabra.device(device).type)
+    if fallbacks:
+        print(f"CPU fallback: {sum(fallbacks.values())} calls of {len(fallbacks)} operators")
     return int(failed > 0)
