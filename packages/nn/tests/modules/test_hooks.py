@@ -172,7 +172,9 @@ def test_full_backward_hooks_of_results_in_a_dictionary_are_not_called(register)
     module, calls = _Named(), []
     getattr(module, register)(lambda *given: calls.append(given))
     x = candelabra.ones(1, 2, requires_grad=True)
-    with pytest.warns(UserWarning, match="module output should be a Tensor or a tuple of Tensors but received <class 'dict'>"):
+    with pytest.warns(
+        UserWarning, match="module output should be a Tensor or a tuple of Tensors but received <class 'dict'>"
+    ):
         made = module(x)["made"]
     made.sum().backward()
     assert calls == []
@@ -181,7 +183,9 @@ def test_full_backward_hooks_of_results_in_a_dictionary_are_not_called(register)
 
 def test_backward_hooks_of_results_in_a_dictionary_watch_the_first_tensor():
     module, calls = _Named(), []
-    module.register_backward_hook(lambda module, inputs, outputs: calls.append((len(inputs), [x.shape for x in outputs])))
+    module.register_backward_hook(
+        lambda module, inputs, outputs: calls.append((len(inputs), [x.shape for x in outputs]))
+    )
     with pytest.warns(FutureWarning, match="non-full backward hooks on a Module that does not return a single Tensor"):
         made = module(candelabra.ones(1, 2, requires_grad=True))["made"]
     made.sum().backward()

@@ -94,8 +94,7 @@ PyObject* device_repr(PyObject* self) {
   });
 }
 PyObject* device_str(PyObject* self) {
-  return guarded<>(static_cast<PyObject*>(nullptr),
-                   [&] { return PyUnicode_FromString(text_of(self).c_str()); });
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] { return PyUnicode_FromString(text_of(self).c_str()); });
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int operation) {
   if (!is_device_object(a) || !is_device_object(b) || (operation != Py_EQ && operation != Py_NE))
@@ -119,7 +118,8 @@ PyGetSetDef device_getset[] = {
        if (!gives_index(self)) Py_RETURN_NONE;
        return PyLong_FromLong(value_of(self).index);
      },
-     nullptr, "The number of the device within its type; None where there is only the host and none was given.", nullptr},
+     nullptr, "The number of the device within its type; None where there is only the host and none was given.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef device_methods[] = {

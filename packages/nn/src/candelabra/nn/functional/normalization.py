@@ -20,9 +20,7 @@ _vector_norm = ops.linalg_vector_norm
 _avg_pool = ops.avg_pool
 
 
-def _group_normalized(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float
-) -> Tensor:
+def _group_normalized(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float) -> Tensor:
     """Normalize groups; float32 parameters of a half-precision input are not rounded to its dtype."""
     parameter = weight if weight is not None else bias
     if (

@@ -189,7 +189,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             if wanted == known.name:
                 return to(self, known)
             if wanted == f"{name}Tensor":
-                # "candelabra.cuda.FloatTensor" is on that device, "candelabra.FloatTensor" on the CPU.
+                # "candelabra.cuda.FloatTensor" is on a GPU, "candelabra.FloatTensor" on the CPU.
                 return to(self, dtype=known, device=where.partition(".")[2] or "cpu")
         raise ValueError(f"invalid type: '{dtype}'")
     return to(self, dtype)
