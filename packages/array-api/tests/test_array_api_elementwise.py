@@ -412,6 +412,25 @@ def test_complex_special_values(name: str) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_expm1_at_complex_infinities(dtype: str) -> None:
+    cases = {
+        complex(inf, 0.0): complex(inf, 0.0),
+        complex(inf, -0.0): complex(inf, -0.0),
+        complex(inf, 3.0): complex(-inf, inf),
+        complex(inf, inf): complex(inf, nan),
+        complex(inf, nan): complex(inf, nan),
+        complex(-inf, -2.0): complex(-1.0, -0.0),
+        complex(-inf, inf): complex(-1.0, 0.0),
+        complex(-inf, nan): complex(-1.0, 0.0),
+    }
+    for z, wanted in cases.items():
+        got = complex(to_numpy(xp.expm1(xp.asarray(np.asarray(z, dtype)))).item())
+        assert math.isnan(got.imag) if math.isnan(wanted.imag) else got.imag == wanted.imag, z
+        # The sign of the infinity beside NaN is open.
+        assert (abs(got.real) if math.isnan(wanted.imag) else got.real) == wanted.real, z
+
+
 @pytest.mark.parametrize("dtype", REAL)
 def test_clip(dtype: str) -> None:
     rng = np.random.default_rng(4)

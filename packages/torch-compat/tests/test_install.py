@@ -38,6 +38,11 @@ def test_names_are_those_of_candelabra(torch):
     assert {"nn", "optim", "ones"} <= set(dir(torch))
 
 
+def test_types_have_pytorch_s_names(torch):
+    assert torch.ones(1).type() == "torch.FloatTensor"
+    assert torch.ones(1).type("torch.LongTensor").type() == "torch.LongTensor"
+
+
 def test_star_import():
     names: dict = {}
     exec("from torch.nn import *\nfrom torch import *", names)

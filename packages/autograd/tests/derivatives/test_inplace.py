@@ -349,3 +349,19 @@ def test_views_of_what_needs_no_gradient_may_be_changed():
         detached = leaf.detach()
     detached.mul_(2.0)
     assert leaf.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_views_of_inference_mode_are_not_changed_in_place_while_recording():
+    base = candelabra.ones(4, requires_grad=True) * 1
+    with candelabra.inference_mode():
+        view = base[:2]
+        view.mul_(2)
+    assert not view.is_inference()
+    with pytest.raises(RuntimeError, match="A view was created in .*views of inference mode are refused too"):
+        view.mul_(2)
+    plain = candelabra.ones(4)
+    with candelabra.inference_mode():
+        view = plain[:2]
+    assert view.add_(1).tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="views of inference mode are refused too"):
+        view.mul_(candelabra.ones(2, requires_grad=True))

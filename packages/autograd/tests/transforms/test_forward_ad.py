@@ -246,3 +246,30 @@ def test_errors():
             candelabra.add(x, 1, out=candelabra.empty(1))
     assert forward_ad.unpack_dual(x).tangent is None
     assert (x + 1).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("lifting", [True, False], ids=["jvp", "dual_level"])
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda base, t: base.copy_(t * t), [2.0, 40.0]),
+        (lambda base, t: base.copy_(candelabra.ones(3)), [0.0, 0.0]),
+        (lambda base, t: base.zero_(), [0.0, 0.0]),
+        (lambda base, t: base[1:].copy_(t[1:] * 3), [2.0, 30.0]),
+        (lambda base, t: base.mul_(2), [4.0, 40.0]),
+    ],
+)
+def test_views_follow_the_tangent_of_their_changed_base(write, expected, lifting):
+    def function(t):
+        base = t * 2
+        view = base[:2]
+        write(base, t)
+        return view * 1
+
+    t, tangent = candelabra.tensor([1.0, 2.0, 3.0]), candelabra.tensor([1.0, 10.0, 100.0])
+    if lifting:
+        _, made = candelabra.func.jvp(function, (t,), (tangent,))
+    else:
+        with forward_ad.dual_level():
+            made = forward_ad.unpack_dual(function(forward_ad.make_dual(t, tangent))).tangent
+    assert made.tolist() == expected

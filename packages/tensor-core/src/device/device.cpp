@@ -38,6 +38,7 @@ bool default_chosen = false;
 
 struct DeviceObject {
   PyObject_HEAD Device value;
+  bool given_index;  // device("cpu", 0), as against device("cpu"); tensors are on the latter
 };
 PyTypeObject* device_py_type = nullptr;
 Device value_of(PyObject* self) {
@@ -47,6 +48,18 @@ Device value_of(PyObject* self) {
 // A device type with one device in host memory has no index to tell: "cpu", as against "cuda:0".
 bool has_index(const DeviceType& type) {
   return type.device_count > 1 || !type.has(CB_CAP_HOST_MEMORY);
+}
+bool gives_index(PyObject* self) {
+  return reinterpret_cast<DeviceObject*>(self)->given_index || has_index(device_type(value_of(self)));
+}
+// As to_text(Device), with an index that the program gave.
+std::string text_of(PyObject* self) {
+  const Device device = value_of(self);
+  return gives_index(self) ? text(device_type(device).name, ":", static_cast<int>(device.index)) : to_text(device);
+}
+bool names_index(PyObject* type) {
+  if (is_device_object(type)) return reinterpret_cast<DeviceObject*>(type)->given_index;
+  return PyUnicode_Check(type) && PyUnicode_FindChar(type, ':', 0, PyUnicode_GET_LENGTH(type), 1) >= 0;
 }
 
 void load_device_type(std::string_view name) {
@@ -71,33 +84,35 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
             " is out of range: '", found.name, "' has ", found.device_count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }
-    return device_object(device);
+    PyObject* made = device_object(device);
+    if (made) reinterpret_cast<DeviceObject*>(made)->given_index = index != Py_None || names_index(type);
+    return made;
   });
 }
 
 PyObject* device_repr(PyObject* self) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     const DeviceType& type = device_type(value_of(self));
-    return has_index(type)
+    return gives_index(self)
                ? PyUnicode_FromFormat("device(type='%s', index=%d)", type.name.c_str(), value_of(self).index)
                : PyUnicode_FromFormat("device(type='%s')", type.name.c_str());
   });
 }
 PyObject* device_str(PyObject* self) {
-  return guarded<>(static_cast<PyObject*>(nullptr),
-                   [&] { return PyUnicode_FromString(to_text(value_of(self)).c_str()); });
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] { return PyUnicode_FromString(text_of(self).c_str()); });
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int operation) {
   if (!is_device_object(a) || !is_device_object(b) || (operation != Py_EQ && operation != Py_NE))
     Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((value_of(a) == value_of(b)) == (operation == Py_EQ));
+  const bool equal = value_of(a) == value_of(b) && gives_index(a) == gives_index(b);
+  return PyBool_FromLong(equal == (operation == Py_EQ));
 }
 Py_hash_t device_hash(PyObject* self) {
   return value_of(self).type * 256 + value_of(self).index + 1;
 }
 PyObject* device_reduce(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr),
-                   [&] { return Py_BuildValue("O(s)", Py_TYPE(self), to_text(value_of(self)).c_str()); });
+                   [&] { return Py_BuildValue("O(s)", Py_TYPE(self), text_of(self).c_str()); });
 }
 
 PyGetSetDef device_getset[] = {
@@ -105,10 +120,11 @@ PyGetSetDef device_getset[] = {
      nullptr, "The device type, for instance ``cpu``.", nullptr},
     {"index",
      [](PyObject* self, void*) -> PyObject* {
-       if (!has_index(device_type(value_of(self)))) Py_RETURN_NONE;
+       if (!gives_index(self)) Py_RETURN_NONE;
        return PyLong_FromLong(value_of(self).index);
      },
-     nullptr, "The number of the device within its type; None where there is only the host.", nullptr},
+     nullptr, "The number of the device within its type; None where there is only the host and none was given.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef device_methods[] = {
@@ -383,6 +399,7 @@ PyObject* device_object(Device device) {
   DeviceObject* object = PyObject_New(DeviceObject, device_py_type);
   if (!object) return nullptr;
   object->value = device;
+  object->given_index = false;
   return reinterpret_cast<PyObject*>(object);
 }
 

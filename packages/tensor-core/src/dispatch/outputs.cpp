@@ -118,12 +118,15 @@ void resize_output(const char* operator_name, TensorObject& out, std::span<const
              "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
     warn(message);
   }
-  int64_t bytes = product(sizes) * itemsize(out.dtype);
-  if (static_cast<size_t>(bytes) > out.storage->bytes || out.offset != 0) {
+  const int64_t bytes = product(sizes) * itemsize(out.dtype);
+  int64_t offset = out.offset;
+  // A view stays in the memory of its base where that has room.
+  if (static_cast<size_t>(offset * itemsize(out.dtype) + bytes) > out.storage->bytes) {
     Storage* old = std::exchange(out.storage, make_storage(out.device(), static_cast<size_t>(bytes)));
     release(old);
+    offset = 0;
   }
-  set_geometry(out, Dims(sizes), contiguous_strides(sizes), 0);
+  set_geometry(out, Dims(sizes), contiguous_strides(sizes), offset);
 }
 
 }  // namespace candelabra

@@ -150,11 +150,11 @@ void bump_versions(Call& call, const Given& given) {
 void refuse_unrecorded_view(const Call& call, bool requires_grad) {
   const TensorObject& self = call.tensor(Operator::self_position);
   if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
-  raise(PyExc_RuntimeError, call.name(),
-        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the "
-        "view and the "
-        "inplace "
-        "operation either inside the no_grad block (if it is not to be tracked) or outside (if it is).");
+  raise(
+      PyExc_RuntimeError, call.name(),
+      "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of inference "
+      "mode are refused too. Move both the view and the inplace operation either inside the block (if it is not to "
+      "be tracked) or outside (if it is).");
 }
 
 PyObject* tuple_of(const Given& given, size_t count) {

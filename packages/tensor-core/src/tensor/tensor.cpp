@@ -251,7 +251,7 @@ TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset
   view->base = Py_NewRef(self->base ? self->base : as_object(self));
   view->history = as_tensor(view->base)->history;
   view->inference = self->inference;
-  view->unrecorded_view = self->unrecorded_view || (!grad_mode.enabled && !grad_mode.inference);
+  view->unrecorded_view = self->unrecorded_view || !grad_mode.enabled || grad_mode.inference;
   track(view.get());
   return view;
 }

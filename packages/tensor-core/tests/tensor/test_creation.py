@@ -5,6 +5,7 @@ dtypes.
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -435,3 +436,52 @@ def test_to_returns_the_tensor_where_nothing_is_to_convert():
         x.to("cpu", candelabra.int32).dtype is candelabra.int32 and x.to(dtype=candelabra.int8).dtype is candelabra.int8
     )
     assert x.to(candelabra.float32, copy=True) is not x
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda out: candelabra.linspace(0, 2, 3, out=out),
+        lambda out: candelabra.arange(3, out=out),
+        lambda out: candelabra.arange(0.0, 3.0, 1.0, out=out),
+        lambda out: candelabra.range(0, 2, out=out),
+        lambda out: candelabra.logspace(0, 2, 3, out=out).log10_(),
+    ],
+    ids=["linspace", "arange", "arange of floats", "range", "logspace"],
+)
+def test_ranges_are_written_to_views(make):
+    base = candelabra.zeros(6)
+    make(base[::2])
+    assert base.tolist() == [0, 0, 1, 0, 2, 0]
+    base = candelabra.zeros(3, 2)
+    column = base[:, :1]
+    make(column)  # the shape stays: it has as many elements
+    assert column.shape == (3, 1)
+    assert base[:, 0].tolist() == [0, 1, 2]
+    base = candelabra.zeros(4)
+    with pytest.warns(UserWarning, match="was resized"):
+        make(base[1:2])
+    assert base.tolist() == [0, 0, 1, 2]
+    empty = candelabra.empty(0)
+    assert make(empty) is empty
+    assert empty.tolist() == [0, 1, 2]
+
+
+def test_type_names_and_devices():
+    x = candelabra.zeros(2)
+    assert x.type() == "candelabra.FloatTensor"
+    assert x.type("candelabra.LongTensor").dtype is candelabra.int64
+    with pytest.raises(RuntimeError):
+        x.type("candelabra.no_such_device.FloatTensor")
+
+
+def test_a_given_device_index_is_kept():
+    cpu, first = candelabra.device("cpu"), candelabra.device("cpu", 0)
+    assert (str(cpu), repr(cpu), cpu.index) == ("cpu", "device(type='cpu')", None)
+    for same in (first, candelabra.device("cpu:0"), candelabra.device(first), pickle.loads(pickle.dumps(first))):
+        assert (str(same), repr(same), same.index) == ("cpu:0", "device(type='cpu', index=0)", 0)
+        assert same == first
+        assert same != cpu
+    assert candelabra.zeros(1, device=first).device == cpu
+    x = candelabra.zeros(1)
+    assert x.to(first) is x

@@ -132,6 +132,14 @@ def _round(x: Tensor) -> Tensor:
     return candelabra.round(x)
 
 
+def _expm1(x: Tensor) -> Tensor:
+    result = candelabra.expm1(x)
+    if not x.dtype.is_complex:
+        return result
+    # The standard says what infinities give, and candelabra.expm1 follows PyTorch.
+    return candelabra.where(candelabra.isinf(x.real), candelabra.exp(x) - 1, result)
+
+
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
     """Quotient rounded down; the infinite cases are those of the exact quotient, which PyTorch's
     way over the remainder loses.
@@ -229,7 +237,7 @@ divide = _binary(
 )
 equal = _binary("equal", candelabra.eq, "Whether equal.", "xp.equal(xp.asarray([1, 2]), 2) -> Array([False,  True])")
 exp = _unary("exp", candelabra.exp, "Exponential function.", "xp.exp(xp.asarray([0.0])) -> Array([1.])")
-expm1 = _unary("expm1", candelabra.expm1, "exp(x) - 1, accurate near 0.", "xp.expm1(xp.asarray([0.0])) -> Array([0.])")
+expm1 = _unary("expm1", _expm1, "exp(x) - 1, accurate near 0.", "xp.expm1(xp.asarray([0.0])) -> Array([0.])")
 floor = _same_for_integers(
     "floor", candelabra.floor, "Rounded down.", "xp.floor(xp.asarray([1.2, -1.2])) -> Array([ 1., -2.])"
 )

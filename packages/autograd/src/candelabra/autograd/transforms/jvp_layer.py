@@ -132,13 +132,13 @@ class JvpLayer(FunctorchLayer):
             return self._adopted_tangent(value) if self.adopted and differentiable(value) else None
         root = value._base
         if (
-            value._tangent is None
-            and root is not None
+            root is not None
             and self.owns(root)
             and root._tangent is not None
+            and (value._tangent is None or getattr(root, "_owns_tangent", False))
             and differentiable(value)
         ):
-            # The base got a tangent after the view was created, by a write to it or to another
+            # The base got its tangent after the view was created, by a write to it or to another
             # view.
             with outside():
                 value._tangent = look_like(root._tangent, root._value, value._value)

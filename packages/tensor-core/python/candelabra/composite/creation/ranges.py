@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _arange = OPERATORS["arange"]
 
 
+def _to_out(name: str, out: Tensor, result: Tensor) -> Tensor:
+    """Write the numbers to `out`, which keeps its shape if it has as many elements."""
+    same = out.numel() == result.numel()
+    given: Tensor = _C.give_to_out(name, out, OPERATORS["view"](result, out.shape) if same else result)
+    return given
+
+
 def _plain(number: Any) -> Any:
     return number.item() if isinstance(number, _C.Tensor) else number
 
@@ -90,11 +97,13 @@ def arange(
     start, end, step = _whole(kind, start, end, step)
     if count is not None:
         made = _arange(0, count, 1, dtype=kind, device=device if out is None else out.device).mul_(step).add_(start)
-        return finish(made, requires_grad, pin_memory) if out is None else _C.give_to_out("arange", out, made)
+        return finish(made, requires_grad, pin_memory) if out is None else _to_out("arange", out, made)
     if step == 0 and given != 0:
         raise ValueError(f"arange(): step must be nonzero, but {given} is 0 as a whole number")
     if out is not None:
-        return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
+        if out.ndim == 1 and out.is_contiguous():
+            return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
+        return _to_out("arange", out, _arange(start, end, step, dtype=out.dtype, device=out.device))
     return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad, pin_memory)
 
 
@@ -243,7 +252,9 @@ def linspace(
             dtype = dtype.to_complex()
     start, end = _whole_ends(dtype if out is None else out.dtype, start, end)
     if out is not None:
-        return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
+        if out.ndim == 1 and out.is_contiguous():
+            return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
+        return _to_out("linspace", out, OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device))
     return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad, pin_memory)
 
 
@@ -289,7 +300,7 @@ def logspace(
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(
-        result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None
+        result if out is None else _to_out("logspace", out, result), requires_grad, pin_memory and out is None
     )
 
 

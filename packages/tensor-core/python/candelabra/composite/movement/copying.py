@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
@@ -176,14 +178,19 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """
     if dtype is None:
         where = "" if self.device.type == "cpu" else f"{self.device.type}."
-        return f"candelabra.{where}{TYPE_NAMES[self.dtype]}Tensor"
+        # Programs compare the name with a literal: for those that import torch, it is PyTorch's.
+        package = "torch" if getattr(sys.modules.get("torch"), "Tensor", None) is _C.Tensor else "candelabra"
+        return f"{package}.{where}{TYPE_NAMES[self.dtype]}Tensor"
     if hasattr(dtype, "device_type"):  # candelabra.LongTensor and its relatives
         return to(self, dtype=dtype.dtype, device=dtype.device_type)
     if isinstance(dtype, str):
-        wanted = dtype.rpartition(".")[2]
+        where, _, wanted = dtype.rpartition(".")
         for known, name in TYPE_NAMES.items():
-            if wanted in (f"{name}Tensor", known.name):
+            if wanted == known.name:
                 return to(self, known)
+            if wanted == f"{name}Tensor":
+                # "candelabra.cuda.FloatTensor" is on a GPU, "candelabra.FloatTensor" on the CPU.
+                return to(self, dtype=known, device=where.partition(".")[2] or "cpu")
         raise ValueError(f"invalid type: '{dtype}'")
     return to(self, dtype)
 
