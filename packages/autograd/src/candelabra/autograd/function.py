@@ -57,10 +57,10 @@ class FunctionNode(MultiNode):
 
         :attr:`saved_tensors` returns them there.
         """
-        for tensor in tensors:
+        for number, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {tensors.index(tensor)} is of type {type(tensor).__name__}"
+                    f"save_for_backward can only save variables, but argument {number} is of type {type(tensor).__name__}"
                 )
         self.to_save = tensors
 

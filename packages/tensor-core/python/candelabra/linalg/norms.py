@@ -257,6 +257,8 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is None or p in (2, -2):
+        if A.shape[-1] == 0 or A.shape[-2] == 0:
+            return give("linalg_cond", out, vector_norm(A, 1, (-2, -1)))
         values = svdvals(A)
         first, last = (OPERATORS["select"](values, -1, position) for position in (0, -1))
         return give("linalg_cond", out, last / first if p == -2 else first / last)

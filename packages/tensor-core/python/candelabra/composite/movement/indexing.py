@@ -581,7 +581,14 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     >>> candelabra.unravel_index(candelabra.tensor([3, 5]), (2, 3))
     (tensor([1, 1]), tensor([0, 2]))
     """
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in sizes:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     total = 1
     for n in sizes:
         total *= n
