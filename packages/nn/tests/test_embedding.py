@@ -141,3 +141,12 @@ def test_segment_errors():
     with pytest.raises(RuntimeError, match="unsupported reduction"):
         candelabra.segment_reduce(data, "median", lengths=candelabra.tensor([6]))
     assert candelabra.segment_reduce(data, "sum", lengths=candelabra.tensor([2]), unsafe=True).tolist() == [[2.0] * 3]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag_refuses_integer_weights(mode):
+    weight = candelabra.ones(3, 2, dtype=candelabra.int64)
+    with pytest.raises(
+        RuntimeError, match="^Expected tensor for argument #1 'weight' to have one of the following scalar"
+    ):
+        F.embedding_bag(candelabra.tensor([0, 1]), weight, candelabra.tensor([0]), mode=mode)

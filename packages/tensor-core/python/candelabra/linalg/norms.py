@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor, dtype
 
 
-@also_named(input="x")
+@also_named(input="x", axis="dim", keepdims="keepdim")
 def vector_norm(
     x: Tensor,
     ord: Any = 2,
@@ -69,7 +69,7 @@ def vector_norm(
 
 
 @out_rule("linalg_matrix_norm", "exact")
-@also_named(input="A")
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def matrix_norm(
     A: Tensor,
     ord: Any = "fro",
@@ -194,7 +194,7 @@ def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out
 
 
 @out_rule("linalg_norm", "exact")
-@also_named(input="A")
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def norm(
     A: Tensor,
     ord: Any = None,

@@ -577,6 +577,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     if names or len(bounds) > 2:
         raise TypeError("random_() is called as random_(), random_(to) or random_(from, to)")
     if high is None:
+        _check_bounds(self.dtype, low, low + 1)
         high = _EXACT[self.dtype] + 1 if self.dtype in _EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
         high = min(high, 2**63 - 1)
     if low >= high:

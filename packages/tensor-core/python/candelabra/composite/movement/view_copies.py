@@ -209,9 +209,9 @@ def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None
     >>> candelabra.arange(4).as_strided_((2,), (2,))
     tensor([0, 2])
     """
-    from ..movement.views import _become
+    from ..movement.views import become_view
 
-    return _become(self, OPERATORS["as_strided"](self, size, stride, storage_offset), "as_strided_")
+    return become_view(self, lambda whole: OPERATORS["as_strided"](whole, size, stride, storage_offset))
 
 
 FUNCTIONS["as_strided_"] = as_strided_
