@@ -125,7 +125,11 @@ MISTAKES = {
         TypeError,
         r"matmul\(\): argument 'other' \(position 2\)",
     ),
-    "two dtypes": (lambda: ones(2).to(c.float32, c.float64), TypeError, r"to\(\): a second dtype"),
+    "two dtypes": (
+        lambda: ones(2).to(c.float32, c.float64),
+        TypeError,
+        r"to\(\) received an invalid combination of arguments - got a second dtype",
+    ),
     "equation": (
         lambda: c.einsum(3, ones(2)),
         TypeError,
