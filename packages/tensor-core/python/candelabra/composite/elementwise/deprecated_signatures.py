@@ -23,6 +23,7 @@ def _factor_second(operator: Any, keyword: str, count: int) -> Any:
             return NotImplemented
         return operator(first, *rest, **{keyword: factor}, **names)
 
+    respelled.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
     return respelled
 
 
@@ -53,6 +54,7 @@ def _beta_first(operator: Any) -> Any:
         tensors, factors = found
         return operator(*tensors, **factors, **names)
 
+    respelled.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
     return respelled
 
 

@@ -584,13 +584,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    total = 1
     for n in sizes:
         if not isinstance(n, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
-    total = 1
-    for n in sizes:
+        if n < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= n
     whole = indices.to(_C.int64)
     if indices.numel() and bool(all_values((whole < 0) | (whole >= total)).any()):

@@ -25,6 +25,9 @@ def _sort_stable_none(self: Tensor, *arguments: Any, **names: Any) -> Any:
     return OPERATORS["sort"](self, *arguments, **{**names, "stable": False})
 
 
+_sort_stable_none.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
+
+
 @function()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort a dimension.

@@ -69,6 +69,7 @@ def _none_for_all(operator: Any) -> Any:
             return NotImplemented
         return operator(self, **{**given, "dim": ()})
 
+    respelled.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
     return respelled
 
 
