@@ -272,7 +272,7 @@ def test_wrong_gradients():
         function_with(lambda ctx, grad: grad.sum().expand(7)).apply(x).sum().backward()
     with pytest.raises(RuntimeError, match=r"expected Variable or None \(got int\)"):
         function_with(lambda ctx, grad: 3).apply(x).sum().backward()
-    with pytest.raises(RuntimeError, match="different from None at position 2"):
+    with pytest.raises(RuntimeError, match="different than None at position 2"):
         function_with(lambda ctx, grad: (grad, grad), lambda ctx, x, n: x * n).apply(x, 2).sum().backward()
     with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
         type("Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2)}).apply(x).sum().backward()

@@ -57,3 +57,10 @@ def test_asarray_of_a_dlpack_capsule():
     y = candelabra.asarray(x.__dlpack__())
     y[0] = 5
     assert x.tolist() == [5, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [candelabra.int64, candelabra.bool, candelabra.float64])
+def test_bernoulli_to_an_output_of_any_dtype(dtype):
+    out = candelabra.empty(3, dtype=dtype)
+    assert candelabra.bernoulli(candelabra.ones(3), out=out) is out
+    assert out.tolist() == [1, 1, 1]
