@@ -144,7 +144,8 @@ def schema_parameters(operator: Any, method: bool) -> str:
 def operator_line(name: str, operator: Any, method: bool) -> str:
     """Return the stub of an operator."""
     returns = "Tensor" if operator.result_count == 1 else "Any" if operator.result_count else "None"
-    if operator.fallback is not None or name in ("var", "std"):
+    has_other_signatures = operator.fallback is not None and not getattr(operator.fallback, "is_deprecated", False)
+    if has_other_signatures or name in ("var", "std"):
         first = "self" if method else "input: Tensor"
         return f"def {name}({first}, *arguments: Any, **keywords: Any) -> Any: ..."
     return f"def {name}({schema_parameters(operator, method)}) -> {returns}: ..."

@@ -272,7 +272,7 @@ def test_wrong_gradients():
         function_with(lambda ctx, grad: grad.sum().expand(7)).apply(x).sum().backward()
     with pytest.raises(RuntimeError, match=r"expected Variable or None \(got int\)"):
         function_with(lambda ctx, grad: 3).apply(x).sum().backward()
-    with pytest.raises(RuntimeError, match="different from None at position 2"):
+    with pytest.raises(RuntimeError, match="different than None at position 2"):
         function_with(lambda ctx, grad: (grad, grad), lambda ctx, x, n: x * n).apply(x, 2).sum().backward()
     with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
         type("Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2)}).apply(x).sum().backward()
@@ -338,3 +338,50 @@ def test_vjp_is_another_name_of_backward():
     x = leaf(1.0)
     made.apply(x).sum().backward()
     numpy.testing.assert_array_equal(x.grad.numpy(), [2.0])
+
+
+def test_results_that_are_no_tensors_are_returned_as_they_are():
+    class Count(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return {"number": x.numel()}
+
+    assert Count.apply(candelabra.ones(2, requires_grad=True)) == {"number": 2}
+
+
+def test_marks_and_formulas_are_checked():
+    class Marked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_non_differentiable(3)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="^mark_non_differentiable only accepts variable arguments"):
+        Marked.apply(candelabra.ones(2, requires_grad=True))
+
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad
+
+    with pytest.raises(
+        RuntimeError, match="^Implementing both 'backward' and 'vjp' for a custom Function is not allowed"
+    ):
+        Both.apply(candelabra.ones(2, requires_grad=True)).sum().backward()
+
+    class Saving(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, 3)
+            return x * 2
+
+    with pytest.raises(TypeError, match="^save_for_backward can only save variables, but argument 1 is of type int"):
+        Saving.apply(candelabra.ones(2, requires_grad=True))

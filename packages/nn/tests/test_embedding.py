@@ -165,3 +165,12 @@ def test_gradients_of_segments_with_ties_and_nan(reduce, values, initial, expect
     candelabra.testing.assert_close(made.detach(), plain, equal_nan=True, rtol=0, atol=0)
     made.backward(candelabra.tensor([1.0, 2.0]))
     candelabra.testing.assert_close(x.grad, candelabra.tensor(expected, dtype=x.dtype), equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag_refuses_integer_weights(mode):
+    weight = candelabra.ones(3, 2, dtype=candelabra.int64)
+    with pytest.raises(
+        RuntimeError, match="^Expected tensor for argument #1 'weight' to have one of the following scalar"
+    ):
+        F.embedding_bag(candelabra.tensor([0, 1]), weight, candelabra.tensor([0]), mode=mode)

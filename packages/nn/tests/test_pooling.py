@@ -154,3 +154,18 @@ def test_adaptive_pooling_of_too_few_dimensions():
         F.adaptive_avg_pool2d(candelabra.ones(1, 6, 6), (1, 2, 3))
     with pytest.raises(RuntimeError, match="adaptive_max_pool2d"):
         F.adaptive_max_pool2d(candelabra.ones(6), 2)
+
+
+def test_max_unpool_has_no_deterministic_implementation():
+    made, indices = F.max_pool2d(candelabra.randn(1, 1, 4, 4), 2, return_indices=True)
+    candelabra.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(
+            RuntimeError, match="^max_unpooling2d_forward_out does not have a deterministic implementation"
+        ):
+            F.max_unpool2d(made, indices, 2)
+        candelabra.use_deterministic_algorithms(True, warn_only=True)
+        with pytest.warns(UserWarning, match="^max_unpooling2d_forward_out does not have"):
+            assert F.max_unpool2d(made, indices, 2).shape == (1, 1, 4, 4)
+    finally:
+        candelabra.use_deterministic_algorithms(False)

@@ -382,3 +382,17 @@ def test_recursive_undo():
     before = [part.last_epoch for part in (*inner._schedulers, outer._schedulers[1])]
     outer.recursive_undo()
     assert [part.last_epoch for part in (*inner._schedulers, outer._schedulers[1])] == [count - 1 for count in before]
+
+
+def test_chained_schedules_first_in_a_sequence():
+    optimizer = optim.SGD([candelabra.zeros(1)], lr=0.1)
+    chained = schedules.ChainedScheduler(
+        [schedules.ConstantLR(optimizer, 0.5, 2), schedules.ExponentialLR(optimizer, 0.9)]
+    )
+    sequence = schedules.SequentialLR(optimizer, [chained, schedules.ExponentialLR(optimizer, 0.5)], milestones=[3])
+    rates = []
+    for _ in range(6):
+        optimizer.step()
+        sequence.step()
+        rates.append(round(optimizer.param_groups[0]["lr"], 6))
+    assert rates == [0.0405, 0.0729, 0.1, 0.05, 0.025, 0.0125]  # PyTorch's

@@ -388,3 +388,24 @@ def test_mismatched_gradient_is_an_error_and_changes_nothing():
     with pytest.raises(RuntimeError, match="fused_adam"):
         optimizer.step()
     assert (a.tolist(), optimizer.state_dict()["state"][0]["step"].item()) == before
+
+
+def test_a_subclass_may_skip_the_base_class_constructor():
+    class Wrapper(optim.Optimizer):
+        def __init__(self, base):
+            self.base = base
+            self.param_groups, self.state, self.defaults = base.param_groups, {}, base.defaults
+
+        def step(self, closure=None):
+            return self.base.step(closure)
+
+    weight = candelabra.ones(2, requires_grad=True)
+    optimizer = Wrapper(optim.SGD([weight], lr=0.1))
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    (weight * weight).sum().backward()
+    optimizer.step()
+    schedule.step()
+    optimizer.zero_grad()
+    np.testing.assert_allclose(weight.tolist(), [0.8, 0.8], rtol=1e-6)
+    assert optimizer.param_groups[0]["lr"] == 0.05
+    assert weight.grad is None

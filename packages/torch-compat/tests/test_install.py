@@ -260,3 +260,18 @@ def test_autocast_of_a_device_that_is_not_there(torch):
 def test_reasons(torch, name, reason):
     with pytest.raises(AttributeError, match=reason):
         getattr(torch, name)
+
+
+def test_a_function_hides_the_module_of_its_name(torch):
+    module = importlib.import_module("torch.autograd.gradcheck")
+    assert module.gradcheck is torch.autograd.gradcheck is candelabra.autograd.gradcheck
+
+
+def test_a_replaced_function_can_be_put_back(torch, tmp_path):
+    original, calls = torch.save, []
+    torch.save = lambda *arguments: calls.append(arguments)
+    torch.save(1, "file")
+    torch.save = original
+    torch.save({"a": torch.ones(2)}, tmp_path / "file")
+    assert calls == [(1, "file")]
+    assert torch.load(tmp_path / "file")["a"].tolist() == [1, 1]

@@ -454,3 +454,38 @@ def test_tied_parameters_are_complete_for_strict_calls():
     assert list(values) == ["1.weight"]
     with pytest.raises(RuntimeError, match="Missing key.*'0.weight'"):
         call(chain, values, (x,), strict=True, tie_weights=False)
+
+
+@pytest.mark.parametrize("jacobian", [jacfwd, jacrev])
+def test_parameters_get_gradients_through_a_batch_of_jacobians(jacobian):
+    weights = [candelabra.randn(4, 3), candelabra.randn(4, 4), candelabra.randn(2, 4)]
+    for weight in weights:
+        weight.requires_grad_()
+
+    def net(x):
+        x = (weights[0] @ x).tanh()
+        x = candelabra.nn.functional.gelu(candelabra.sigmoid(weights[1] @ x))
+        return weights[2] @ x
+
+    batch = candelabra.randn(5, 3)
+    made = vmap(jacobian(net))(batch)
+    (made**2).sum().backward()
+    batched = [weight.grad for weight in weights]
+    for weight in weights:
+        weight.grad = None
+    one_by_one = candelabra.stack([candelabra.autograd.functional.jacobian(net, x, create_graph=True) for x in batch])
+    (one_by_one**2).sum().backward()
+    assert candelabra.allclose(made, one_by_one, atol=1e-5)
+    for weight, grad_of_batch in zip(weights, batched, strict=True):
+        assert candelabra.allclose(grad_of_batch, weight.grad, atol=1e-4)
+
+
+def test_jacobians_are_of_real_tensors():
+    x, z = candelabra.ones(2), candelabra.ones(2, dtype=candelabra.complex64)
+    for name, jacobian in (("jacrev", jacrev), ("jacfwd", jacfwd)):
+        with pytest.raises(RuntimeError, match=f"^{name}: Expected all inputs to be real but received complex tensor"):
+            jacobian(lambda v: (v * v).real)(z)
+        with pytest.raises(RuntimeError, match=f"^{name}: Expected all outputs to be real but received complex tensor"):
+            jacobian(lambda v: candelabra.complex(v, v))(x)
+    with pytest.raises(RuntimeError, match="^jacfwd: Expected all inputs to be real"):
+        hessian(lambda v: (v * v).real.sum())(z)

@@ -5,6 +5,7 @@ alike, one state a thread.
 from __future__ import annotations
 
 import functools
+import warnings
 
 from candelabra import _C
 
@@ -26,8 +27,13 @@ class _Decorator:
 
     def __call__(self, function: Decorated) -> Decorated:
         if isinstance(function, type):
-            raise TypeError(
-                f"{type(self).__name__} decorates functions, not classes: decorate the methods of {function.__name__}"
+            # As in PyTorch, this gives a function that makes instances within the mode.
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+                "nothing else.",
+                FutureWarning,
+                stacklevel=2,
             )
         return _decorated(self._again, function)
 

@@ -16,11 +16,7 @@ void separate_arguments(Call& call, TensorObject* self) {
     Argument& argument = call[i];
     if (!argument.is_tensor() || argument.tensor->storage != self->storage) continue;
     if (call.op.elementwise) {
-      check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, call.name(),
-            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory "
-            "location. "
-            "Please clone() the tensor before performing the operation.");
+      check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, overlaps_written);
     } else {
       argument.tensor = call.keep(clone(argument.tensor, MemoryFormat::Preserve));
     }
@@ -209,7 +205,7 @@ void run(Call& call) {
       output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
       output.tensor->dtype = output.dtype;
       // No tape sees the result of detach().
-      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;
+      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = output.tensor->one_of_views = false;
     }
     return;
   }

@@ -47,8 +47,7 @@ void check_memory(const Call& call, const TensorObject& out) {
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
   if (given.dtype != output.dtype) {
-    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ",
-          info(output.dtype).type_name, " can't be cast to the desired output type ", info(given.dtype).type_name);
+    check_out_dtype(call.name(), output.dtype, given.dtype);
     return true;
   }
   if (call.op.returns_self) return false;

@@ -149,12 +149,23 @@ void bump_versions(Call& call, const Given& given) {
 // The base's gradient is not defined after such a change.
 void refuse_unrecorded_view(const Call& call, bool requires_grad) {
   const TensorObject& self = call.tensor(Operator::self_position);
-  if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
-  raise(
-      PyExc_RuntimeError, call.name(),
-      "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of inference "
-      "mode are refused too. Move both the view and the inplace operation either inside the block (if it is not to "
-      "be tracked) or outside (if it is).");
+  if (!(self.unrecorded_view || self.one_of_views) || !self.base) return;
+  if (!(requires_grad || as_tensor(self.base)->requires_grad)) return;
+  const char* const several =
+      "This view is the output of a function that returns multiple views. Such functions do not allow the output views "
+      "to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+  if (self.one_of_views && self.grad_fn) {
+    std::string_view node = Py_TYPE(self.grad_fn)->tp_name;
+    node = node.substr(0, node.find("Backward"));
+    raise(PyExc_RuntimeError, "Output ", self.output_number, " of ", node, " is a view and is being modified inplace. ",
+          several);
+  }
+  raise(PyExc_RuntimeError, call.name(),
+        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of "
+        "inference mode are refused too. ",
+        self.one_of_views ? several
+                          : "Move both the view and the inplace operation either inside the block (if it is not to "
+                            "be tracked) or outside (if it is).");
 }
 
 PyObject* tuple_of(const Given& given, size_t count) {

@@ -13,7 +13,7 @@ namespace {
 PyObject* const failure = nullptr;
 
 struct OutRules {
-  std::set<std::string, std::less<>> exact, whole, apart;
+  std::set<std::string, std::less<>> exact, whole, apart, any_dtype;
   OutMemory memory(std::string_view name) const {
     return apart.contains(name) ? OutMemory::Apart : whole.contains(name) ? OutMemory::Whole : OutMemory::Any;
   }
@@ -46,18 +46,16 @@ OutMemory out_memory_of(std::string_view operator_name) {
 void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
   check(result == out || !out_rules().exact.contains(operator_name), PyExc_RuntimeError, operator_name,
         "(): Expected out tensor to have dtype ", name(result), ", but got ", name(out), " instead");
-  check(can_cast(result, out), PyExc_RuntimeError, operator_name, "(): result type ", info(result).type_name,
-        " can't be cast to the desired output type ", info(out).type_name);
+  check(can_cast(result, out) || out_rules().any_dtype.contains(operator_name), PyExc_RuntimeError, "result type ",
+        info(result).type_name, " can't be cast to the desired output type ", info(out).type_name);
 }
 
 void check_out_memory(const char* operator_name, OutMemory rule, const TensorObject& out, const TensorObject& input) {
   if (rule == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
   const bool alike = input.sizes == out.sizes ? input.strides == out.strides : input.contiguous && out.contiguous;
   const bool same = input.data() == out.data() && input.dtype == out.dtype && input.numel == out.numel && alike;
-  check(same ? rule == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, operator_name,
-        "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-        "memory location. "
-        "Please clone() the tensor before performing the operation.");
+  check(same ? rule == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, overlaps_written,
+        " (out= of ", operator_name, "())");
 }
 
 Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
@@ -138,10 +136,15 @@ PyObject* declare_out_rule(PyObject*, PyObject* arguments) {
     for (std::string_view rest = words; !rest.empty();) {
       const std::string_view word = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      check(word == "exact" || word == "whole" || word == "apart", PyExc_ValueError, name, ": no out= rule is called ",
-            word, "; there are exact, whole and apart");
       OutRules& rules = out_rules();
-      (word == "exact" ? rules.exact : word == "whole" ? rules.whole : rules.apart).insert(name);
+      auto* const operators = word == "exact"       ? &rules.exact
+                              : word == "whole"     ? &rules.whole
+                              : word == "apart"     ? &rules.apart
+                              : word == "any_dtype" ? &rules.any_dtype
+                                                    : nullptr;
+      check(operators, PyExc_ValueError, name, ": no out= rule is called ", word,
+            "; there are exact, whole, apart and any_dtype");
+      operators->insert(name);
     }
     return Py_NewRef(Py_None);
   });
@@ -154,6 +157,7 @@ PyMethodDef out_functions[] = {
      "give_to_outs(name, outs, results)\n\nThe same for several results; all are checked before the first is written."},
     {"declare_out_rule", declare_out_rule, METH_VARARGS,
      "declare_out_rule(name, rule)\n\nAdd rules for the out= of an operator: any of the words exact, whole, apart, "
+     "any_dtype, "
      "separated by "
      "spaces."},
     {nullptr, nullptr, 0, nullptr},

@@ -12,11 +12,11 @@ namespace {
 
 void check_broadcasts(const TensorObject& destination, const TensorObject& source) {
   const int missing = destination.ndim() - source.ndim();
-  check(missing >= 0, PyExc_RuntimeError, "copy_(): output with shape ", shown(destination.sizes),
+  check(missing >= 0, PyExc_RuntimeError, "output with shape ", shown(destination.sizes),
         " doesn't match the broadcast shape ", shown(source.sizes));
   for (int i = 0; i < source.ndim(); ++i) {
     const int64_t size = destination.sizes[missing + i], source_size = source.sizes[i];
-    check(source_size == size || source_size == 1, PyExc_RuntimeError, "copy_(): The size of tensor a (", size,
+    check(source_size == size || source_size == 1, PyExc_RuntimeError, "The size of tensor a (", size,
           ") must match the size of tensor b (", source_size, ") at non-singleton dimension ", missing + i, ": shapes ",
           shown(destination.sizes), " and ", shown(source.sizes));
   }
@@ -51,8 +51,8 @@ void copy_(Call& call) {
     if (!device_type(self->device()).has(CB_CAP_HOST_MEMORY)) call.convert(at::src, self->dtype);
     call[at::src].tensor = call.keep(to_device(&call.tensor(at::src), self->device()));
     if (copy_as_bytes(self, &call.tensor(at::src), non_blocking)) return done();
-  } else if (share_memory_partly(*self, call.tensor(at::src))) {
-    call[at::src].tensor = call.keep(candelabra::clone(&call.tensor(at::src), MemoryFormat::Preserve));
+  } else {
+    check(!share_memory_partly(*self, call.tensor(at::src)), PyExc_RuntimeError, overlaps_written);
   }
   call.broadcast(at::src, self->sizes);
   call.add_output(self->dtype, self->sizes);

@@ -82,11 +82,11 @@ void cat(Call& call) {
     TensorObject* tensor = list.tensors[i];
     if (is_legacy_empty(*tensor)) continue;
     if (tensor != first) {
-      check(tensor->ndim() == ndim, PyExc_RuntimeError, "cat(): Tensors must have same number of dimensions: got ",
-            ndim, " and ", tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
+      check(tensor->ndim() == ndim, PyExc_RuntimeError, "Tensors must have same number of dimensions: got ", ndim,
+            " and ", tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
       for (int d = 0; d < ndim; ++d) {
         check(d == dim || tensor->sizes[d] == first->sizes[d], PyExc_RuntimeError,
-              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
+              "Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
               " but got size ", tensor->sizes[d], " for tensor number ", i, " in the list.");
       }
     }

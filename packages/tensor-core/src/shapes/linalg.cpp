@@ -9,15 +9,14 @@ namespace {
 
 void check_dtypes(const Call& call, int first, int second) {
   const Dtype a = call.tensor(first).dtype, b = call.tensor(second).dtype;
-  check(a == b, PyExc_RuntimeError, base_name(call),
-        "(): expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a), " != ", cpp_type_name(b),
-        "; convert one of them, for instance with .to(candelabra.", name(a), ")");
+  check(a == b, PyExc_RuntimeError, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a),
+        " != ", cpp_type_name(b), "; ", base_name(call), "(): convert one of them, for instance with .to(candelabra.",
+        name(a), ")");
 }
 
 void check_product(const Call& call, const TensorObject& a, const TensorObject& b) {
-  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call),
-        "(): mat1 and mat2 shapes cannot be multiplied (", a.sizes[0], "x", a.sizes[1], " and ", b.sizes[0], "x",
-        b.sizes[1], ")");
+  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, "mat1 and mat2 shapes cannot be multiplied (", a.sizes[0], "x",
+        a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ") in ", base_name(call), "()");
 }
 
 // Returns the sizes of the product of two batches of matrices.
@@ -127,9 +126,9 @@ void linear(Call& call) {
   if (input.sizes[last] != features) {
     int64_t rows = 1;
     for (int d = 0; d < last; ++d) rows *= input.sizes[d];
-    raise(PyExc_RuntimeError, "linear(): mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last],
-          " and ", features, "x", outputs, "): input has shape ", shown(input.sizes), " and weight ",
-          shown(weight.sizes), ", so the last size of input has to be ", features);
+    raise(PyExc_RuntimeError, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last], " and ",
+          features, "x", outputs, "): input has shape ", shown(input.sizes), " and weight ", shown(weight.sizes),
+          ", so the last size of input has to be ", features);
   }
   Dims sizes = input.sizes;
   uint64_t inserted = 0;

@@ -132,9 +132,9 @@ void split(Call& call) {
   for (int64_t i = 0; i < count; ++i) {
     Dims sizes = self.sizes;
     sizes[dim] = std::min(size, length - i * size);
-    PyTuple_SET_ITEM(
-        parts.get(), static_cast<Py_ssize_t>(i),
-        make_view(&self, std::move(sizes), self.strides, self.offset + i * size * self.strides[dim]).release_object());
+    TensorRef part = make_view(&self, std::move(sizes), self.strides, self.offset + i * size * self.strides[dim]);
+    part->one_of_views = true;
+    PyTuple_SET_ITEM(parts.get(), static_cast<Py_ssize_t>(i), part.release_object());
   }
   call.result = std::move(parts);
 }

@@ -224,6 +224,11 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
 
 void copy_into(TensorObject* destination, TensorObject* source) {
   if (destination == source || copy_as_bytes(destination, source)) return;
+  TensorRef apart;
+  if (share_memory_partly(*destination, *source)) {
+    apart = clone(source, MemoryFormat::Preserve);
+    source = apart.get();
+  }
   static Operator& op = required_operator("copy_");
   Call call(op);
   call.argument_count = 3;

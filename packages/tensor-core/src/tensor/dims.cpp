@@ -88,9 +88,9 @@ Dims broadcast_sizes(const char* operator_name, std::span<const int64_t> a, std:
     const int a_dim = i - (sizes.size() - a_count), b_dim = i - (sizes.size() - b_count);
     const int64_t a_size = a_dim < 0 ? 1 : a[a_dim], b_size = b_dim < 0 ? 1 : b[b_dim];
     if (a_size != b_size && a_size != 1 && b_size != 1) [[unlikely]] {
-      raise(PyExc_RuntimeError, operator_name, "(): shapes ", to_text(a), " and ", to_text(b),
-            " cannot be broadcast together. The size of tensor a (", a_size, ") must match the size of tensor b (",
-            b_size, ") at non-singleton dimension ", i);
+      raise(PyExc_RuntimeError, "The size of tensor a (", a_size, ") must match the size of tensor b (", b_size,
+            ") at non-singleton dimension ", i, "; ", operator_name, "(): shapes ", to_text(a), " and ", to_text(b),
+            " cannot be broadcast together");
     }
     sizes[i] = a_size == 1 ? b_size : a_size;
   }

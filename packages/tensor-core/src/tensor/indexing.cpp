@@ -473,6 +473,7 @@ void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool 
     call_operator(op, {as_object(destination.get()), as_object(value.get())});
     return;
   }
+  check(!share_memory_partly(*destination.get(), *value.get()), PyExc_RuntimeError, overlaps_written);
   copy_into(destination.get(), value.get());
   ++destination->storage->version;
 }
@@ -574,7 +575,9 @@ PyObject* tensor_iter(PyObject* self) {
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
       BasicView view(tensor, recording);
       view.select(0, i);
-      PyList_SET_ITEM(entries.get(), i, view.view().release_object());
+      TensorRef entry = view.view();
+      entry->one_of_views = true;
+      PyList_SET_ITEM(entries.get(), i, entry.release_object());
     }
     return PyObject_GetIter(entries.get());
   });

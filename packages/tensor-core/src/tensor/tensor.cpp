@@ -26,7 +26,7 @@ void construct(TensorObject* tensor) {
   new (&tensor->strides) Dims();
   tensor->requires_grad = tensor->retains_grad = false;
   tensor->inference = grad_mode.inference;
-  tensor->unrecorded_view = false;
+  tensor->unrecorded_view = tensor->one_of_views = false;
   tensor->output_number = 0;
   tensor->history = 0;
   tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = tensor->shape =
@@ -252,6 +252,7 @@ TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset
   view->history = as_tensor(view->base)->history;
   view->inference = self->inference;
   view->unrecorded_view = self->unrecorded_view || !grad_mode.enabled || grad_mode.inference;
+  view->one_of_views = self->one_of_views;
   track(view.get());
   return view;
 }

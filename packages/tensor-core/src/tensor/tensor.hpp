@@ -24,6 +24,7 @@ struct TensorObject {
   bool retains_grad;
   bool inference;         // made in inference mode: never part of a tape
   bool unrecorded_view;   // made of its base while recording was off: not to be changed in place while it is on
+  bool one_of_views;      // a function that returns several views made it: not to be changed in place while recording
   int32_t output_number;  // which result of grad_fn this is
   uint32_t
       history;  // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
@@ -154,6 +155,9 @@ bool is_dense_and_non_overlapping(const TensorObject& tensor);
 bool may_overlap_itself(const TensorObject& tensor);
 // Overlap, but not the same view
 bool share_memory_partly(const TensorObject& a, const TensorObject& b);
+inline constexpr const char* overlaps_written =
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation.";
 
 // The history of a view follows from its base's. Where that has changed (an in-place operation on
 // the base or another view was recorded), candelabra.autograd works the view's out anew; throws

@@ -338,6 +338,12 @@ PyMethodDef own_methods[] = {
      METH_NOARGS, "Whether values may be negative."},
     {"is_inference", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->inference); }, METH_NOARGS,
      "Whether the tensor was made in inference mode."},
+    {"_mark_one_of_views",
+     [](PyObject* self, PyObject*) {
+       as_tensor(self)->one_of_views = true;
+       return Py_NewRef(self);
+     },
+     METH_NOARGS, "For functions that return several views: this is one of them. Returns the tensor."},
     {"_is_view", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->base != nullptr); },
      METH_NOARGS, "Whether the tensor is a view of another."},
     {"_set_history", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_history)), METH_FASTCALL,

@@ -138,14 +138,6 @@ def test_inference_mode():
         assert c.is_inference_mode_enabled()
 
 
-def test_classes_are_not_decorated():
-    with pytest.raises(TypeError, match="decorate the methods of Model"):
-
-        @c.no_grad()
-        class Model:
-            pass
-
-
 def test_inference_tensors_are_changed_in_inference_mode_only():
     with c.inference_mode():
         x = c.ones(3)
@@ -187,3 +179,19 @@ def test_a_subclass_of_no_grad_is_one():
     assert not inside()
     with pytest.raises(TypeError):
         c.no_grad(1, 2)
+
+
+@pytest.mark.parametrize("mode", [c.no_grad, c.inference_mode])
+def test_a_decorated_class_is_made_within_the_mode(mode):
+    with pytest.warns(FutureWarning, match="^Decorating classes is deprecated"):
+
+        @mode()
+        class Model:
+            def __init__(self):
+                self.recorded = c.is_grad_enabled()
+
+            def forward(self):
+                return c.is_grad_enabled()
+
+    assert not Model().recorded
+    assert Model().forward()

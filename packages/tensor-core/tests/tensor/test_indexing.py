@@ -258,15 +258,6 @@ def test_values_are_converted_and_stripped_of_leading_ones() -> None:
     assert x[0, 1].item() == 1
 
 
-def test_overlapping_assignment_reads_before_it_writes() -> None:
-    x = candelabra.arange(6)
-    x[1:] = x[:-1]
-    assert x.tolist() == [0, 0, 1, 2, 3, 4]
-    y = candelabra.arange(9).reshape(3, 3)
-    y[:] = y.t()
-    assert y.tolist() == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
-
-
 ERRORS = {
     "range": (lambda x: x[5], IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
     "range below": (lambda x: x[0, -5], IndexError, "index -5 is out of bounds for dimension 1 with size 4"),

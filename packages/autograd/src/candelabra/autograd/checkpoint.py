@@ -160,6 +160,7 @@ class _Reentrant(Function):
     def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *arguments: Any) -> Any:
         ctx.function = function
         ctx.state = _RandomState(arguments) if preserve else None
+        ctx.autocasts = _autocasts()
         ctx.layout_of_arguments = [None if isinstance(argument, Tensor) else argument for argument in arguments]
         ctx.tensor_positions = [at for at, argument in enumerate(arguments) if isinstance(argument, Tensor)]
         ctx.save_for_backward(*(arguments[at] for at in ctx.tensor_positions))
@@ -170,12 +171,12 @@ class _Reentrant(Function):
         arguments = list(ctx.layout_of_arguments)
         for at, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             arguments[at] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with candelabra.enable_grad():
-            if ctx.state is None:
-                outputs = ctx.function(*arguments)
-            else:
-                with ctx.state:
-                    outputs = ctx.function(*arguments)
+        with candelabra.enable_grad(), contextlib.ExitStack() as stack:
+            for autocast in ctx.autocasts:
+                stack.enter_context(autocast)
+            if ctx.state is not None:
+                stack.enter_context(ctx.state)
+            outputs = ctx.function(*arguments)
         several = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
         pairs = [
             (output, gradient)
@@ -255,6 +256,7 @@ def _by_hooks(
     preserve: bool,
 ) -> Any:
     state = _RandomState([*args, *kwargs.values()]) if preserve else None
+    autocasts = _autocasts()
     first, second = context_fn() if context_fn is not None else (None, None)
 
     def recompute() -> None:
@@ -266,15 +268,27 @@ def _by_hooks(
             name: value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
             for name, value in kwargs.items()
         }
-        if state is None:
+        with contextlib.ExitStack() as stack:
+            for autocast in autocasts:
+                stack.enter_context(autocast)
+            if state is not None:
+                stack.enter_context(state)
             _within(second, function, arguments, named)
-        else:
-            with state:
-                _within(second, function, arguments, named)
 
     frame = _Frame(recompute, check)
     with saved_tensors_hooks(frame.pack, frame.unpack):
         return _within(first, function, args, kwargs)
+
+
+def _autocasts() -> list[Any]:
+    """Return context managers that restore the autocast state of this call: one per device type."""
+    amp = candelabra.amp
+    caching = amp.is_autocast_cache_enabled()
+    return [
+        amp.autocast(kind, amp.get_autocast_dtype(kind), amp.is_autocast_enabled(kind), caching)
+        for kind in ("cpu", "cuda")
+        if amp.is_autocast_available(kind)
+    ]
 
 
 def _within(context: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -57,10 +57,10 @@ class FunctionNode(MultiNode):
 
         :attr:`saved_tensors` returns them there.
         """
-        for tensor in tensors:
+        for number, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {tensors.index(tensor)} is of type {type(tensor).__name__}"
+                    f"save_for_backward can only save variables, but argument {number} is of type {type(tensor).__name__}"
                 )
         self.to_save = tensors
 
@@ -84,6 +84,11 @@ class FunctionNode(MultiNode):
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Mark results that have no gradient."""
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise RuntimeError(
+                    f"mark_non_differentiable only accepts variable arguments, but got {type(tensor).__name__}"
+                )
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -141,7 +146,7 @@ class FunctionNode(MultiNode):
             if of is None:
                 if part is not None:
                     raise RuntimeError(
-                        f"function {self.name()} returned a gradient different from None at position {number + 1}, but the corresponding "
+                        f"function {self.name()} returned a gradient different than None at position {number + 1}, but the corresponding "
                         "forward input was not a Variable"
                     )
                 continue
@@ -275,6 +280,10 @@ class Function(metaclass=_Meta):
 
 
 def _backward_of(function: type[Function]) -> Callable[..., Any]:
+    if function.backward is not Function.backward and function.vjp is not Function.vjp:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+        )
     if function.backward is Function.backward and function.vjp is not Function.vjp:
         return function.vjp
     return function.backward
@@ -309,11 +318,6 @@ def run_forward(
     finally:
         candelabra._C.set_grad_enabled(before)
     results, several = listed(output)
-    for result in results:
-        if not isinstance(result, Tensor) and result is not None and not several:
-            raise TypeError(
-                f"{function.__name__}.forward: expected Tensor or tuple of Tensor (got {type(result).__name__}) for return value"
-            )
     for_jvp = (node.to_save if node.for_forward is None else node.for_forward) if keep else ()
     _finish(node, arguments, results, recording)
     if keep:

@@ -54,7 +54,15 @@ int64_t numel_of(const ConvolutionTensor& t) {
 }
 
 cb_tensor described(const Call& call, const ConvolutionTensor& t, int32_t dtype) {
-  return {const_cast<void*>(t.data), t.sizes.data(), t.strides.data(), numel_of(t), 5, dtype, call.device(), 0};
+  cb_tensor result{};
+  result.data = const_cast<void*>(t.data);
+  result.sizes = t.sizes.data();
+  result.strides = t.strides.data();
+  result.numel = numel_of(t);
+  result.ndim = 5;
+  result.dtype = dtype;
+  result.device_index = call.device();
+  return result;
 }
 
 // One value for each of three spatial dimensions; `otherwise` for the missing ones.

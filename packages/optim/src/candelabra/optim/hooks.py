@@ -72,7 +72,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             return around(self, args, kwargs)
 
     def around(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        pre, post = tables(self)
         if not (pre or post or global_pre or global_post) or self.__dict__.get("_stepping"):
             return step(self, *args, **kwargs)
         # A step that calls the step of its base class runs the hooks once.
@@ -82,8 +82,15 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             del self._stepping
 
+    def tables(self: Any) -> tuple[Any, Any]:
+        # Subclasses that skip Optimizer.__init__() have no tables and take no hooks.
+        return (
+            getattr(self, "_optimizer_step_pre_hooks", None) or {},
+            getattr(self, "_optimizer_step_post_hooks", None) or {},
+        )
+
     def call(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        pre, post = tables(self)
         for hook in (*global_pre.values(), *pre.values()):
             result = hook(self, args, kwargs)
             if result is not None:

@@ -113,7 +113,7 @@ def operator(
         What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast
         to. ``"exact"``: it has the dtype of the result. ``"whole"``: it is an input itself or has
         no memory in common with one, as for all elementwise operators. ``"apart"``: it has no
-        memory in common with an input.
+        memory in common with an input. ``"any_dtype"``: it has any dtype.
     autocast
         The dtype of the computation within :class:`candelabra.amp.autocast`: ``"lower"``, the fast
         dtype; ``"float32"``; the same followed by ``" on accelerators"`` where it holds for devices

@@ -60,6 +60,7 @@ operator(
 )  # fmt: skip
 operator(
     "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM, refuses={"bool": None, "integer": None, "complex": None},
+    out="any_dtype",
     sees=(
         "self has the dtype of the output, floating point; element i in row-major order gets the i-th number of the"
         " call."

@@ -13,6 +13,7 @@ from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, f
 for _module in (
     "creation.creation", "creation.from_data", "creation.like", "creation.ranges", "movement.copying",
     "elementwise.elementwise", "elementwise.activation", "elementwise.comparison",
+    "elementwise.deprecated_signatures",
     "reduction.reduction", "reduction.hashing", "reduction.order_statistics", "reduction.scan",
     "reduction.covariance", "reduction.gradient", "movement.sorting", "movement.views", "movement.splitting",
     "movement.view_copies", "movement.broadcasting", "movement.diagonals", "movement.joining",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor, dtype
 
 
-@also_named(input="x")
+@also_named(input="x", axis="dim", keepdims="keepdim")
 def vector_norm(
     x: Tensor,
     ord: Any = 2,
@@ -69,7 +69,7 @@ def vector_norm(
 
 
 @out_rule("linalg_matrix_norm", "exact")
-@also_named(input="A")
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def matrix_norm(
     A: Tensor,
     ord: Any = "fro",
@@ -194,7 +194,7 @@ def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out
 
 
 @out_rule("linalg_norm", "exact")
-@also_named(input="A")
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def norm(
     A: Tensor,
     ord: Any = None,
@@ -257,6 +257,8 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is None or p in (2, -2):
+        if A.shape[-1] == 0 or A.shape[-2] == 0:
+            return give("linalg_cond", out, vector_norm(A, 1, (-2, -1)))
         values = svdvals(A)
         first, last = (OPERATORS["select"](values, -1, position) for position in (0, -1))
         return give("linalg_cond", out, last / first if p == -2 else first / last)

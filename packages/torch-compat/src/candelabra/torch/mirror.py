@@ -11,12 +11,13 @@ class Mirror(ModuleType):
     """A module under PyTorch's name, with added names first and then those of Candelabra's module.
 
     Assignments to names of Candelabra's module are also applied there, so that replaced functions
-    take effect.
+    take effect. Added names stand in for Candelabra's and are only replaced here.
     """
 
     def __init__(self, name: str, target: ModuleType | None, added: dict[str, Any]) -> None:
         super().__init__(name, target.__doc__ if target is not None else None)
         self.__dict__["_target"] = target
+        self.__dict__["_added"] = frozenset(added)
         self.__dict__.update(added)
 
     def __getattr__(self, name: str) -> Any:
@@ -56,11 +57,16 @@ class Mirror(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = self.__dict__.get("_target")
+        if isinstance(value, ModuleType) and callable(getattr(target, name, None)):
+            # The import system binds a submodule to its name. A function of that name, such as
+            # `torch.autograd.gradcheck`, hides its module.
+            return
         # Do not forward what the import system sets: submodules and module metadata.
         ours = (
             target is not None
             and not name.startswith("__")
             and not isinstance(value, ModuleType)
+            and name not in self.__dict__["_added"]
             and name in dir(target)
         )
         if ours:

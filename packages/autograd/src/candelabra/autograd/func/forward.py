@@ -12,7 +12,7 @@ from ..functorch_layers import differentiable, entered, outside
 from ..structure import flatten, map_leaves, unflatten
 from ..transforms.jvp_layer import JvpLayer, forward_enabled
 from ..transforms.vmap import vmap
-from .reverse import basis_of, jacrev, picked, replaced, vjp
+from .reverse import basis_of, jacrev, picked, replaced, require_real, vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,10 +157,11 @@ def jacfwd(
     def computed(*args: Any, **kwargs: Any) -> Any:
         chosen = picked(args, argnums)
         flat, structure = flatten(chosen if isinstance(argnums, tuple) else (chosen,))
+        require_real("jacfwd", "inputs", flat)
         for value in flat:
             if not differentiable(value):
-                raise RuntimeError(
-                    "jacfwd: Expected all inputs that are differentiated to be floating point or complex tensors"
+                raise ValueError(
+                    f"Expected primal to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}"
                 )
 
         def chosen_only(*leaves: Any) -> Any:
@@ -181,6 +182,7 @@ def jacfwd(
         else:
             moved, aux = vmap(push, randomness=randomness)(basis_of(flat)), None
         blocks, output_structure = flatten(moved)
+        require_real("jacfwd", "outputs", blocks)
         by_output = []
         for block in blocks:
             # The columns come first here; in a Jacobian the dimensions of the result do.

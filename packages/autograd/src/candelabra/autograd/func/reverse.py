@@ -304,6 +304,15 @@ def split_rows(block: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
     return made
 
 
+def require_real(name: str, what: str, values: list[Any]) -> None:
+    """Raise if one of the `values`, which are `what` of a Jacobian, is complex."""
+    for number, value in enumerate(values):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {number}"
+            )
+
+
 def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
@@ -349,8 +358,16 @@ def jacrev(
 
         selected = picked(args, argnums)
         primals = selected if isinstance(argnums, tuple) else (selected,)
+        require_real("jacrev", "inputs", flatten(primals)[0])
         value, pull, *aux = vjp(chosen_only, *primals, has_aux=has_aux)
         outputs, output_structure = flatten(value)
+        require_real("jacrev", "outputs", outputs)
+        for output in outputs:
+            if not output.is_floating_point():
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{output.dtype}"
+                )
         rows = sum(output.numel() for output in outputs)
         inputs, input_structure = flatten(primals)
         if rows == 0:

@@ -13,6 +13,7 @@ import candelabra
 from candelabra import Tensor, ops
 from candelabra.catalogue import FACTS
 
+from ..table import ROWS
 from .batch_layers import (
     attention,
     convolution,
@@ -82,6 +83,12 @@ def _elementwise(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) ->
         ):
             value = value.to(common)
         made.append(value)
+    row = ROWS.get(operator.name)
+    if row is not None and not row.broadcast and len(tensors) > 1:
+        # The gradient formulas of this operator are for inputs of one shape.
+        shapes = [value.shape for value in made if isinstance(value, Tensor)]
+        shape = candelabra.broadcast_shapes(*shapes)
+        made = [value.expand(shape) if isinstance(value, Tensor) else value for value in made]
     return operator.again(tuple(made), None, None)
 
 

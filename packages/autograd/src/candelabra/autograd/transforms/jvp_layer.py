@@ -348,7 +348,7 @@ def _tangents_of(
     moved, _ = listed(function.jvp(node, *tangents))
     if len(moved) != count:
         raise RuntimeError(
-            f"{function.__name__}.jvp returned an incorrect number of tangents (expected {count}, got {len(moved)})"
+            f"Function's jvp returned an invalid number of forward gradients (expected {count} but got {len(moved)})"
         )
     return moved
 

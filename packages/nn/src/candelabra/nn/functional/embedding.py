@@ -261,6 +261,11 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='"
             f"{mode}'). Please open a feature request on GitHub."
         )
+    if not weight.is_floating_point():
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
+            f"{weight.type()} instead (while checking arguments for embedding_bag)"
+        )
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
     return bags(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx)[

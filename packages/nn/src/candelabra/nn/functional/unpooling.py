@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from typing import Any
 
 import candelabra
@@ -11,6 +12,20 @@ from candelabra import Tensor
 
 from .convolution import _numbers
 from .memory_order import in_format_of
+
+
+def _refuse_or_warn(kernel: str) -> None:
+    """Raise, or warn, that a kernel has no deterministic implementation."""
+    message = (
+        f"{kernel} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    )
+    if candelabra.is_deterministic_algorithms_warn_only_enabled():
+        warnings.warn(f"{message}, warn_only=True)'.", stacklevel=5)
+        return
+    raise RuntimeError(
+        f"{message})'. You can turn off determinism just for this operation, or you can use the 'warn_only=True' option, if that's "
+        "acceptable for your application."
+    )
 
 
 def _unpooled(
@@ -47,6 +62,8 @@ def _unpooled(
             low, high = default[i] - strides[i], default[i] + strides[i]
             if not low < size[i] < high:
                 raise ValueError(f'invalid output_size "{size}" (dim {i} must be between {low} and {high})')
+    if candelabra.are_deterministic_algorithms_enabled():
+        _refuse_or_warn(f"max_unpooling{max(dims, 2)}d_forward_out")
     length = math.prod(size)
     if any(n <= 0 for n in size):
         raise RuntimeError(f"{name}(): the output size has to be positive, but it is {size}")

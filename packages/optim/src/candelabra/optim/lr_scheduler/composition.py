@@ -119,14 +119,19 @@ class SequentialLR(_Composition):
 
 
 def _step_back(scheduler: LRScheduler) -> None:
-    if isinstance(scheduler, SequentialLR):
+    if isinstance(scheduler, _Composition):
         for below in scheduler._schedulers:
             _step_back(below)
-    scheduler.last_epoch -= 1
+    if not isinstance(scheduler, ChainedScheduler):  # it counts no steps of its own
+        scheduler.last_epoch -= 1
 
 
 def _restart(scheduler: LRScheduler) -> None:
     """Reset a schedule to step 0 and its initial rate."""
+    if isinstance(scheduler, ChainedScheduler):
+        raise NotImplementedError(
+            "ChainedScheduler cannot follow another schedule in SequentialLR; it can only be the first"
+        )
     if isinstance(scheduler, SequentialLR):  # not stepped since its constructor's step was undone
         rates = [group["initial_lr"] for group in scheduler.optimizer.param_groups]
     else:
@@ -158,6 +163,9 @@ class ChainedScheduler(_Composition):
         self._schedulers = list(schedulers)
         self.optimizer = schedulers[0].optimizer
         self._last_lr = self._lrs()
+
+    def _initial_step(self) -> None:
+        self.step()
 
     def step(self) -> None:  # type: ignore[override]
         """Step all schedules."""

@@ -144,7 +144,7 @@ def asarray(
     elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
         shares = obj.flags.writeable and all(stride >= 0 for stride in obj.strides)
         made = _shared_or_copied(obj)
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made = _C.from_dlpack(obj)
     elif isinstance(obj, (bytearray, memoryview)):
         made = frombuffer(obj, dtype=dtype if dtype is not None else _C.uint8)
@@ -240,23 +240,28 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     """
     import numpy
 
-    view = memoryview(buffer).cast("B")
-    if offset < 0 or offset > len(view):
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError as error:
+        raise ValueError("object does not implement Python buffer protocol.") from error
+    length, itemsize = len(view), dtype.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
         raise ValueError(
-            f"frombuffer(): offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes)"
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
         )
-    available = (len(view) - offset) // dtype.itemsize
+    if count > 0 and offset + count * itemsize > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({length} bytes)"
+        )
     if count < 0:
-        if (len(view) - offset) % dtype.itemsize:
+        if (length - offset) % itemsize:
             raise ValueError(
-                f"frombuffer(): buffer length ({len(view) - offset} bytes) after offset ({offset} bytes) must be a multiple of "
-                f"element size ({dtype.itemsize})"
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})"
             )
-        count = available
-    if count > available:
-        raise ValueError(
-            f"frombuffer(): requested buffer length ({count} elements) is larger than the {available} elements there are"
-        )
+        count = (length - offset) // itemsize
     raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     made = _shared_or_copied(raw)
     return finish(made if dtype is _C.uint8 else OPERATORS["view_dtype"](made, dtype), requires_grad)

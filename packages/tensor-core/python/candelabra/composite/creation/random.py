@@ -262,6 +262,7 @@ def randint(
     if out is None and dtype is None:
         dtype = _C.int64
     made = memory_for(size, "randint", out, dtype, layout, device)
+    _check_bounds(made.dtype, low, high)
     draw = _random_range_.uncounted if out is None else _random_range_
     return finish(draw(made, low, high, generator=generator), requires_grad, pin_memory and out is None)
 
@@ -392,6 +393,7 @@ def randint_like(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     made = memory_like(input, dtype, layout, device, memory_format, "randint_like")
+    _check_bounds(made.dtype, low, high)
     return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad, pin_memory)
 
 
@@ -500,13 +502,40 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     if names or len(bounds) > 2:
         raise TypeError("random_() is called as random_(), random_(to) or random_(from, to)")
     if high is None:
+        _check_bounds(self.dtype, low, low + 1)
         high = _EXACT[self.dtype] + 1 if self.dtype in _EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
         high = min(high, 2**63 - 1)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    _check_bounds(self.dtype, low, high)
     return _random_range_(self, low, high, generator=generator)
 
 
+def _check_bounds(dtype: dtype, low: int, high: int) -> None:
+    """Raise unless the integers from `low` up to, but not including, `high` are in the dtype's range."""
+    name = _C_NAMES.get(dtype)
+    if name is None:  # all of int64 is in its range
+        return
+    if dtype is _C.bool:
+        least, most = 0, 1
+    elif dtype.is_floating_point:
+        most = _C_LIMITS[dtype]
+        least = -most
+    else:
+        bits = 8 * dtype.itemsize
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype.is_signed else (0, 2**bits - 1)
+    if not least <= low <= most:
+        raise RuntimeError(f"from is out of bounds for {name}")
+    if not least <= high - 1 <= most:
+        raise RuntimeError(f"to - 1 is out of bounds for {name}")
+
+
+# The C++ types as PyTorch's messages name them, of dtypes that do not hold all of int64.
+_C_NAMES = {
+    _C.bool: "bool", _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
+    _C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.float16: "c10::Half",
+}  # fmt: skip
+_C_LIMITS = {_C.float16: 65504}
 # The dtype represents all integers up to these.
 _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 

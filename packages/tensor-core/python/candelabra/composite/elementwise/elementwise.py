@@ -350,6 +350,11 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
     numbers = [x for x in (input, exponent) if not isinstance(x, _C.Tensor)]
     is_complex = any(x.dtype.is_complex for x in tensors) or any(isinstance(x, complex) for x in numbers)
     dtype = _C.complex128 if is_complex else _C.float64
+    if out is not None and out.dtype is not dtype:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {TYPE_NAMES[out.dtype]} but the operation's result requires dtype "
+            f"{TYPE_NAMES[dtype]}"
+        )
     base, power = (narrow_to(x, dtype) if isinstance(x, _C.Tensor) else x for x in (input, exponent))
     result = OPERATORS["pow"](base, power)
     return result if out is None else _C.give_to_out("float_power", out, result)
@@ -369,8 +374,20 @@ def _in_place(compute: Callable[..., Tensor]) -> None:
     function(package=False)(in_place)
 
 
-for _function in (sinc, deg2rad, rad2deg, float_power):
+for _function in (sinc, deg2rad, rad2deg):
     _in_place(_function)
+
+
+@function(package=False)
+def float_power_(self: Tensor, exponent: Tensor | Number) -> Tensor:
+    """Compute :func:`candelabra.float_power` in place."""
+    made = float_power(as_it_was(self), exponent)
+    if made.dtype is not self.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {TYPE_NAMES[self.dtype]} but the operation's result requires dtype "
+            f"{TYPE_NAMES[made.dtype]}"
+        )
+    return self.copy_(made)
 
 
 @function()

@@ -84,14 +84,20 @@ def to(
             )
         if rest and type(rest[0]) is _dtype:
             raise TypeError(
-                "to(): a second dtype among the arguments; it is called as to(dtype), to(device, dtype) or to(other)"
+                "to() received an invalid combination of arguments - got a second dtype; it is called as to(dtype), to(device, dtype) or "
+                "to(other)"
             )
         if rest:
+            if not isinstance(rest[0], (bool, int)):
+                raise TypeError(
+                    f"to() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in arguments)}); it is called "
+                    "as to(dtype), to(device, dtype) or to(other), each followed by non_blocking and copy"
+                )
             non_blocking = rest.pop(0)
         if rest:
             copy = rest.pop(0)
         if rest:
-            raise TypeError(f"to(): too many positional arguments ({len(arguments)})")
+            raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(arguments)} were given")
     if other is not None:
         dtype = other.dtype if dtype is None else dtype
         device = other.device if device is None else device

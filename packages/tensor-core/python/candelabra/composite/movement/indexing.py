@@ -581,16 +581,21 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     >>> candelabra.unravel_index(candelabra.tensor([3, 5]), (2, 3))
     (tensor([1, 1]), tensor([0, 2]))
     """
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     total = 1
     for n in sizes:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+        if n < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= n
     whole = indices.to(_C.int64)
     if indices.numel() and bool(all_values((whole < 0) | (whole >= total)).any()):
         raise ValueError(f"unravel_index(): an index is out of bounds for shape {list(sizes)}")
     positions = []
-    left = whole
     for n in reversed(sizes):
-        positions.append(OPERATORS["remainder"](left, n))
-        left = OPERATORS["div"](left, n, rounding_mode="floor")
+        positions.append(OPERATORS["remainder"](whole, n))
+        whole = OPERATORS["div"](whole, n, rounding_mode="floor")
     return tuple(reversed(positions))

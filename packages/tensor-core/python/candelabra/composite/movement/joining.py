@@ -397,6 +397,8 @@ def block_diag(*tensors: Any) -> Tensor:
     tensor([[1, 0, 0],
             [0, 2, 3]])
     """
+    if not tensors:
+        return OPERATORS["empty"]((1, 0))
     blocks = [atleast_2d(t) for t in tensors]
     for i, block in enumerate(blocks):
         if block.ndim > 2:

@@ -8,13 +8,24 @@ from candelabra.catalogue import OPERATORS
 from ..keyword_names import also_named
 from ..movement.views import reshape, wrap_dim
 from ..reduction.scan import cummax
-from ..registration import decomposes, function
+from ..registration import decomposes, fallback, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from candelabra._C import Tensor
+
+
+@fallback("sort")
+def _sort_stable_none(self: Tensor, *arguments: Any, **names: Any) -> Any:
+    # sort(stable=None) is sort(stable=False).
+    if "stable" not in names or names["stable"] is not None:
+        return NotImplemented
+    return OPERATORS["sort"](self, *arguments, **{**names, "stable": False})
+
+
+_sort_stable_none.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
 
 
 @function()

@@ -55,7 +55,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, input.ndim)
     _refuse_countless("unbind", input.shape[dim])
-    return tuple([_select(input, dim, i) for i in range(input.shape[dim])])
+    return tuple([_select(input, dim, i)._mark_one_of_views() for i in range(input.shape[dim])])
 
 
 @function(operator=True)
@@ -113,7 +113,7 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **na
     parts = [_narrow(tensor, dim, i, size) for i in range(0, length - rest, size)]
     if rest or not parts:
         parts.append(_narrow(tensor, dim, length - rest, rest))
-    return tuple(parts)
+    return tuple([part._mark_one_of_views() for part in parts])
 
 
 @function()
@@ -136,11 +136,15 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={sizes}"
         )
+    return tuple([part._mark_one_of_views() for part in _parts_of(input, sizes, dim)])
+
+
+def _parts_of(input: Tensor, sizes: list[int], dim: int) -> list[Tensor]:
     parts, start = [], 0
     for size in sizes:
         parts.append(_narrow(input, dim, start, size))
         start += size
-    return tuple(parts)
+    return parts
 
 
 @function()
@@ -204,7 +208,7 @@ def tensor_split(
         # With more parts than elements, the remaining parts are empty.
         _refuse_countless("tensor_split", indices_or_sections, min(length + 2**24, 2**31))
         each, longer = divmod(length, indices_or_sections)
-        return split_with_sizes(input, [each + (i < longer) for i in range(indices_or_sections)], dim)
+        return tuple(_parts_of(input, [each + (i < longer) for i in range(indices_or_sections)], dim))
     bounds = [None, *indices_or_sections, None]
     return tuple([_slice(input, dim, start, end) for start, end in pairwise(bounds)])
 

@@ -209,19 +209,28 @@ def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None
     >>> candelabra.arange(4).as_strided_((2,), (2,))
     tensor([0, 2])
     """
-    from ..movement.views import _become
+    from ..movement.views import become_view
 
-    return _become(self, OPERATORS["as_strided"](self, size, stride, storage_offset), "as_strided_")
+    return become_view(self, lambda whole: OPERATORS["as_strided"](whole, size, stride, storage_offset))
 
 
 FUNCTIONS["as_strided_"] = as_strided_
+
+
+def _changeable(input: Tensor, parts: Any, dim: int) -> Any:
+    """Return views like `parts` of the input, each of which may be changed in place."""
+    made, start = [], 0
+    for part in parts:
+        made.append(OPERATORS["narrow"](input, dim, start, part.shape[dim]))
+        start += part.shape[dim]
+    return tuple(made)
 
 
 @function()
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
     """Split as :func:`candelabra.split` does.
 
-    Each part may be changed in place without the others; here that is so of all views.
+    Each part may be changed in place, also while autograd records.
 
     Examples
     --------
@@ -229,7 +238,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
     >>> candelabra.unsafe_split(candelabra.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-    return FUNCTIONS["split"](input, split_size, dim)
+    return _changeable(input, FUNCTIONS["split"](input, split_size, dim), dim)
 
 
 @function()
@@ -242,7 +251,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> An
     >>> candelabra.unsafe_split_with_sizes(candelabra.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """
-    return _view("split_with_sizes")(input, split_sizes, dim)
+    return _changeable(input, _view("split_with_sizes")(input, split_sizes, dim), dim)
 
 
 @function()
@@ -256,7 +265,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     >>> candelabra.unsafe_chunk(candelabra.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
-    return FUNCTIONS["chunk"](input, chunks, dim)
+    return _changeable(input, FUNCTIONS["chunk"](input, chunks, dim), dim)
 
 
 @function(package=False)

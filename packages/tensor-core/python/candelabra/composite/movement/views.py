@@ -247,20 +247,24 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return _transpose(input, axis0, axis1)
 
 
-def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
-    """Give this tensor the geometry of a view of it."""
-    if self.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError(
-            f"{name}_(): the shape of a tensor that requires grad can't be changed in place; use {name}()"
-        )
-    self.data = view
+def become_view(self: Tensor, look: Callable[[Tensor], Tensor]) -> Tensor:
+    """Give this tensor the geometry of the view `look` of it, and continue its history with it."""
+    if not (self.requires_grad and _C.is_grad_enabled()):
+        self.data = look(self.detach())
+        return self
+    if self.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    view = look(self)
+    with _C.RecordingOff():
+        self.data = view.detach()
+    self._set_history(view.grad_fn, 0)
     return self
 
 
 @function(package=False, aliases=("swapdims_",))
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions of this tensor in place."""
-    return _become(self, _transpose(self.detach(), dim0, dim1), "transpose")
+    return become_view(self, lambda whole: _transpose(whole, dim0, dim1))
 
 
 @function(package=False)
@@ -404,19 +408,19 @@ def imag(input: Tensor) -> Tensor:
 @function(package=False)
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     """Insert a dimension of size 1 in place."""
-    return _become(self, OPERATORS["unsqueeze"](self.detach(), dim), "unsqueeze")
+    return become_view(self, lambda whole: OPERATORS["unsqueeze"](whole, dim))
 
 
 @function(package=False)
 def squeeze_(self: Tensor, dim: int | None = None) -> Tensor:
     """Remove dimensions of size 1 in place."""
-    return _become(self, OPERATORS["squeeze"](self.detach(), dim), "squeeze")
+    return become_view(self, lambda whole: OPERATORS["squeeze"](whole, dim))
 
 
 @function(package=False)
 def t_(self: Tensor) -> Tensor:
     """Transpose a matrix in place."""
-    return _become(self, OPERATORS["t"](self.detach()), "t")
+    return become_view(self, OPERATORS["t"])
 
 
 @function(method=False)

@@ -53,6 +53,26 @@ for _name in ("var", "std"):
     fallback(_name)(_unbiased_spelling(OPERATORS[_name]))
 
 
+def _none_for_all(operator: Any) -> Any:
+    # amax(dim=None) reduces all dimensions.
+    def respelled(self: Tensor, *arguments: Any, **names: Any) -> Any:
+        names = renamed(names)
+        given = dict(zip(("dim", "keepdim"), arguments))
+        if len(arguments) > 2 or given.keys() & names.keys():
+            return NotImplemented
+        given.update(names)
+        if given.get("dim", ()) is not None:
+            return NotImplemented
+        return operator(self, **{**given, "dim": ()})
+
+    respelled.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
+    return respelled
+
+
+for _name in ("amax", "amin"):
+    fallback(_name)(_none_for_all(OPERATORS[_name]))
+
+
 @decomposes("logsumexp")
 def logsumexp(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     x = wide(self)
