@@ -35,7 +35,8 @@ def reduce_storage(storage: Any) -> Any:
         if message is not None:
             message.names.append(name)
         return rebuild_named, (name, *described)
-    assert isinstance(file, AnonymousFile)
+    # An anonymous file, or the mapping of from_file().
+    assert file is not None and file.descriptor is not None
     if message is not None:
         return rebuild_received, (message.add(file), *described)
     # A process being started inherits the descriptor. Over other pipes, the receiver requests it
