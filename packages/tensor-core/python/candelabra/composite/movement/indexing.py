@@ -24,9 +24,6 @@ _gather = OPERATORS["gather"]
 _where = OPERATORS["where"]
 
 
-# ---- decompositions
-
-
 @decomposes("embedding")
 def embedding(weight: Tensor, indices: Any, padding_idx: int = -1) -> Tensor:
     if weight.ndim != 2:
