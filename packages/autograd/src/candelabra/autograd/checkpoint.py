@@ -282,7 +282,8 @@ def _by_hooks(
 
 def _autocasts() -> list[Any]:
     """Return context managers that restore the autocast state of this call: one per device type."""
-    amp = candelabra.amp
+    from candelabra import amp
+
     caching = amp.is_autocast_cache_enabled()
     return [
         amp.autocast(kind, amp.get_autocast_dtype(kind), amp.is_autocast_enabled(kind), caching)
