@@ -365,13 +365,3 @@ ERRORS = [
 def test_errors(run, kind, message):
     with pytest.raises(kind, match=message):
         run()
-
-
-def test_the_backward_pass_of_affine_grid_runs_again():
-    theta = candelabra.randn(1, 2, 3, requires_grad=True)
-    grid = F.affine_grid(theta, (1, 1, 4, 4), align_corners=False)
-    grid.sum().backward()
-    grid.sum().backward()
-    assert theta.grad.tolist() == [[[0, 0, 32], [0, 0, 32]]]
-    theta = theta.detach().double().requires_grad_()
-    assert candelabra.autograd.gradgradcheck(lambda t: F.affine_grid(t, (1, 1, 3, 3), align_corners=True) ** 2, theta)

@@ -8,7 +8,6 @@ with a = -0.75. Antialiasing uses a = -0.5, like other libraries.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from typing import Any
@@ -196,32 +195,6 @@ def _sum_of_axes(theta: Tensor, axes: list[Tensor]) -> Tensor:
     return places.movedim(1, -1).contiguous()
 
 
-@functools.cache
-def _affine_grid_function() -> Any:
-    """Return :func:`_sum_of_axes` as an autograd function.
-
-    It saves no tensors, so its backward pass can run again, as in PyTorch.
-    """
-    from candelabra.autograd import Function
-
-    class AffineGridGenerator(Function):
-        @staticmethod
-        def forward(theta: Tensor, axes: list[Tensor]) -> Tensor:  # type: ignore[override]
-            return _sum_of_axes(theta, axes)
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            ctx.axes = inputs[1]
-
-        @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-            grad = grad.movedim(-1, 1)
-            columns = [(grad * axis).flatten(2).sum(-1) for axis in ctx.axes]
-            return candelabra.stack([*columns, grad.flatten(2).sum(-1)], -1), None
-
-    return AffineGridGenerator
-
-
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Return a sampling grid for :func:`grid_sample` from affine maps.
 
@@ -275,8 +248,6 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         shape[dims - 1 - i] = length
         axes.append(line.reshape(shape))
     if theta.dtype in (candelabra.float32, candelabra.float64):
-        if type(theta) is Tensor and theta.requires_grad and candelabra.is_grad_enabled():
-            return _affine_grid_function().apply(theta, axes)
         return _sum_of_axes(theta, axes)
     # In half precision, the matrix product accumulates the terms before it rounds.
     axes = [axis.expand(tuple(size[2:])) for axis in axes]
