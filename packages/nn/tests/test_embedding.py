@@ -145,28 +145,6 @@ def test_segment_errors():
     assert candelabra.segment_reduce(data, "sum", lengths=candelabra.tensor([2]), unsafe=True).tolist() == [[2.0] * 3]
 
 
-@pytest.mark.parametrize(
-    ("reduce", "values", "initial", "expected"),
-    [
-        ("max", [1.0, NAN, 2.0, 3.0, 3.0], None, [0, 1, 0, 1, 1]),
-        ("max", [NAN, NAN, 1.0, 1.0, NAN], None, [0.5, 0.5, 0, 0, 2]),
-        ("min", [NAN, NAN, 1.0, 1.0, NAN], None, [0.5, 0.5, 0, 0, 2]),
-        ("min", [1.0, 2.0, 2.0, NAN, NAN], None, [1, 0, 0, 1, 1]),
-        ("max", [1.0, 2.0, 2.0, 0.0, 1.0], 2.0, [0, 0.5, 0.5, 0, 0]),
-        ("prod", [1.0, NAN, 2.0, 3.0, 3.0], None, [NAN, 2, NAN, 6, 6]),
-        ("prod", [NAN, NAN, 1.0, 1.0, NAN], None, [NAN, NAN, NAN, NAN, 2]),
-    ],
-)
-def test_gradients_of_segments_with_ties_and_nan(reduce, values, initial, expected):
-    x = candelabra.tensor(values, requires_grad=True)
-    lengths = candelabra.tensor([3, 2])
-    made = candelabra.segment_reduce(x, reduce, lengths=lengths, initial=initial)
-    plain = candelabra.segment_reduce(x.detach(), reduce, lengths=lengths, initial=initial)
-    candelabra.testing.assert_close(made.detach(), plain, equal_nan=True, rtol=0, atol=0)
-    made.backward(candelabra.tensor([1.0, 2.0]))
-    candelabra.testing.assert_close(x.grad, candelabra.tensor(expected, dtype=x.dtype), equal_nan=True)
-
-
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag_refuses_integer_weights(mode):
     weight = candelabra.ones(3, 2, dtype=candelabra.int64)

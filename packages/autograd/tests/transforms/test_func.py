@@ -409,53 +409,6 @@ def test_the_tangent_of_a_number_that_is_filled_with():
     assert tangent.tolist() == [0.0, 5.0]
 
 
-def test_functional_call_replaces_plain_tensors_and_writes_buffers_back():
-    nn = pytest.importorskip("candelabra.nn")
-    call = candelabra.func.functional_call
-
-    class Scaled(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale, self.factor = candelabra.ones(1), 3
-            self.register_buffer("count", candelabra.zeros(1))
-            self.register_buffer("shift", None)
-
-        def forward(self, x):
-            self.count = self.count + 1
-            made = x * self.scale * getattr(self, "other", 1)
-            return made if self.shift is None else made + self.shift
-
-    module, x = Scaled(), candelabra.ones(1)
-    three = candelabra.full((1,), 3.0)
-    values = {"scale": three, "count": three, "shift": three, "other": three}
-    assert call(module, values, x).tolist() == [12.0]
-    assert values["count"].tolist() == [4.0]
-    assert values["scale"] is three
-    assert module.scale.tolist() == [1.0]
-    assert module.count.tolist() == [0.0]
-    assert module.shift is None
-    assert not hasattr(module, "other")
-    with pytest.raises(TypeError, match="attribute `factor`: 3 is not an instance"):
-        call(module, {"scale": three, "factor": three}, x)
-    assert module.scale.tolist() == [1.0]
-    with pytest.raises(TypeError, match="2.0 is not an instance"):
-        call(module, {"scale": 2.0}, x)
-
-
-def test_tied_parameters_are_complete_for_strict_calls():
-    nn = pytest.importorskip("candelabra.nn")
-    call = candelabra.func.functional_call
-    first = nn.Linear(2, 2, bias=False)
-    second = nn.Linear(2, 2, bias=False)
-    second.weight = first.weight
-    chain, x = nn.Sequential(first, second), candelabra.ones(1, 2)
-    values = {"1.weight": candelabra.eye(2) * 3}
-    assert call(chain, values, (x,), strict=True).tolist() == [[9.0, 9.0]]
-    assert list(values) == ["1.weight"]
-    with pytest.raises(RuntimeError, match="Missing key.*'0.weight'"):
-        call(chain, values, (x,), strict=True, tie_weights=False)
-
-
 @pytest.mark.parametrize("jacobian", [jacfwd, jacrev])
 def test_parameters_get_gradients_through_a_batch_of_jacobians(jacobian):
     weights = [candelabra.randn(4, 3), candelabra.randn(4, 4), candelabra.randn(2, 4)]
@@ -464,7 +417,7 @@ def test_parameters_get_gradients_through_a_batch_of_jacobians(jacobian):
 
     def net(x):
         x = (weights[0] @ x).tanh()
-        x = candelabra.nn.functional.gelu(candelabra.sigmoid(weights[1] @ x))
+        x = candelabra.ops.gelu(candelabra.sigmoid(weights[1] @ x))
         return weights[2] @ x
 
     batch = candelabra.randn(5, 3)

@@ -155,38 +155,3 @@ def test_call_super_init():
         pass
 
     assert Both().size == 3 and Both().training
-
-
-class _Named(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(2, 2)
-
-    def forward(self, x):
-        made = self.layer(x)
-        return {"text": "", "made": made, "inner": {"twice": made * 2}}
-
-
-@pytest.mark.parametrize("register", ["register_full_backward_hook", "register_full_backward_pre_hook"])
-def test_full_backward_hooks_of_results_in_a_dictionary_are_not_called(register):
-    module, calls = _Named(), []
-    getattr(module, register)(lambda *given: calls.append(given))
-    x = candelabra.ones(1, 2, requires_grad=True)
-    with pytest.warns(
-        UserWarning, match="module output should be a Tensor or a tuple of Tensors but received <class 'dict'>"
-    ):
-        made = module(x)["made"]
-    made.sum().backward()
-    assert calls == []
-    assert x.grad is not None
-
-
-def test_backward_hooks_of_results_in_a_dictionary_watch_the_first_tensor():
-    module, calls = _Named(), []
-    module.register_backward_hook(
-        lambda module, inputs, outputs: calls.append((len(inputs), [x.shape for x in outputs]))
-    )
-    with pytest.warns(FutureWarning, match="non-full backward hooks on a Module that does not return a single Tensor"):
-        made = module(candelabra.ones(1, 2, requires_grad=True))["made"]
-    made.sum().backward()
-    assert calls == [(3, [(1, 2)])]
