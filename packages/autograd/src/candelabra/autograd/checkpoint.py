@@ -171,12 +171,8 @@ class _Reentrant(Function):
         arguments = list(ctx.layout_of_arguments)
         for at, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             arguments[at] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with candelabra.enable_grad(), contextlib.ExitStack() as stack:
-            for autocast in ctx.autocasts:
-                stack.enter_context(autocast)
-            if ctx.state is not None:
-                stack.enter_context(ctx.state)
-            outputs = ctx.function(*arguments)
+        with candelabra.enable_grad():
+            outputs = _within_all([*ctx.autocasts, ctx.state], ctx.function, arguments, {})
         several = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
         pairs = [
             (output, gradient)
@@ -268,12 +264,7 @@ def _by_hooks(
             name: value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
             for name, value in kwargs.items()
         }
-        with contextlib.ExitStack() as stack:
-            for autocast in autocasts:
-                stack.enter_context(autocast)
-            if state is not None:
-                stack.enter_context(state)
-            _within(second, function, arguments, named)
+        _within_all([*autocasts, state, second], function, arguments, named)
 
     frame = _Frame(recompute, check)
     with saved_tensors_hooks(frame.pack, frame.unpack):
@@ -288,7 +279,7 @@ def _autocasts() -> list[Any]:
     return [
         amp.autocast(kind, amp.get_autocast_dtype(kind), amp.is_autocast_enabled(kind), caching)
         for kind in ("cpu", "cuda")
-        if amp.is_autocast_available(kind)
+        if kind in candelabra._C.loaded_device_types()
     ]
 
 
@@ -297,6 +288,14 @@ def _within(context: Any, function: Callable[..., Any], args: Sequence[Any], kwa
         return function(*args, **kwargs)
     with context:
         return function(*args, **kwargs)
+
+
+def _within_all(
+    contexts: Sequence[Any], function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    if not contexts:
+        return function(*args, **kwargs)
+    return _within(contexts[0], _within_all, (contexts[1:], function, args, kwargs), {})
 
 
 def checkpoint_sequential(
