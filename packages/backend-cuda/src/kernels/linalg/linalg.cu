@@ -36,8 +36,14 @@ struct Described {
   cb_tensor tensor;
 
   Described(const Matrices& m, int32_t dtype, int device)
-      : sizes{m.batches, m.rows, m.columns}, strides{m.step, m.row_stride, m.column_stride} {
-    tensor = {m.data, sizes.data(), strides.data(), m.batches * m.rows * m.columns, 3, dtype, device, 0};
+      : sizes{m.batches, m.rows, m.columns}, strides{m.step, m.row_stride, m.column_stride}, tensor{} {
+    tensor.data = m.data;
+    tensor.sizes = sizes.data();
+    tensor.strides = strides.data();
+    tensor.numel = m.batches * m.rows * m.columns;
+    tensor.ndim = 3;
+    tensor.dtype = dtype;
+    tensor.device_index = device;
   }
   Described(const Described&) = delete;
   Described& operator=(const Described&) = delete;
