@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(threads)
   if (key == static_cast<uint64_t>(pairs.places)) return;  // keys that are skipped come last
   bool continued = first > 0 && pairs.keys[first - 1] == key;
   const Combination::Kind kind = pairs.combination.kind;
-  compute_t<T> sum = nothing<T>(kind);
+  compute_t<T> sum = identity<T>(kind);
   for (int64_t p = first; p < last; ++p) {
     const uint32_t j = pairs.positions[p];
     const compute_t<T> by = weights ? product_of<T>(factor, weights[j]) : factor;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(threads)
       finish_place<T>(out + pairs.to[j] + at[0], sum, pairs, key);
     if (next == static_cast<uint64_t>(pairs.places)) return;
     key = next;
-    sum = nothing<T>(kind);
+    sum = identity<T>(kind);
     continued = false;
   }
   if (last < pairs.count && pairs.keys[last - 1] == pairs.keys[last]) (continued ? heads : tails)[number] = sum;
