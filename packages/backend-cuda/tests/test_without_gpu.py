@@ -22,7 +22,10 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 
 class _Entry(ctypes.Structure):
-    _fields_ = (("operator_name", ctypes.c_char_p), ("kernel", ctypes.c_void_p))
+    _fields_ = (
+        ("operator_name", ctypes.c_char_p), ("kernel", ctypes.c_void_p), ("dtypes", ctypes.c_uint64), ("flags", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )  # fmt: skip
 
 
 class _Table(ctypes.Structure):

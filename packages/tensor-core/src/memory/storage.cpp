@@ -114,11 +114,9 @@ void* new_position(size_t bytes) {
   return reinterpret_cast<void*>(std::exchange(next, next + (bytes + 63) / 64 * 64));
 }
 
-[[noreturn, gnu::cold]] void refuse_allocation(const DeviceType& type, Device device, const cb_allocation& allocation) {
-  void* handle = allocation.storage ? allocation.storage : allocation.address;
-  if (handle) type.table->deallocate(device.index, handle, allocation.bytes);
-  raise(backend_error, type.name, " (", type.distribution, "): allocate() succeeded and returned ",
-        !handle ? "no memory: set storage, address or both" : "an address that is not aligned to 64 bytes");
+[[noreturn, gnu::cold]] void refuse_allocation(const DeviceType& type) {
+  raise(backend_error, type.name, " (", type.distribution,
+        "): allocate() succeeded and returned no memory: set storage, address or both");
 }
 
 }  // namespace
@@ -132,9 +130,8 @@ Storage* make_storage(Device device, size_t bytes) {
     const int32_t status = type.table->allocate(device.index, &allocation);
     if (status != CB_OK) [[unlikely]]
       raise_backend_failure(type, "allocate", status);
-    const bool is_aligned = reinterpret_cast<uintptr_t>(allocation.address) % 64 == 0;
-    if ((!allocation.storage && !allocation.address) || !is_aligned) [[unlikely]]
-      refuse_allocation(type, device, allocation);
+    if (!allocation.storage && !allocation.address) [[unlikely]]
+      refuse_allocation(type);
   }
   Storage* storage = new_struct();
   storage->handle = allocation.storage ? allocation.storage : allocation.address;
