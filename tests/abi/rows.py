@@ -183,6 +183,10 @@ LOADING = [
 ALLOCATE = "int32_t d, cb_allocation *a"
 MEMORY = [
     function("allocate-null", "allocate", ALLOCATE, "return CB_OK;", "no memory: set storage", program=MAKE),
+    *(function(f"allocate-{word}", "allocate", ALLOCATE, f"return {status};", "allocate failed", error=error, program=MAKE)
+      for word, status, error in STATUSES),
+    *(function(f"allocate-{word}-said", "allocate", ALLOCATE, f"return {status};", "the fan stands still", error=error,
+               program=MAKE, declarations=SAID, setup=SAY) for word, status, error in STATUSES[:3]),
     function("copy-in-fails", "copy_from_host", "int32_t d, const cb_memory *t, const void *f, uint64_t n, void *s",
              "return CB_ACCELERATOR_ERROR;", "copy_from_host failed", error="AcceleratorError", program=MAKE),
     function("copy-out-fails", "copy_to_host", "int32_t d, void *t, const cb_memory *f, uint64_t n, void *s",
