@@ -323,8 +323,8 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     check(index >= 0 && index < call.output_count, backend_error, distribution, ": the kernel of ", call.name(),
           " asked for the memory of output ", index, "; there are ", call.output_count);
     Output& output = call.outputs[index];
-    // A result that the rule leaves empty may be given its size by the kernel, such as the state that
-    // recurrent_stack_kept keeps.
+    // A result that the rule leaves empty may be given its size by the kernel, such as the state
+    // that recurrent_stack_kept keeps.
     const bool is_open = (call.op.tags & tag_data_dependent) || (output.tensor && output.tensor->numel == 0);
     check(is_open, backend_error, distribution, ": the kernel of ", call.name(), " asked for the memory of output ",
           index, ", which the core has allocated");
