@@ -137,8 +137,16 @@ void call_python_kernel(Call& call, PyObject* function) {
   // a kernel that kept allocate() gets an error when it calls it later
   if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
   if (!result) {
+    // numpy() and the buffer protocol raise these for memory that the host cannot read.
+    const bool may_lack_address =
+        !device_type(call.device).has(CB_CAP_HOST_MEMORY) &&
+        (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_BufferError));
     note_python_error(text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ",
-                           device_type(call.device).distribution));
+                           device_type(call.device).distribution,
+                           may_lack_address
+                               ? "; the host cannot read the memory of this device: a kernel in Python reads "
+                                 "a tensor by a.to(\"cpu\") and writes one by out.copy_()"
+                               : ""));
   }
   owned(result);
   if (call.op.tags & tag_data_dependent) {
