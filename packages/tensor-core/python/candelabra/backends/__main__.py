@@ -164,7 +164,7 @@ def verify(device: str, operators: list[str], part: str | None, tier: str | None
     from candelabra.backends import speed, tiers
 
     if tier is not None:
-        operators = operators or [name for name in tiers.OPERATORS_OF[tier] if name in conformance.applicable()]
+        operators = operators or tiers.operators_of(tier)
     names = operators or conformance.applicable()
     if part:
         number, parts = map(int, part.split("/"))
