@@ -62,8 +62,8 @@ int32_t device_status(int32_t device, char* message, uint64_t capacity) {
   return status == CB_OK ? CB_OK : CB_DEVICE_LOST;
 }
 
-// CUDA could not do it alone: after a fault in a kernel, only a new process can use the device again.
-// And cudaDeviceReset() would invalidate memory and handles of other libraries of the process.
+// CUDA could not do it alone: after a fault in a kernel, only a new process can use the device
+// again. And cudaDeviceReset() would invalidate memory and handles of other libraries.
 int32_t reset_device(int32_t) {
   set_last_message(
       "a CUDA device cannot be reset from within the process: a fault in a kernel ends CUDA for the whole process, and "

@@ -19,8 +19,8 @@ HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
 _chosen: str | None = None
 #: The accelerator that was found first; it stays.
 _found: list[str] = []
-#: Whether a declared accelerator has a device, as its probe said. Devices do not appear or disappear
-#: while a process runs.
+#: Whether a declared accelerator has a device, as its probe said. Devices do not appear or
+#: disappear while a process runs.
 _present: dict[str, bool] = {}
 
 

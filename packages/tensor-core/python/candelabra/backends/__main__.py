@@ -193,16 +193,21 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["new"]:
         return write_distribution(words[1:])
+    if words[:1] == ["contract"]:
+        return print_contract(words[1:])
     if words == ["docs"]:
         print(documentation())
         return 0
     parser = argparse.ArgumentParser(
         prog="python -m candelabra.backends",
         description="List the installed backends, or verify one.",
-        epilog="'new NAME' writes the distribution of a new backend (new --help); 'docs' prints the folder of the pages.",
+        epilog="'new NAME' writes the distribution of a new backend (new --help); 'contract OPERATOR' prints what a kernel "
+        "gets; 'docs' prints the folder of the pages.",
     )
     parser.add_argument("--verify", metavar="DEVICE", help="run the conformance suite; print tiers and speed")
-    parser.add_argument("--tier", choices=("required", "fast"), help="verify this tier, and fail if a kernel is missing")
+    parser.add_argument(
+        "--tier", choices=("required", "fast"), help="verify this tier, and fail if a kernel is missing"
+    )
     parser.add_argument(
         "--part", metavar="K/N", help="of the conformance suite only every N-th operator, from the K-th on"
     )
@@ -217,6 +222,18 @@ def main(arguments: list[str] | None = None) -> int:
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return list_backends(given.verbose)
+
+
+def print_contract(names: list[str]) -> int:
+    """Run ``contract NAME...``: print what the core guarantees to the kernels of these operators."""
+    from candelabra.backends import contract
+
+    for name in names:
+        if name not in OPERATORS or not contract.has_kernel(name):
+            print(f"'{name}' is no operator that a backend has a kernel for", file=sys.stderr)
+            return 1
+        print("\n".join(contract.entry([name])))
+    return 0
 
 
 def list_backends(verbose: bool) -> int:

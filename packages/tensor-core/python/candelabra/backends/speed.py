@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Elements of a tensor: 16 MiB of float32, more than caches of most devices.
-ELEMENTS = 1 << 22
+#: Elements of a tensor: 64 MiB of float32, more than the caches of most devices.
+ELEMENTS = 1 << 24
 #: Seconds that one measurement takes at least.
 PATIENCE = 0.2
 

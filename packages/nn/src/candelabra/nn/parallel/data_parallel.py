@@ -61,7 +61,9 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.dim = dim
-        self.device_ids = [as_device(device) for device in (_accelerator_devices() if device_ids is None else device_ids)]
+        self.device_ids = [
+            as_device(device) for device in (_accelerator_devices() if device_ids is None else device_ids)
+        ]
         if not self.device_ids:
             return
         self.output_device = as_device(self.device_ids[0] if output_device is None else output_device)

@@ -1,6 +1,7 @@
 /*
  * Elementwise operators. One kernel runs each row of a table; a new operator is a new row. Every
- * tensor argument has the sizes of the output: the core broadcasts.
+ * tensor argument has the sizes of the output: the core broadcasts. The operators of a table have
+ * their tensors at the same positions.
  */
 #include "candelabra/positions.h"
 #include "kernels.h"
@@ -45,7 +46,7 @@ static const unary_row unary_rows[] = {
 static int32_t unary(cb_call* call) {
   const unary_row* row = unary_rows;
   while (strcmp(row->name, call->operator_name) != 0) ++row;
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor;
+  const cb_tensor *out = &call->outputs[0], *a = call->arguments[CB_NEG_SELF].as.tensor;
   walk w = walk_over(out, 2, (const cb_tensor*[]){out, a});
   for (int64_t i = 0; i < w.count; ++i, step(&w)) {
     number value = load_number(w.at[1], a->dtype);
@@ -162,7 +163,8 @@ static const binary_row truncated_division = {"div", truncated_ratio, truncated_
 static const binary_row floored_division = {"div", floored_ratio, floored_quotient, INTEGERS | FLOATS};
 
 static int32_t compute(cb_call* call, const binary_row* row, const cb_scalar* alpha) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
+  const cb_tensor *out = &call->outputs[0], *a = call->arguments[CB_ADD_SELF].as.tensor,
+                  *b = call->arguments[CB_ADD_OTHER].as.tensor;
   const number factor = alpha ? number_of(alpha, out->dtype) : (number){1, 1};
   walk w = walk_over(out, 3, (const cb_tensor*[]){out, a, b});
   for (int64_t i = 0; i < w.count; ++i, step(&w)) {
@@ -179,7 +181,7 @@ static int32_t compute(cb_call* call, const binary_row* row, const cb_scalar* al
 
 /* Checked before anything is written: a kernel that fails halfway has changed its output. */
 static int32_t check_divisor(cb_call* call) {
-  const cb_tensor *out = &call->outputs[0], *b = call->arguments[1].as.tensor;
+  const cb_tensor *out = &call->outputs[0], *b = call->arguments[CB_DIV_OTHER].as.tensor;
   if (is_floating(out->dtype)) return CB_OK;
   walk w = walk_over(out, 1, &b);
   for (int64_t i = 0; i < w.count; ++i, step(&w))
@@ -218,7 +220,8 @@ static bool compare_integers(enum comparison kind, int64_t a, int64_t b) {
 }
 
 static int32_t compare(cb_call* call, enum comparison kind) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
+  const cb_tensor *out = &call->outputs[0], *a = call->arguments[CB_ADD_SELF].as.tensor,
+                  *b = call->arguments[CB_ADD_OTHER].as.tensor;
   walk w = walk_over(out, 3, (const cb_tensor*[]){out, a, b});
   for (int64_t i = 0; i < w.count; ++i, step(&w)) {
     const number x = load_number(w.at[1], a->dtype), y = load_number(w.at[2], b->dtype);

@@ -88,7 +88,7 @@ static number position_of_maximum(const group* g) {
 }
 
 static int32_t reduce(cb_call* call, reducer function) {
-  const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor;
+  const cb_tensor *out = &call->outputs[0], *a = call->arguments[CB_SUM_SELF].as.tensor;
   const int64_t itemsize = (int64_t)cb_dtype_size(a->dtype);
   group g = {.dtype = a->dtype, .count = 1};
   int64_t kept_strides[MAX_DIMS];

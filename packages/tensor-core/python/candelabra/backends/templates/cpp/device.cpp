@@ -1,9 +1,9 @@
 // The device that this template pretends to have: memory of the host behind handles, as a driver
-// would hand them out. Replace the bodies by calls of your driver: clCreateBuffer, vkAllocateMemory,
-// MTLBuffer, ...
+// would hand them out. Replace the bodies by calls of your driver: clCreateBuffer,
+// vkAllocateMemory, MTLBuffer, ...
 //
-// A handle is no address, and the host cannot touch the memory: allocate() leaves `address` null. If
-// the device has addresses, set allocation->address; if the host can use them, also set
+// A handle is no address, and the host cannot touch the memory: allocate() leaves `address` null.
+// If the device has addresses, set allocation->address; if the host can use them, also set
 // allocation->host_visible. If all memory is the host's, add CB_CAP_HOST_MEMORY in backend.cpp.
 #include "device.hpp"
 

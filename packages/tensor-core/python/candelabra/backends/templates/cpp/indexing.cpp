@@ -24,7 +24,8 @@ void check_index(const cb_tensor& index, int64_t dim, int64_t size) {
   });
 }
 
-// A view of the tensor over the sizes of the index, with stride 0 in `dim`: the index adds the rest.
+// A view of the tensor over the sizes of the index, with stride 0 in `dim`: the index adds what is
+// left out.
 struct OverIndex : View {
   OverIndex(const cb_tensor& tensor, const cb_tensor& index, int64_t dim) : View(tensor) {
     for (int64_t d = 0; d < tensor.ndim; ++d) set_size(d, index.sizes[d]);
@@ -59,34 +60,36 @@ void copy_self(const cb_tensor& out, const cb_tensor& self) {
 }
 
 // Calls write(target, source) with the offset of an element of the output and of src.
-template <typename F>
-void write_at_index(const cb_tensor& out, const arguments::Scatter& args, const cb_tensor& src, F write) {
+template <typename Args, typename F>
+void write_at_index(const cb_tensor& out, const Args& args, F write) {
   check_index(*args.index, args.dim, size_along(*args.self, args.dim));
   copy_self(out, *args.self);
   const int64_t along = stride_along(out, args.dim);
   const int64_t* const positions = elements<int64_t>(*args.index);
   const OverIndex target(out, *args.index, args.dim);
-  View source(src);
-  for (int64_t d = 0; d < src.ndim; ++d) source.set_size(d, args.index->sizes[d]);
+  View source(*args.src);
+  for (int64_t d = 0; d < source.ndim; ++d) source.set_size(d, args.index->sizes[d]);
   for_each(geometry<3>({&target, args.index, &source}, Order::RowMajor),
            [&](auto offset) { write(offset[0] + positions[offset[1]] * along, offset[2]); });
 }
 
 void scatter(Call& call) {
-  const cb_tensor &out = call.output(), &src = call.tensor(3);
+  const arguments::Scatter args(call);
+  const cb_tensor &out = call.output(), &src = *args.src;
   const size_t bytes = cb_dtype_size(out.dtype);
   const auto size = static_cast<int64_t>(bytes);
   char *const to = memory_of(out), *const from = memory_of(src);
-  write_at_index(out, arguments::Scatter(call), src,
+  write_at_index(out, args,
                  [&](int64_t target, int64_t source) { std::memcpy(to + target * size, from + source * size, bytes); });
 }
 
 void scatter_add(Call& call) {
-  const cb_tensor &out = call.output(), &src = call.tensor(3);
+  const arguments::ScatterAdd args(call);
+  const cb_tensor &out = call.output(), &src = *args.src;
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     memory_t<T>* const to = elements<T>(out);
     const memory_t<T>* const from = elements<T>(src);
-    write_at_index(out, arguments::Scatter(call), src, [&](int64_t target, int64_t source) {
+    write_at_index(out, args, [&](int64_t target, int64_t source) {
       const auto total = load<T>(to + target) + load<T>(from + source);
       to[target] = static_cast<memory_t<T>>(static_cast<compute_t<T>>(total));
     });

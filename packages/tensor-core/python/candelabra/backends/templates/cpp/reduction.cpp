@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "candelabra/arguments/reduction.hpp"
 #include "candelabra/arguments/scan.hpp"
 #include "candelabra/arguments/sorting.hpp"
 #include "kernels.hpp"
@@ -88,26 +89,31 @@ struct PositionOfMaximum {
 };
 
 void sum(Call& call) {
-  dispatch<RealTypes>(call.output().dtype,
-                      [&]<typename T>() { reduce<T, T>(call.output(), call.tensor(0), [] { return Sum<T>{}; }); });
+  const arguments::Sum args(call);
+  dispatch<RealTypes>(args.self->dtype,
+                      [&]<typename T>() { reduce<T, T>(call.output(), *args.self, [] { return Sum<T>{}; }); });
 }
 void prod(Call& call) {
-  dispatch<RealTypes>(call.output().dtype,
-                      [&]<typename T>() { reduce<T, T>(call.output(), call.tensor(0), [] { return Product<T>{}; }); });
+  const arguments::Prod args(call);
+  dispatch<RealTypes>(args.self->dtype,
+                      [&]<typename T>() { reduce<T, T>(call.output(), *args.self, [] { return Product<T>{}; }); });
 }
 void amax(Call& call) {
-  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
-    reduce<T, T>(call.output(), call.tensor(0), [] { return Extremum<T, is_above<compute_t<T>>>{}; });
+  const arguments::Amax args(call);
+  dispatch<AllTypes>(args.self->dtype, [&]<typename T>() {
+    reduce<T, T>(call.output(), *args.self, [] { return Extremum<T, is_above<compute_t<T>>>{}; });
   });
 }
 void amin(Call& call) {
-  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
-    reduce<T, T>(call.output(), call.tensor(0), [] { return Extremum<T, is_below<compute_t<T>>>{}; });
+  const arguments::Amin args(call);
+  dispatch<AllTypes>(args.self->dtype, [&]<typename T>() {
+    reduce<T, T>(call.output(), *args.self, [] { return Extremum<T, is_below<compute_t<T>>>{}; });
   });
 }
 void argmax(Call& call) {
-  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    reduce<int64_t, T>(call.output(), call.tensor(0), [] { return PositionOfMaximum<T>{}; });
+  const arguments::Argmax args(call);
+  dispatch<AllTypes>(args.self->dtype, [&]<typename T>() {
+    reduce<int64_t, T>(call.output(), *args.self, [] { return PositionOfMaximum<T>{}; });
   });
 }
 
