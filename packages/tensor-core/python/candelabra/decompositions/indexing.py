@@ -22,14 +22,15 @@ where = candelabra.where
 
 
 @contextmanager
-def _index_errors() -> Iterator[None]:
+def _index_errors(name: str) -> Iterator[None]:
     """Raise IndexError for the RuntimeError of gather and scatter, as the operators on slices do."""
     try:
         yield
     except RuntimeError as error:
-        if "out of bounds" not in str(error):
+        message = str(error)
+        if "out of bounds" not in message:
             raise
-        raise IndexError(*error.args) from None
+        raise IndexError(f"{name}(): index {message.rpartition('index ')[2]}") from None
 
 
 def _along(index: Tensor, sizes: tuple[int, ...], dim: int) -> Tensor:
@@ -41,26 +42,26 @@ def _along(index: Tensor, sizes: tuple[int, ...], dim: int) -> Tensor:
 
 @decomposes("index_select")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
-    with _index_errors():
+    with _index_errors("index_select"):
         return candelabra.gather(self, dim, _along(index, self.shape, dim))
 
 
 @decomposes("index_add")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number) -> Tensor:
     added = source if alpha == 1 else source * candelabra.tensor(alpha, dtype=source.dtype, device=source.device)
-    with _index_errors():
+    with _index_errors("index_add"):
         return candelabra.scatter_add(self, dim, _along(index, self.shape, dim), added)
 
 
 @decomposes("index_copy")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    with _index_errors():
+    with _index_errors("index_copy"):
         return candelabra.scatter(self, dim, _along(index, self.shape, dim), source)
 
 
 @decomposes("index_fill")
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
-    with _index_errors():
+    with _index_errors("index_fill"):
         return candelabra.scatter(self, dim, _along(index, self.shape, dim), value)
 
 
@@ -68,7 +69,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
 def take(self: Tensor, index: Tensor) -> Tensor:
     count, wrong = self.numel(), _outside(index, self.numel())
     if wrong is not None:
-        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {count} elements.")
+        raise IndexError(f"take(): out of range: tried to access index {wrong} on a tensor of {count} elements.")
     return candelabra.gather(self.reshape(-1), 0, _wrapped(index, count).reshape(-1)).reshape(index.shape)
 
 
@@ -87,7 +88,7 @@ def _wrapped(index: Tensor, size: int) -> Tensor:
     return where(index < 0, index + size, index)
 
 
-def _rows(self: Tensor, indices: Indices) -> tuple[list[int], Tensor, tuple[int, ...]]:
+def _rows(self: Tensor, indices: Indices, name: str) -> tuple[list[int], Tensor, tuple[int, ...]]:
     """Return the order of dimensions with the indexed ones first, the number of each row in this
     order, and the sizes of the indices.
     """
@@ -99,7 +100,7 @@ def _rows(self: Tensor, indices: Indices) -> tuple[list[int], Tensor, tuple[int,
         assert index is not None
         size, wrong = self.shape[d], _outside(index, self.shape[d])
         if wrong is not None:
-            raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {size}")
+            raise IndexError(f"{name}index {wrong} is out of bounds for dimension {d} with size {size}")
         wrapped = _wrapped(index, size)
         rows = wrapped if rows is None else rows * size + wrapped
     assert rows is not None
@@ -123,7 +124,7 @@ def _matrix(self: Tensor, order: list[int], count: int) -> Tensor:
 
 @decomposes("index")
 def index(self: Tensor, indices: Indices) -> Tensor:
-    order, rows, sizes = _rows(self, indices)
+    order, rows, sizes = _rows(self, indices, "")
     count = sum(index is not None for index in indices)
     rest = [self.shape[d] for d in order[count:]]
     read = candelabra.index_select(_matrix(self, order, count), 0, rows).reshape(*sizes, *rest)
@@ -133,7 +134,7 @@ def index(self: Tensor, indices: Indices) -> Tensor:
 
 @decomposes("index_put")
 def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
-    order, rows, sizes = _rows(self, indices)
+    order, rows, sizes = _rows(self, indices, "index_put(): ")
     count, front, places = sum(index is not None for index in indices), _front(indices), len(sizes)
     rest = [self.shape[d] for d in order[count:]]
     # The values have the sizes of what indexing returns.

@@ -14,14 +14,16 @@ where = candelabra.where
 _MEAN, _SUM = 1, 2
 
 
-def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:
+def _weights(
+    self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, name: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return which targets count, the targets with 0 for the others, and the weight of each."""
     kept = target != ignore_index
     safe = where(kept, target, target.new_zeros(()))
     if safe.numel():
         least, most, classes = int(safe.amin()), int(safe.amax()), self.shape[1]
         if least < 0 or most >= classes:
-            raise IndexError(f"Target {least if least < 0 else most} is out of bounds.")
+            raise IndexError(f"{name}(): Target {least if least < 0 else most} is out of bounds.")
     x = wide(self)
     if weight is None:
         return kept, safe, kept.to(x.dtype)
@@ -33,7 +35,7 @@ def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: 
 def nll_loss_forward(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    kept, safe, weights = _weights(self, target, weight, ignore_index)
+    kept, safe, weights = _weights(self, target, weight, ignore_index, "nll_loss_forward")
     x = wide(self)
     chosen = candelabra.gather(x, 1, safe.unsqueeze(1)).squeeze(1)
     # An ignored target has no loss, even where the score is infinite.
@@ -53,7 +55,7 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    kept, safe, weights = _weights(self, target, weight, ignore_index)
+    kept, safe, weights = _weights(self, target, weight, ignore_index, "nll_loss_backward")
     share = -weights * wide(grad)
     if reduction == _MEAN:
         share = share / wide(total_weight)

@@ -24,7 +24,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     chosen = mask.reshape(-1)
     count, given = int(chosen.sum()), source.numel()
     if count > given:
-        raise RuntimeError(f"masked_scatter: the mask has {count} true elements, the source only {given} elements")
+        raise RuntimeError(f"masked_scatter: the mask selects {count} elements, but source has only {given}")
     if count == 0:
         return self
     order = where(chosen, candelabra.cumsum(chosen, 0) - 1, chosen.new_zeros((), dtype=candelabra.int64))

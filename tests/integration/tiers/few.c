@@ -1,6 +1,6 @@
 /* A device with exactly the kernels of the tier "required", in memory that the host cannot touch:
  * storages are numbers that are no addresses. The kernels are those of the CPU backend, whose
- * library is CPU_LIBRARY; required_tier.inc has a line TIER(name) for each operator. */
+ * library is CPU_LIBRARY; few.inc has a line TIER(name) for each operator. */
 #include <candelabra/backend.h>
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -53,7 +53,20 @@ static void show(const cb_tensor *tensor) {
   seen->data = at(seen->storage, seen->offset);
 }
 
-static int32_t forward(cb_call *call, cb_kernel kernel) {
+#define TIER(name) index_##name,
+enum {
+#include "few.inc"
+  count
+};
+#undef TIER
+
+/* Which kernels have been called, in the order of the tier. */
+static unsigned char called[count];
+
+unsigned char *few_called(void) { return called; }
+
+static int32_t forward(cb_call *call, cb_kernel kernel, int index) {
+  called[index] = 1;
   for (int32_t k = 0; k < call->output_count; ++k) show(&call->outputs[k]);
   for (int32_t i = 0; i < call->argument_count; ++i) {
     const cb_value *value = &call->arguments[i];
@@ -64,15 +77,15 @@ static int32_t forward(cb_call *call, cb_kernel kernel) {
   return kernel(call);
 }
 
-#define TIER(name)              \
+#define TIER(name)             \
   static cb_kernel cpu_##name; \
-  static int32_t run_##name(cb_call *call) { return forward(call, cpu_##name); }
-#include "required_tier.inc"
+  static int32_t run_##name(cb_call *call) { return forward(call, cpu_##name, index_##name); }
+#include "few.inc"
 #undef TIER
 
 static cb_kernel_entry entries[] = {
 #define TIER(name) {#name, run_##name, 0, 0, 0},
-#include "required_tier.inc"
+#include "few.inc"
 #undef TIER
 };
 
@@ -107,7 +120,7 @@ const cb_backend *candelabra_backend(const cb_host *host) {
   cpu = entry(host);
   cb_kernel_entry *next = entries;
 #define TIER(name) adopt(next++, &cpu_##name);
-#include "required_tier.inc"
+#include "few.inc"
 #undef TIER
   return &backend;
 }
