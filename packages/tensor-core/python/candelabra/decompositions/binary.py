@@ -120,7 +120,9 @@ def bitwise_right_shift(self: Operand, other: Operand) -> Tensor:
     a, b = tensors(self, other)
     last = a.element_size() * 8 - 1
     fits = (b >= 0) & (b < last)
-    shifted = candelabra.div(a, candelabra.pow(a.new_full((), 2), where(fits, b, b.new_zeros(()))), rounding_mode="floor")
+    shifted = candelabra.div(
+        a, candelabra.pow(a.new_full((), 2), where(fits, b, b.new_zeros(()))), rounding_mode="floor"
+    )
     # A shift by the last bit or more leaves the sign or, of unsigned integers, that bit.
     rest = where(a < 0, a.new_full((), -1), a.new_zeros(())) if a.dtype.is_signed else (a >= 2**last).to(a.dtype)
     return where(fits, shifted, rest)

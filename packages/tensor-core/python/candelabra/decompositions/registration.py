@@ -44,8 +44,7 @@ def tensors(*values: Tensor | Number | None) -> list[Any]:
     """Return the numbers among the operands as tensors without dimensions, like the first tensor."""
     like = next(value for value in values if isinstance(value, candelabra.Tensor))
     return [
-        value if value is None or isinstance(value, candelabra.Tensor) else like.new_full((), value)
-        for value in values
+        value if value is None or isinstance(value, candelabra.Tensor) else like.new_full((), value) for value in values
     ]
 
 
