@@ -174,6 +174,8 @@ def verify(device: str, operators: list[str], part: str | None, tier: str | None
         number, parts = map(int, part.split("/"))
         names = names[number - 1 :: parts]
     status = conformance.main(device, names)
+    if part:
+        return status  # the rest is about the whole device
     device_type = candelabra.device(device).type
     found = tiers.tier_of(device_type)
     print("\n".join(tier_lines(found)))

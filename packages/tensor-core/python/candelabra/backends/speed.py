@@ -11,8 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Elements of a tensor: 64 MiB of float32, more than the caches of most devices.
+#: The most elements of a tensor: 64 MiB of float32, more than the caches of most devices.
 ELEMENTS = 1 << 24
+#: A slow device, such as an emulated one, is measured with fewer: a call takes at least this long.
+ENOUGH = 0.02
 #: Seconds that one measurement takes at least.
 PATIENCE = 0.2
 
@@ -33,7 +35,21 @@ def seconds(device: str, work: Callable[[], object]) -> float:
             return best
 
 
-def measure(device: str, elements: int = ELEMENTS) -> dict[str, float]:
+def measured_size(device: str) -> int:
+    """Return the number of elements that a device is measured with."""
+    elements = 1 << 16
+    while elements < ELEMENTS:
+        x = candelabra.ones(elements, device=device)
+        try:
+            if seconds(device, lambda x=x: candelabra.add(x, x)) > ENOUGH:
+                break
+        except NotImplementedError:
+            break
+        elements *= 4
+    return elements
+
+
+def measure(device: str, elements: int) -> dict[str, float]:
     """Return bytes per second, read and written, of a device's copy and of some kernels.
 
     Parameters
@@ -41,7 +57,7 @@ def measure(device: str, elements: int = ELEMENTS) -> dict[str, float]:
     device : str
         The device.
     elements : int
-        Elements of each tensor.
+        Elements of each tensor, such as those of `measured_size`.
 
     Returns
     -------
@@ -77,14 +93,16 @@ def measure(device: str, elements: int = ELEMENTS) -> dict[str, float]:
     return found
 
 
-def report(device: str, elements: int = ELEMENTS) -> list[str]:
+def report(device: str, elements: int | None = None) -> list[str]:
     """Return the lines about a device's speed: each rate, beside that of its copy."""
+    if elements is None:
+        elements = measured_size(device)
     rates = measure(device, elements)
     copy = rates.get("copy")
     if copy is None:
         return [f"{device}: its speed was not measured, because it cannot copy float32"]
-    megabytes = elements * _C.float32.itemsize >> 20
-    lines = [f"speed with tensors of {megabytes} MiB (float32), read and written:"]
+    megabytes = elements * _C.float32.itemsize / 2**20
+    lines = [f"speed with tensors of {megabytes:g} MiB (float32), read and written:"]
     for name, rate in rates.items():
         beside = "" if name == "copy" else f"  {rate / copy:6.0%} of a copy"
         lines.append(f"  {name:32} {rate / 1e9:8.2f} GB/s{beside}")
