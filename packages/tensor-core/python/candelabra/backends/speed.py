@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import candelabra
 from candelabra import _C
@@ -41,7 +42,7 @@ def measured_size(device: str) -> int:
     while elements < ELEMENTS:
         x = candelabra.ones(elements, device=device)
         try:
-            if seconds(device, lambda x=x: candelabra.add(x, x)) > ENOUGH:
+            if seconds(device, partial(candelabra.add, x, x)) > ENOUGH:
                 break
         except NotImplementedError:
             break
