@@ -85,8 +85,8 @@ class Offsets {
 
 // ---- Slabs
 
-// Pairs of slices: their offsets in the tensor written to and in the one read from, and their common
-// shape.
+// Pairs of slices: their offsets in the tensor written to and in the one read from, and their
+// common shape.
 struct IndexedSlices {
   int64_t count;
   Offsets to, from;
@@ -108,8 +108,8 @@ struct IndexedSlices {
   }
 
   // Calls run(to, from, n, to_stride, from_stride). Exclusive: slices do not overlap, so that
-  // threads may share them. Otherwise each thread processes a part of every slice, so that writes to
-  // one element stay in order.
+  // threads may share them. Otherwise each thread processes a part of every slice, so that writes
+  // to one element stay in order.
   template <bool Exclusive, typename F>
   void for_each(const F& run) {
     for_each_of_runs(
@@ -257,8 +257,8 @@ void move_short_rows(const IndexedSlices& slices, std::byte* out, const std::byt
 }
 
 // Whether slices are contiguous on one side and strided on the other, such as rows of a transposed
-// matrix. They are copied a cache line of each slice at a time, so that the strided side uses all of
-// a cache line before it is evicted from L2.
+// matrix. They are copied a cache line of each slice at a time, so that the strided side uses all
+// of a cache line before it is evicted from L2.
 inline bool are_columns(const IndexedSlices& slices, int64_t size) {
   const int64_t to = std::abs(slices.shape.strides[0][0]), from = std::abs(slices.shape.strides[1][0]),
                 cache_line = 64 / size;
