@@ -213,8 +213,8 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
 // slice, None or an ellipsis is read as a tuple.
 bool is_read_as_tuple(PyObject* key) {
   constexpr Py_ssize_t longest = 31;
-  if (is_tensor(key) || is_numpy_array(key) || PyUnicode_Check(key) || PyBytes_Check(key)) return false;
-  if (!PySequence_Check(key)) return false;
+  if (!PySequence_Check(key) || is_tensor(key) || is_numpy_array(key)) return false;
+  if (PyUnicode_Check(key) || PyBytes_Check(key)) return false;
   const Py_ssize_t count = PySequence_Size(key);
   if (count < 0) PyErr_Clear();
   if (count < 0 || count > longest) return false;
