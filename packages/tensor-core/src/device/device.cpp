@@ -242,7 +242,8 @@ int add_device_type(const char* name, const char* distribution, const char* path
           "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
     check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
     const void* accelerator = type.table->extension ? type.table->extension("accelerator") : nullptr;
-    check_accelerator_table(type.name, type.distribution, static_cast<const cb_accelerator*>(accelerator));
+    check_accelerator_table(type.name, type.distribution, type.table->capabilities,
+                            static_cast<const cb_accelerator*>(accelerator));
   } catch (...) {
     types.pop_back();
     throw;

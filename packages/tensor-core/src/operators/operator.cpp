@@ -455,6 +455,8 @@ PyGetSetDef operator_attributes[] = {
     {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); },
      nullptr, "Of an in-place variant: the operator it belongs to; else None.", nullptr},
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
+    {"decomposition", get_slot<&Operator::decomposition>, set_slot<&Operator::decomposition>,
+     "Of a primitive, for devices without a kernel: decomposition(*arguments as kernels get them) -> results", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>,
      "Called where the arguments do not fit the schema.", nullptr},
     {"autograd_function", get_slot<&Operator::autograd_function>, set_autograd_function,

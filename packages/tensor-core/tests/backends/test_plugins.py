@@ -37,12 +37,15 @@ class Installed:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def distribution(self, name: str, version: str, device: str, module: str, source: str, object_: str = "") -> None:
+    def distribution(
+        self, name: str, version: str, device: str, module: str, source: str, object_: str = "", accelerator: str = ""
+    ) -> None:
         info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         target = f"{module}:{object_}" if object_ else module
-        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device} = {target}\n")
+        declared = f"[candelabra.accelerators]\n{device} = {accelerator}\n" if accelerator else ""
+        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device} = {target}\n{declared}")
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source.replace("{device}", device)))
 
     def run(self, code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
