@@ -63,6 +63,7 @@ LAZY_MODULES = (
     "func",
     "library",
     "profiler",
+    "pytree",
     "random",
     "special",
     "safetensors",

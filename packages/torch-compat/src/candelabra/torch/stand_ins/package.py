@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from candelabra.version import __version__ as _candelabra_version
-
 from .files import save
+from .version import __version__
 
 __all__ = ["__version__", "compile", "compiled_with_cxx11_abi", "save"]
-
-#: The PyTorch version whose API this follows, with Candelabra's version as the local part.
-__version__ = f"2.13.0+candelabra.{_candelabra_version}"
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
