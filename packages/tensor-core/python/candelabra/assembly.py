@@ -61,6 +61,7 @@ LAZY_MODULES = (
     "cpu",
     "fft",
     "func",
+    "hooks",
     "library",
     "profiler",
     "pytree",

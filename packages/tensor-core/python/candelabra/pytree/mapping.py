@@ -145,15 +145,11 @@ def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) 
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_all_only(
-    type_or_types: TypeAny, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
-) -> bool:
+def tree_all_only(type_or_types: TypeAny, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Return whether a condition holds for all leaves of some types."""
     return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
-def tree_any_only(
-    type_or_types: TypeAny, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
-) -> bool:
+def tree_any_only(type_or_types: TypeAny, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Return whether a condition holds for any leaf of some types."""
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))

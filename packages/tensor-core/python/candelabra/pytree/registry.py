@@ -93,7 +93,10 @@ def forget(cls: Any) -> None:
     """
     with _LOCK:
         del SUPPORTED_NODES[cls]
-        del SERIALIZED_TYPE_TO_PYTHON_TYPE[SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name]
+        name = SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name
+        # All types without a name have an entry in common.
+        if SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name) is cls:
+            del SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
         CONSTANT_NODES.discard(cls)
 
 
@@ -168,9 +171,7 @@ def _field_names(cls: Any, field_names: list[str] | None, dropped: list[str]) ->
             "`field_names`, otherwise please add them to `drop_field_names`.\n"
         )
     if unexpected := set(field_names) - expected:
-        message += (
-            f"Unexpected fields in `field_names`: {unexpected}. Please remove these fields, or add them to `drop_field_names`.\n"
-        )
+        message += f"Unexpected fields in `field_names`: {unexpected}. Please remove these fields, or add them to `drop_field_names`.\n"
     if message:
         raise ValueError(f"field_names does not include all dataclass fields.\n{message}")
     return field_names
@@ -230,9 +231,7 @@ def register_dataclass(
         values, context = flatten(obj)
         return [(GetAttrKey(name), value) for name, value in zip(context[0], values, strict=True)], context
 
-    define(
-        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=flatten_with_keys
-    )
+    define(cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=flatten_with_keys)
 
 
 def register_constant(cls: Any) -> None:

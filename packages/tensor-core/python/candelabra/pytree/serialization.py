@@ -122,9 +122,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     True
     """
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(
-            f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}."
-        )
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
     protocol = PROTOCOL if protocol is None else protocol
     _check_protocol(protocol)
     return json.dumps((protocol, _to_json(treespec)), cls=EnumEncoder)

@@ -126,7 +126,7 @@ class Module(Tree, StateDict, Conversion, Hooked):
     def _add_hook(
         self, table: OrderedDict[int, Any], hook: Any, prepend: bool, *flags: OrderedDict[int, bool]
     ) -> RemovableHandle:
-        handle = RemovableHandle(table, extra=flags)
+        handle = RemovableHandle(table, extra_dict=[*flags])
         table[handle.id] = hook
         for flag in flags:
             flag[handle.id] = True

@@ -36,6 +36,7 @@ FILES = {
     "nn.parallel": "parallel",
     "onnx": "onnx",
     "serialization": "files",
+    "storage": "storage",
     "torch_version": "version",
     "utils._cxx_pytree": "optree",
     "utils._pytree": "pytree",
