@@ -69,15 +69,17 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("parse_type_comment", COMPILER), ("merge_type_from_type_comment", COMPILER), ("unify_type_list", COMPILER),
 )  # fmt: skip
 #: Single names of `torch`: types that describe compiled programs, and what belongs to them.
-_COMPILED = frozenset(
-    "Argument AwaitType AnyType BoolType BufferDict Block CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType "
-    "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType DictType EnumType "
-    "ErrorReport ExecutionPlan FileCheck FloatType FunctionSchema Future FutureType Gradient Graph GraphExecutorState InferredType IntType "
-    "InterfaceType JITException ListType LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoneType NoopLogger NumberType "
-    "OperatorInfo OptionalType PyObjectType PyTorchFileReader_ RRefType SerializationStorageContext StaticModule Stream_ StringType "
-    "SymBoolType SymIntType TensorType TracingState TupleType Type UnionType Use Value ParameterDict SymIntType AliasDb "
-    "DisableTorchFunctionSubclass_ ScriptDict freeze".split()
-)
+_COMPILED = frozenset({
+    "AliasDb", "AnyType", "Argument", "AwaitType", "Block", "BoolType", "BufferDict", "CallStack", "Capsule",
+    "ClassType", "Code", "CompilationUnit", "CompleteArgumentSpec", "ComplexType", "ConcreteModuleType",
+    "ConcreteModuleTypeBuilder", "DeepCopyMemoTable", "DeserializationStorageContext", "DeviceObjType", "DictType",
+    "EnumType", "ErrorReport", "ExecutionPlan", "FileCheck", "FloatType", "FunctionSchema", "Future", "FutureType",
+    "Gradient", "Graph", "GraphExecutorState", "InferredType", "IntType", "InterfaceType", "JITException",
+    "ListType", "LiteScriptModule", "LockingLogger", "LoggerBase", "ModuleDict", "Node", "NoneType", "NoopLogger",
+    "NumberType", "OperatorInfo", "OptionalType", "PyObjectType", "RRefType", "ScriptDict",
+    "SerializationStorageContext", "StaticModule", "StringType", "SymBoolType", "SymIntType", "TensorType",
+    "TracingState", "TupleType", "Type", "UnionType", "Use", "Value", "freeze",
+})  # fmt: skip
 
 
 def reason(module: str, name: str) -> str | None:

@@ -33,8 +33,7 @@ class TorchFinder(DistributionFinder, importlib.abc.Loader):
         """Create the mirror of the corresponding Candelabra module, with its stand-in names."""
         rest = spec.name.partition(".")[2]
         added = stand_ins.names(rest)
-        place = stand_ins.COUNTERPARTS.get(rest, rest)
-        counterpart = f"candelabra.{place}" if place else "candelabra"
+        counterpart = stand_ins.counterpart(rest)
         try:
             module: ModuleType | None = importlib.import_module(counterpart)
         except ModuleNotFoundError as error:

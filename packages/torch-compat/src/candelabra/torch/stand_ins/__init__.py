@@ -12,7 +12,7 @@ from typing import Any
 
 from .elsewhere import COUNTERPARTS, NAMES_ELSEWHERE
 
-__all__ = ["COUNTERPARTS", "FILES", "names", "submodules"]
+__all__ = ["FILES", "counterpart", "names", "submodules"]
 
 #: Stand-in files by PyTorch module, without the prefix ``torch.``. The ``__all__`` of a file lists
 #: the added names.
@@ -32,17 +32,30 @@ FILES = {
     "distributed": "distributed",
     "jit": "jit",
     "mps": "absent_device",
+    "nn": "neural",
+    "nn.common_types": "common_types",
     "nn.modules.utils": "tuples",
     "nn.parallel": "parallel",
     "onnx": "onnx",
+    "return_types": "return_types",
     "serialization": "files",
     "storage": "storage",
     "torch_version": "version",
+    "types": "types",
     "utils._cxx_pytree": "optree",
     "utils._pytree": "pytree",
+    "utils.data._utils": "data.utils",
+    "utils.data._utils.collate": "data.collate",
+    "utils.data._utils.fetch": "data.fetch",
+    "utils.data._utils.pin_memory": "data.pinning",
+    "utils.data._utils.signal_handling": "data.signal_handling",
+    "utils.data._utils.worker": "data.worker",
+    "utils.data.dataloader": "data.dataloader",
     "version": "version",
     "xpu": "absent_device",
 }
+#: Modules whose import raises.
+_REFUSED = {"utils._cxx_pytree"}
 
 
 def names(module: str) -> dict[str, Any] | None:
@@ -59,8 +72,17 @@ def names(module: str) -> dict[str, Any] | None:
     return added
 
 
+def counterpart(module: str) -> str:
+    """Return the name of Candelabra's module for one of PyTorch."""
+    known = module
+    while known and known not in COUNTERPARTS:
+        known = known.rpartition(".")[0]
+    place = COUNTERPARTS[known] + module[len(known) :] if known else module
+    return f"candelabra.{place}" if place else "candelabra"
+
+
 def submodules(module: str) -> list[str]:
     """Return the submodules of a PyTorch module that Candelabra's module of that name lacks."""
     prefix = f"{module}." if module else ""
-    known = {name for name in {*FILES, *COUNTERPARTS, *NAMES_ELSEWHERE} if name.startswith(prefix)}
+    known = {name for name in {*FILES, *COUNTERPARTS, *NAMES_ELSEWHERE} - _REFUSED if name.startswith(prefix)}
     return sorted({name[len(prefix) :].partition(".")[0] for name in known} - {""})

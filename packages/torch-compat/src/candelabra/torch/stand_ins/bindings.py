@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["_log_api_usage_metadata", "_log_api_usage_once"]
+from candelabra import Tensor, UntypedStorage
+
+__all__ = ["StorageBase", "TensorBase", "_TensorBase", "_TensorMeta", "_log_api_usage_metadata", "_log_api_usage_once"]
+
+TensorBase = _TensorBase = Tensor
+#: The class of the classes of tensors.
+_TensorMeta = type(Tensor)
+StorageBase = UntypedStorage
 
 
 def _log_api_usage_once(event: str) -> None:
