@@ -66,12 +66,18 @@ def test_dir_and_dict_agree_with_getattr(name):
 
 def test_modules_have_their_names_in_dict(torch):
     assert torch.nn.functional.__dict__["relu"] is candelabra.nn.functional.relu
-    assert torch.nn.modules.activation.MultiheadAttention is vars(torch.nn)["MultiheadAttention"] is candelabra.nn.MultiheadAttention
+    assert (
+        torch.nn.modules.activation.MultiheadAttention
+        is vars(torch.nn)["MultiheadAttention"]
+        is candelabra.nn.MultiheadAttention
+    )
     assert torch.__file__ == candelabra.__file__ and "array_api" not in dir(torch)
     torch.set_default_dtype(torch.float64)
     assert torch.get_default_dtype() is torch.float64
     torch.set_default_dtype(torch.float32)
-    assert torch.multiprocessing.reducer is sys.modules["multiprocessing.reduction"] or not hasattr(torch.multiprocessing, "reducer")
+    assert torch.multiprocessing.reducer is sys.modules["multiprocessing.reduction"] or not hasattr(
+        torch.multiprocessing, "reducer"
+    )
 
 
 def test_pytrees(torch):
@@ -92,7 +98,10 @@ def test_pytrees(torch):
     assert pytree.tree_leaves(box := Box(1)) == [box]
     assert pytree._dict_flatten({"a": 1}) == ([1], ["a"]) and pytree._dict_unflatten([1], ["a"]) == {"a": 1}
     spec = pytree.tree_structure((0, [0, 0]))
-    assert pytree._broadcast_to_and_flatten((1, 2), spec) == [1, 2, 2] and pytree._broadcast_to_and_flatten((1,), spec) is None
+    assert (
+        pytree._broadcast_to_and_flatten((1, 2), spec) == [1, 2, 2]
+        and pytree._broadcast_to_and_flatten((1,), spec) is None
+    )
     with pytest.warns(FutureWarning, match="treespec_dumps"):
         text = pytree.pytree_to_str(spec)
     with pytest.warns(FutureWarning, match="treespec_loads"):
@@ -129,7 +138,11 @@ def test_hooks(torch):
 def test_modules_and_bindings(torch):
     from torch._C._nn import _parse_to
     from torch.nn.modules.module import _IncompatibleKeys
-    from torch.nn.modules.utils import _list_with_default, _reverse_repeat_tuple, consume_prefix_in_state_dict_if_present
+    from torch.nn.modules.utils import (
+        _list_with_default,
+        _reverse_repeat_tuple,
+        consume_prefix_in_state_dict_if_present,
+    )
 
     assert torch._C._log_api_usage_once("a library") is None
     assert isinstance(torch.Tensor, torch._C._TensorMeta)

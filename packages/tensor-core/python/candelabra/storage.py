@@ -282,7 +282,7 @@ class TypedStorage:
         itself, or by such a class or its name.
         """
         if dtype is None:
-            # Programs compare the name with a literal: for those that import torch, it is PyTorch's.
+            # Programs compare it with a literal: for those that import torch, with PyTorch's.
             package = "torch" if getattr(sys.modules.get("torch"), "Tensor", None) is _C.Tensor else "candelabra"
             return f"{package}.{CLASS_NAMES.get(self.dtype.name, 'TypedStorage')}"
         if isinstance(dtype, str):

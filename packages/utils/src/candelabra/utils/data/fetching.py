@@ -16,9 +16,7 @@ from .dataset import Subset, TensorDataset
 class MapFetcher:
     """Fetches samples by index."""
 
-    def __init__(
-        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool = False
-    ) -> None:
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool = False) -> None:
         self.dataset = dataset
         self.batched = batched
         self.collate_fn = collate_fn

@@ -110,9 +110,7 @@ def _answer(connection: Any, work: Work, failure: RaisedInWorker | None, where: 
                 if work.seed_each_batch:
                     seed_generators(base_seed + task)
                 if fetcher is None:
-                    fetcher = make_fetcher(
-                        work.dataset, work.batched, work.collate_fn, work.drop_last, work.is_stream
-                    )
+                    fetcher = make_fetcher(work.dataset, work.batched, work.collate_fn, work.drop_last, work.is_stream)
                 answer = fetcher.fetch(index)
         except StopIteration as error:
             if work.is_stream:

@@ -26,9 +26,7 @@ def _set_worker_pids(loader_id: int, worker_pids: Iterable[int]) -> None:
         If that was said before.
     """
     if loader_id in _workers:
-        raise ValueError(
-            "_set_worker_pids should be called only once for each _BaseDataLoaderIter."
-        )
+        raise ValueError("_set_worker_pids should be called only once for each _BaseDataLoaderIter.")
     _workers[loader_id] = tuple(worker_pids)
 
 
