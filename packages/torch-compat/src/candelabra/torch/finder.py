@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import sys
+from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from . import children, stand_ins
+from . import children, distribution, stand_ins
 from .mirror import Mirror
 
 
@@ -18,7 +20,7 @@ def is_mirrored(name: str) -> bool:
     return name == "torch" or name.startswith("torch.")
 
 
-class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class TorchFinder(DistributionFinder, importlib.abc.Loader):
     """Finds torch and its submodules as mirrors of Candelabra's modules, or as stand-ins."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -31,7 +33,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Create the mirror of the corresponding Candelabra module, with its stand-in names."""
         rest = spec.name.partition(".")[2]
         added = stand_ins.names(rest)
-        counterpart = f"candelabra.{rest}" if rest else "candelabra"
+        counterpart = stand_ins.counterpart(rest)
         try:
             module: ModuleType | None = importlib.import_module(counterpart)
         except ModuleNotFoundError as error:
@@ -41,7 +43,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     name=spec.name,
                 ) from None
             module = None
-        return Mirror(spec.name, module, added or {})
+        return Mirror(spec.name, module, added or {}, stand_ins.submodules(rest))
+
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
+        """Find the distribution ``torch``, for ``importlib.metadata``."""
+        return distribution.find(context or DistributionFinder.Context())
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing, because a mirror is complete when it is created."""

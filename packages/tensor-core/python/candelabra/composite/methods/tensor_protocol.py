@@ -115,11 +115,13 @@ def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _reduce_storage(storage: Any, protocol: Any) -> Any:
-    return _restored_storage, (storage.tobytes(), str(storage.device))
+    kind = type(storage)
+    return _restored_storage, (storage.tobytes(), str(storage.device), *(() if kind is _C.Storage else (kind,)))
 
 
-def _restored_storage(data: Any, device: Device) -> Any:
-    return bytes_tensor(data, device).untyped_storage()
+def _restored_storage(data: Any, device: Device, kind: Any = _C.Storage) -> Any:
+    made = bytes_tensor(data, device).untyped_storage()
+    return made if kind is _C.Storage else kind(made.nbytes(), device=made.device).copy_(made)
 
 
 _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assignment]
@@ -365,6 +367,14 @@ def storage(self: Tensor) -> Any:
     from candelabra.storage import typed_storage_of
 
     return typed_storage_of(self)
+
+
+@function(package=False)
+def _typed_storage(self: Tensor) -> Any:
+    """Return the memory as `storage` does, without its warning."""
+    from candelabra.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
 @function()
