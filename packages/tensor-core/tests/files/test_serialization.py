@@ -232,7 +232,9 @@ def test_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", [lambda: 0, c.Tensor, {1, 2}, np.longdouble(1), np.ones(2), object()], ids=lambda v: type(v).__name__
+    "value",
+    [lambda: 0, c.Tensor, np.longdouble(1), np.array([{}]), collections.defaultdict(lambda: 0), object()],
+    ids=lambda v: type(v).__name__,
 )
 def test_what_is_not_plain_data_is_refused(value):
     with pytest.raises(TypeError, match=r"candelabra\.save\(\): cannot store"):
@@ -350,8 +352,6 @@ def test_numbers_of_numpy_are_stored_by_their_value():
         {"loss": np.float64(2.5), "step": np.int64(3), "flag": np.bool_(True), "half": np.float32(0.5)}
     )
     assert loaded == {"loss": 2.5, "step": 3, "flag": True, "half": 0.5} and type(loaded["step"]) is int
-    with pytest.raises(TypeError, match=r"cannot store numpy.ndarray.*from_numpy\(array\)"):
-        through_archive(np.ones(2))
     file = io.BytesIO()
     c.save(c.ones(1), file, pickle_protocol=4)
     file.seek(0)
