@@ -146,7 +146,9 @@ class Model:
 
 def test_what_is_not_allowed_is_named(tmp_path):
     text = pickle.dumps(Model(), 2)
-    with pytest.raises(c.serialization.UnsafeFileError, match=r"the file is not loaded: it holds .*Model, and only") as caught:
+    with pytest.raises(
+        c.serialization.UnsafeFileError, match=r"the file is not loaded: it holds .*Model, and only"
+    ) as caught:
         load_pickle(text)
     assert caught.value.missing == f"{Model.__module__}.Model" and "damaged" not in str(caught.value)
     with c.serialization.safe_globals([Model]):

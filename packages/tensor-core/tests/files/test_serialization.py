@@ -366,3 +366,29 @@ def test_a_counter_stays_one(tmp_path):
         found = c.load(tmp_path / layout)["milestones"]
         assert type(found) is collections.Counter
         assert found == counter
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "pytorch"}], ids=str)
+def test_skipped_data(options):
+    file = io.BytesIO()
+    with c.serialization.skip_data():
+        c.save({"x": c.ones(2)}, file, **options)
+    file.seek(0)
+    assert c.load(file)["x"].tolist() == [0, 0]
+    # The space that was reserved is filled in by others.
+    filled = io.BytesIO(file.getvalue().replace(bytes(8) + b"PK", c.ones(2).numpy().tobytes() + b"PK", 1))
+    assert c.load(filled)["x"].tolist() == [1, 1]
+    with c.serialization.skip_data():
+        filled.seek(0)
+        assert c.load(filled)["x"].tolist() == [0, 0]
+        with pytest.raises(RuntimeError, match="skip_data=True"):
+            c.save(1, io.BytesIO(), _use_new_zipfile_serialization=False)
+
+
+def test_generators():
+    generator = c.Generator().manual_seed(5)
+    c.randn(3, generator=generator)
+    loaded, copied = pickle.loads(pickle.dumps(generator)), copy.deepcopy(generator)
+    assert loaded.initial_seed() == 5
+    expected = c.randn(4, generator=generator)
+    assert c.equal(expected, c.randn(4, generator=loaded)) and c.equal(expected, c.randn(4, generator=copied))

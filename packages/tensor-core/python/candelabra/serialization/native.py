@@ -18,8 +18,8 @@ from candelabra import _C
 
 from .errors import FileError
 from .limits import Budget
-from .options import get_crc32_options
-from .places import Piece, is_parameter, leaf, named_device, parameter, storage_memory, typed_tensor, whole
+from .options import write_checksums
+from .places import Piece, add_storage, is_parameter, leaf, named_device, parameter, typed_tensor, whole
 from .plain_objects import (
     TIMES,
     described_array,
@@ -177,10 +177,10 @@ def prepare(obj: Any) -> Any:
         raise ValueError("candelabra.save(): containers are nested too deeply to be stored") from None
 
     def write(stream: Any) -> None:
-        archive = ArchiveWriter(stream, get_crc32_options())
+        archive = ArchiveWriter(stream, write_checksums())
         archive.add(DESCRIPTION, text)
         for number, storage in enumerate(writer.storages):
-            archive.add(f"storages/{number}", storage_memory(storage))
+            add_storage(archive, f"storages/{number}", storage)
         archive.close()
 
     return write

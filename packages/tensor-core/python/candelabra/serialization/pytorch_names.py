@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Modules whose names PyTorch keeps elsewhere. A name ending in a dot stands for all its submodules.
+#: Modules whose names PyTorch keeps elsewhere. A name ending in a dot stands for its submodules.
 _MODULES = {
     "candelabra.amp.autocasting": "torch.amp.autocast_mode",
     "candelabra.amp.functions": "torch.amp.autocast_mode",
@@ -40,7 +40,19 @@ _NAMES = {
     ("candelabra", "Storage"): ("torch.storage", "UntypedStorage"),
     ("candelabra", "Generator"): ("torch._C", "Generator"),
     ("candelabra.nn.modules.pixelshuffle", "ChannelShuffle"): ("torch.nn.modules.channelshuffle", "ChannelShuffle"),
+    ("candelabra.nn.modules.multihead_attention", "NonDynamicallyQuantizableLinear"): (
+        "torch.nn.modules.linear",
+        "NonDynamicallyQuantizableLinear",
+    ),
 }
+#: Where PyTorch's functions in C++ are.
+_BUILTINS = {
+    "torch._C._fft": "torch.fft",
+    "torch._C._linalg": "torch.linalg",
+    "torch._C._nn": "torch.nn.functional",
+    "torch._C._special": "torch.special",
+}
+_OWN_NAMES = {theirs: own for own, theirs in _NAMES.items()}
 
 
 def in_pytorch(module: str, name: str) -> tuple[str, str]:
@@ -93,7 +105,12 @@ def in_candelabra(module: str, name: str) -> Any:
     >>> in_candelabra("torch.functional", "einsum")
     <function einsum ...>
     """
-    place = f"candelabra{module.removeprefix('torch')}"
+    if (module, name) in _OWN_NAMES:
+        module, name = _OWN_NAMES[module, name]
+    if module in _BUILTINS:
+        # PyTorch's functions in C++ have the name of their package before their own.
+        module, name = _BUILTINS[module], name.removeprefix(f"{module.removeprefix('torch._C._')}_")
+    place = f"candelabra{module.removeprefix('torch').removeprefix('candelabra')}"
     while place:
         try:
             found = importlib.import_module(place)

@@ -236,7 +236,8 @@ class Objects:
             "torch.nn.parameter.Buffer",
         ):
             raise UnsafeFileError(
-                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read", cls.name[:200]
+                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read",
+                cls.name[:200],
             )
         made = function.call(*arguments)
         if cls.name.endswith("Parameter"):

@@ -7,9 +7,9 @@ from typing import Any
 
 from candelabra.version import __version__ as _candelabra_version
 
-from .files import save
+from .files import load, save
 
-__all__ = ["__version__", "compile", "compiled_with_cxx11_abi", "save"]
+__all__ = ["__version__", "compile", "compiled_with_cxx11_abi", "load", "save"]
 
 #: The PyTorch version whose API this follows, with Candelabra's version as the local part.
 __version__ = f"2.13.0+candelabra.{_candelabra_version}"
