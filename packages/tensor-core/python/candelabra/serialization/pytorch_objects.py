@@ -11,7 +11,7 @@ from candelabra.absent import REASONS
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
 
-from . import allowing
+from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
 from .places import leaf, named_device, parameter, typed_tensor
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
@@ -103,6 +103,7 @@ class Objects:
             ("collections", "Counter"): self._counter,
             ("collections", "defaultdict"): self._defaultdict,
         }
+        names.update(plain_objects.makers())
         for builtins in ("builtins", "__builtin__"):
             names[builtins, "set"] = self._set
             names[builtins, "frozenset"] = lambda *given: frozenset(self._set(*given))
@@ -158,7 +159,8 @@ class Objects:
             raise FileError(f"it holds torch.{name}: {REASONS[name]}")
         raise UnsafeFileError(
             f"it holds {module[:200]}.{name[:200]}, and only tensors and plain data are read; save the state_dict() instead of the module. "
-            "A class or a function that any file may call can be allowed: candelabra.serialization.add_safe_globals([...])"
+            "A class or a function that any file may call can be allowed: candelabra.serialization.add_safe_globals([...])",
+            f"{module[:200]}.{name[:200]}",
         )
 
     # ---- tensors
@@ -234,7 +236,8 @@ class Objects:
             "torch.nn.parameter.Buffer",
         ):
             raise UnsafeFileError(
-                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read"
+                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read",
+                cls.name[:200],
             )
         made = function.call(*arguments)
         if cls.name.endswith("Parameter"):

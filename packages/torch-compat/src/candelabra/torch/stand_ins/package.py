@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
-
 from candelabra.amp import autocasting as _autocast
 
-from .files import save
+from .files import load, save
 from .jit import fork, wait
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
@@ -19,7 +18,7 @@ from .version import __version__
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
     "compiled_with_cxx11_abi", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
-    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "save", "set_autocast_cpu_dtype",
+    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save", "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "wait",
 ]  # fmt: skip
 
