@@ -324,7 +324,7 @@ PyMethodDef own_methods[] = {
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
        root_storage(tensor->storage)->is_address_known = true;
-       return PyLong_FromVoidPtr(tensor->numel ? tensor->data() : nullptr);
+       return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,

@@ -537,8 +537,8 @@ def is_quantized(self: Tensor) -> bool:
 
 @tensor_property
 def is_meta(self: Tensor) -> bool:
-    """Whether the tensor has no memory; always False."""
-    return False
+    """Whether the tensor has no memory: it is on the device ``meta``."""
+    return self.device.type == "meta"
 
 
 @function(package=False)
