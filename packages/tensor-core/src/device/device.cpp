@@ -137,7 +137,8 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) return nullptr;
       const int count = nameable_devices(device);
-      check(number >= 0 && number < count, PyExc_RuntimeError, "device index ", number, " is out of range: '",
+      check(number >= 0, PyExc_RuntimeError, "Device index must not be negative");
+      check(number < count, PyExc_RuntimeError, "device index ", number, " is out of range: '",
             type_name(device), "' has ", count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }

@@ -459,6 +459,8 @@ PyGetSetDef tensor_attributes[] = {
      "The type of the elements.", nullptr},
     {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
      "Where the memory is.", nullptr},
+    {"is_meta", [](PyObject* self, void*) { return PyBool_FromLong(is_meta(as_tensor(self)->device())); }, nullptr,
+     "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
      "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
