@@ -324,7 +324,7 @@ PyMethodDef own_methods[] = {
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
        root_storage(tensor->storage)->is_address_known = true;
-       return PyLong_FromVoidPtr(tensor->numel ? tensor->data() : nullptr);
+       return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
@@ -459,6 +459,8 @@ PyGetSetDef tensor_attributes[] = {
      "The type of the elements.", nullptr},
     {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
      "Where the memory is.", nullptr},
+    {"is_meta", [](PyObject* self, void*) { return PyBool_FromLong(is_meta(as_tensor(self)->device())); }, nullptr,
+     "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
      "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
