@@ -25,7 +25,7 @@
 
 #define PARAMETER(k) NUMBER(T, g.parameters[k])
 
-TERNARY(where, a ? b : c)
+TERNARY(where, a != 0 ? b : c)
 TERNARY(addcmul, a + PARAMETER(0) * b * c)
 
 // NaN in the tensor or in a limit is the result.

@@ -114,3 +114,25 @@ typedef struct {
 static inline void report_index(__global IndexReport* report, long index) {
   if (atomic_xchg(&report->is_bad, 1) == 0) report->index = index;
 }
+
+// Combines one value `v` of each item of a group, in local memory. FORMULA has `a` and `b`.
+#define GROUP 64
+#define GROUP_COMBINE(TYPE, scratch, v, FORMULA)                                                              \
+  do {                                                                                                        \
+    const int item_ = get_local_id(0);                                                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                             \
+    scratch[item_] = v;                                                                                       \
+    for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) {                                                      \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                                           \
+      if (item_ < half_) {                                                                                    \
+        const TYPE a = scratch[item_], b = scratch[item_ + half_];                                            \
+        scratch[item_] = FORMULA;                                                                             \
+      }                                                                                                       \
+    }                                                                                                         \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                             \
+    v = scratch[0];                                                                                           \
+  } while (0)
+
+// NaN wins over all other numbers.
+#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))

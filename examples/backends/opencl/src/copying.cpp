@@ -8,7 +8,7 @@ namespace candelabra::opencl {
 
 namespace {
 
-// Elements of one dtype are moved as bytes, so that complex ones can be, too.
+// Elements of one dtype are moved as bytes, so that complex64 can be, too.
 int32_t dtype_of_bytes(int64_t itemsize) {
   switch (itemsize) {
     case 1:
@@ -24,19 +24,24 @@ int32_t dtype_of_bytes(int64_t itemsize) {
   }
 }
 
+}  // namespace
+
+void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& source) {
+  if (out.numel == 0) return;
+  const bool moves = out.dtype == source.dtype;
+  const int32_t dtype = moves ? dtype_of_bytes(kernel::itemsize(out.dtype)) : out.dtype;
+  dtype_name(moves ? dtype : source.dtype);  // throws for complex ones
+  Launch kernel(call, "copying", moves ? "move" : "copy", {{"R", dtype}});
+  kernel.memory(out).memory(source).structure(operands_of({&out, &source}, dtype));
+  if (!moves) kernel.value(source.dtype);
+  kernel.items(out.numel);
+}
+
+namespace {
+
 void copy(Call& call) {
   const arguments::Copy args(call);
-  const cb_tensor &out = call.output(), &source = *args.src;
-  if (out.numel == 0) return;
-  const bool plain = out.dtype == source.dtype && out.dtype != CB_BOOL;
-  const int32_t from = plain ? dtype_of_bytes(kernel::itemsize(source.dtype)) : source.dtype;
-  const int32_t to = plain ? from : out.dtype;
-  const Operands operands = operands_of({&out, &source}, from);
-  Launch(call, "copying", is_flat(operands, 2) ? "copy_flat" : "copy_strided", {{"T", from}, {"R", to}})
-      .memory(out)
-      .memory(source)
-      .structure(operands)
-      .items(out.numel);
+  copy_elements(call, call.output(), *args.src);
 }
 
 void fill(Call& call) {
@@ -45,7 +50,7 @@ void fill(Call& call) {
   if (out.numel == 0) return;
   Operands operands = operands_of({&out}, out.dtype);
   operands.parameters[0] = number_bits(*args.value, out.dtype);
-  Launch(call, "copying", "fill", {{"T", out.dtype}, {"R", out.dtype}})
+  Launch(call, "copying", "fill", {{"R", out.dtype}})
       .memory(out)
       .structure(operands)
       .items(out.numel);
@@ -64,7 +69,7 @@ void arange(Call& call) {
     operands.parameters[0] = number_bits(*args.start, out.dtype);
     operands.parameters[1] = number_bits(*args.step, out.dtype);
   }
-  Launch(call, "copying", "arange", {{"T", out.dtype}, {"R", out.dtype}})
+  Launch(call, "copying", "arange", {{"R", out.dtype}})
       .memory(out)
       .structure(operands)
       .items(out.numel);

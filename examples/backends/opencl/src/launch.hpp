@@ -2,10 +2,12 @@
 #ifndef CANDELABRA_OPENCL_LAUNCH_HPP
 #define CANDELABRA_OPENCL_LAUNCH_HPP
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "allocator.hpp"
 #include "candelabra/dtypes.hpp"
@@ -101,6 +103,9 @@ class Launch {
   std::unique_lock<std::mutex> lock_;
   cl_uint count_ = 0;
 };
+
+// Copies elements of any dtypes and strides; throws not_implemented() for conversions of complex ones.
+void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& source);
 
 // Temporary memory of a call.
 struct Workspace {
