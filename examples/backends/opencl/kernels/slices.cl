@@ -1,14 +1,5 @@
-// Operators along one dimension: softmax, cumsum, sort. T is the dtype of the elements. `g` walks over the
-// slices, with one element each; `along` walks along a slice.
-
-// The struct of the same name in src/slices.hpp.
-typedef struct {
-  long size;      // elements of a slice
-  long steps[4];  // the stride along it, for each operand
-} Along;
-
-#define SLICE(TYPE, buffer, k, s) (AT(TYPE, buffer, g.offsets[k]) + position(&g, k, s))
-#define SLICE_CONST(TYPE, buffer, k, s) (AT_CONST(TYPE, buffer, g.offsets[k]) + position(&g, k, s))
+// Operators along one dimension: softmax, cumsum, sort. T is the dtype of the elements. `g` walks over
+// the slices, with one element each; `along` walks along a slice.
 
 #ifdef T_IS_FLOAT
 

@@ -136,3 +136,13 @@ static inline void report_index(__global IndexReport* report, long index) {
 // NaN wins over all other numbers.
 #define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+
+// 1-D slices along a dimension. An Operands `g` has one element of each slice.
+// The struct of the same name in src/slices.hpp.
+typedef struct {
+  long size;      // elements of a slice
+  long steps[4];  // the stride along it, for each operand
+} Along;
+
+#define SLICE(TYPE, buffer, k, s) (AT(TYPE, buffer, g.offsets[k]) + position(&g, k, s))
+#define SLICE_CONST(TYPE, buffer, k, s) (AT_CONST(TYPE, buffer, g.offsets[k]) + position(&g, k, s))

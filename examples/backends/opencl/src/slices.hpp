@@ -6,7 +6,7 @@
 
 namespace candelabra::opencl {
 
-// The struct of the same name in kernels/slices.cl and kernels/indexing.cl.
+// The struct of the same name in kernels/types.cl.
 struct Along {
   int64_t size;
   int64_t steps[max_operands];
