@@ -3,7 +3,6 @@
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
-#include "python/bindings.hpp"
 #include "shapes/shapes.hpp"
 #include "tensor/indexing.hpp"
 #include "tensor/tensor_type.hpp"
@@ -322,16 +321,8 @@ bool init_tensor(PyObject* module) {
   return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
 }
 
-void register_tensor_settings(py::module_& module) {
-  using namespace py::literals;
-  module.def(
-      "set_fill_unset", [](TruthArgument fills) { shapes::set_fills_unset_memory(fills != 0); }, "fills"_a,
-      "Set whether empty() and Tensor(sizes) fill the memory that they return.");
-  module.def(
-      "set_legacy_constructor", [](py::handle function) { Py_XSETREF(legacy_constructor, function.inc_ref().ptr()); },
-      "function"_a,
-      "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
-      "tensor.");
+void set_legacy_constructor(PyObject* function) {
+  Py_XSETREF(legacy_constructor, Py_NewRef(function));
 }
 
 }  // namespace candelabra

@@ -4,7 +4,6 @@
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
-#include "python/bindings.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -426,16 +425,12 @@ PyMethodDef grad_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-void register_autograd_settings(py::module_& module) {
-  using namespace py::literals;
-  module.def(
-      "set_view_history", [](py::handle function) { Py_XSETREF(view_history, function.inc_ref().ptr()); }, "function"_a,
-      "Set the function that gives a view the history that follows from its base's.");
-  module.def(
-      "set_autograd_loader", [](py::handle function) { Py_XSETREF(autograd_loader, function.inc_ref().ptr()); },
-      "load"_a,
-      "Set the function called before a tensor requires grad, by any number of threads at once, until it has "
-      "returned True.");
+void set_view_history(PyObject* function) {
+  Py_XSETREF(view_history, Py_NewRef(function));
+}
+
+void set_autograd_loader(PyObject* load) {
+  Py_XSETREF(autograd_loader, Py_NewRef(load));
 }
 
 void ask_for_gradients(TensorObject* tensor) {
