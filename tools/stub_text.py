@@ -83,6 +83,7 @@ class Operator:
     inplace: Any
     functional: Any
     composite: Any
+    decomposition: Any
     fallback: Any
     autograd_function: Any
     inplace_autograd_function: Any

@@ -16,7 +16,9 @@ def on_both(compute, tolerance=1e-4):
         results.append([part.detach().to("cpu") for part in compute(device)])
     for expected, got in zip(*results, strict=True):
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-        np.testing.assert_allclose(np.array(got.tolist()), np.array(expected.tolist()), rtol=tolerance, atol=tolerance / 10)
+        np.testing.assert_allclose(
+            np.array(got.tolist()), np.array(expected.tolist()), rtol=tolerance, atol=tolerance / 10
+        )
 
 
 def values(*shape, device="cpu", seed=0, **options):

@@ -137,7 +137,13 @@ def test_results_are_those_of_the_cpu(part):
 def test_promotion_out_and_in_place():
     def compute(device):
         a, b = values(3, 4, device=device), candelabra.arange(12, device=device).reshape(3, 4)
-        yield from (b.square(), (b > 3).mean(dtype=candelabra.float32), a.clamp(min=b), b.remainder(2.5), (b > 5).any(1))
+        yield from (
+            b.square(),
+            (b > 3).mean(dtype=candelabra.float32),
+            a.clamp(min=b),
+            b.remainder(2.5),
+            (b > 5).any(1),
+        )
         yield from (a.double().lerp(a.double() * 2, 0.25), candelabra.hypot(a, b.float()), b.true_divide(3).ceil())
         out = candelabra.empty(0, device=device)
         yield candelabra.addmm(a[:, :3], a, a.t(), out=out)

@@ -1,5 +1,7 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
+from typing import Any
+
 from .declaration import (
     COMPOSITE,
     FLOAT32_NUMBERS,
@@ -77,6 +79,7 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
+facts: list[dict[str, Any]]
 for name, shape, sentence, given, shown, *facts in (
     ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
@@ -303,14 +306,14 @@ operator(
     ),
 )  # fmt: skip
 _NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
-for name, sentence, shown, *facts in (
-    ("maximum", "Compute the elementwise maximum; NaN if one of the elements is NaN.", "tensor([2., nan])", dict(tier="required")),
-    ("minimum", "Compute the elementwise minimum; NaN if one of the elements is NaN.", "tensor([1., nan])", dict(tier="required")),
-    ("fmax", "Compute the elementwise maximum; if one of the elements is NaN, the other.", "tensor([2., 3.])"),
-    ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])"),
+for name, sentence, shown, tier in (
+    ("maximum", "Compute the elementwise maximum; NaN if one of the elements is NaN.", "tensor([2., nan])", "required"),
+    ("minimum", "Compute the elementwise minimum; NaN if one of the elements is NaN.", "tensor([1., nan])", "required"),
+    ("fmax", "Compute the elementwise maximum; if one of the elements is NaN, the other.", "tensor([2., 3.])", ""),
+    ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])", ""),
 ):
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", **dict(*facts), refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tier=tier, refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
         doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
     )  # fmt: skip
 for name, sentence, given, shown, *facts in (
@@ -350,20 +353,20 @@ for name, sentence, given, shown, *facts in (
         sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
-for name, shape, sentence, given, shown, *facts in (
-    ("eq", "compare", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", dict(tier="required")),
-    ("ne", "compare", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", dict(tier="required")),
-    ("lt", "compare_order", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", dict(tier="required")),
-    ("le", "compare_order", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])", dict(tier="required")),
-    ("gt", "compare_order", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])", dict(tier="fast")),
-    ("ge", "compare_order", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", dict(tier="fast")),
-    ("logical_and", "compare", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
-    ("logical_or", "compare", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
-    ("logical_xor", "compare", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+for name, shape, sentence, given, shown, tier in (
+    ("eq", "compare", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", "required"),
+    ("ne", "compare", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", "required"),
+    ("lt", "compare_order", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", "required"),
+    ("le", "compare_order", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])", "required"),
+    ("gt", "compare_order", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])", "fast"),
+    ("ge", "compare_order", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", "fast"),
+    ("logical_and", "compare", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])", ""),
+    ("logical_or", "compare", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])", ""),
+    ("logical_xor", "compare", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])", ""),
 ):  # fmt: skip
     numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape=shape, **dict(*facts),
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape=shape, tier=tier,
         tags=INPLACE | NONDIFFERENTIABLE | numbers, sees=_SEES_COMPARE,
         doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip

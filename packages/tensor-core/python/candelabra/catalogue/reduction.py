@@ -138,7 +138,12 @@ for name, word, shown, tier in (
     )  # fmt: skip
 for name, sentence, shown, *facts in (
     ("all", "Test whether all elements are nonzero.", "tensor([False,  True])", dict(batching="along", tier="fast")),
-    ("any", "Test whether at least one element is nonzero.", "tensor([True, True])", dict(batching="along", tier="fast")),
+    (
+        "any",
+        "Test whether at least one element is nonzero.",
+        "tensor([True, True])",
+        dict(batching="along", tier="fast"),
+    ),
 ):
     operator(
         f"{name}(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape="reduce_bool", **dict(*facts), tags=NONDIFFERENTIABLE,

@@ -49,7 +49,7 @@ def fmin(self: Operand, other: Operand) -> Tensor:
     return where(a != a, b, where(b != b, a, candelabra.minimum(a, b)))
 
 
-@decomposes("hypot")
+@decomposes("hypot", real=True)
 def hypot(self: Operand, other: Operand) -> Tensor:
     a, b = (x.abs() for x in _wide(self, other))
     large, small = candelabra.maximum(a, b), candelabra.minimum(a, b)
@@ -58,13 +58,13 @@ def hypot(self: Operand, other: Operand) -> Tensor:
     return where((a == math.inf) | (b == math.inf), large.new_full((), math.inf), large * (1 + ratio * ratio).sqrt())
 
 
-@decomposes("copysign")
+@decomposes("copysign", real=True)
 def copysign(self: Operand, other: Operand) -> Tensor:
     a, b = tensors(self, other)
     return where(signbit(a) == signbit(b), a, -a)
 
 
-@decomposes("nextafter")
+@decomposes("nextafter", real=True)
 def nextafter(self: Operand, other: Operand) -> Tensor:
     a, b = tensors(self, other)
     number = bits(a)
@@ -81,22 +81,20 @@ def heaviside(self: Tensor, values: Tensor) -> Tensor:
     return where(x == 0, at_zero, (x > 0).to(x.dtype))
 
 
-@decomposes("xlogy")
+@decomposes("xlogy", real=True)
 def xlogy(self: Operand, other: Operand) -> Tensor:
     a, b = _wide(self, other)
     return where((a == 0) & (b == b), a.new_zeros(()), a * b.log())
 
 
-@decomposes("logaddexp")
-def logaddexp(self: Operand, other: Operand) -> Any:
+@decomposes("logaddexp", real=True)
+def logaddexp(self: Operand, other: Operand) -> Tensor:
     a, b = _wide(self, other)
-    if a.dtype.is_complex:
-        return NotImplemented
     # Equal arguments may be infinite.
     return where(a == b, a + math.log(2), candelabra.maximum(a, b) + (-(a - b).abs()).exp().log1p())
 
 
-@decomposes("logaddexp2")
+@decomposes("logaddexp2", real=True)
 def logaddexp2(self: Operand, other: Operand) -> Tensor:
     a, b = _wide(self, other)
     smaller = (-(a - b).abs() * math.log(2)).exp().log1p() / math.log(2)
@@ -120,9 +118,14 @@ def bitwise_right_shift(self: Operand, other: Operand) -> Tensor:
     a, b = tensors(self, other)
     last = a.element_size() * 8 - 1
     fits = (b >= 0) & (b < last)
-    shifted = candelabra.div(a, candelabra.pow(a.new_full((), 2), where(fits, b, b.new_zeros(()))), rounding_mode="floor")
-    # A shift by the last bit or more leaves the sign or, of unsigned integers, that bit.
-    rest = where(a < 0, a.new_full((), -1), a.new_zeros(())) if a.dtype.is_signed else (a >= 2**last).to(a.dtype)
+    shifted = candelabra.div(
+        a, candelabra.pow(a.new_full((), 2), where(fits, b, b.new_zeros(()))), rounding_mode="floor"
+    )
+    # A shift by all bits leaves the sign or, of unsigned integers, nothing.
+    if a.dtype.is_signed:
+        rest = where(a < 0, a.new_full((), -1), a.new_zeros(()))
+    else:
+        rest = ((b == last) & (a >= 2**last)).to(a.dtype)
     return where(fits, shifted, rest)
 
 
@@ -145,9 +148,9 @@ def lerp(self: Operand, end: Operand, weight: Operand) -> Tensor:
 
 
 @decomposes("addcmul")
-def addcmul(self: Operand, tensor1: Operand, tensor2: Operand, value: Number) -> Tensor:
+def addcmul(self: Operand, tensor1: Operand, tensor2: Operand, value: Number) -> Any:
     a, b, c = _wide(self, tensor1, tensor2)
-    return candelabra.add(a, b * c, alpha=value)
+    return NotImplemented if a.dtype is candelabra.bool else candelabra.add(a, b * c, alpha=value)
 
 
 @decomposes("addcdiv")

@@ -30,7 +30,9 @@ def _inside(padded: Tensor, padding: Ints, sizes: Ints) -> Tensor:
     return padded
 
 
-def _columns(x: Tensor, window: Ints, outputs: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+def _columns(
+    x: Tensor, window: Ints, outputs: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
     """Return what each output reads: (N * groups, C / groups * window, outputs)."""
     padded = _padded(x, padding)
     n, channels, *steps = padded.stride()

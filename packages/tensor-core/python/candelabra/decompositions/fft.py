@@ -33,7 +33,9 @@ def _transformed(real: Tensor, imaginary: Tensor, dim: int, forward: bool) -> tu
     n = a.shape[-1]
     cosines, sines = _matrices(n, n, n, a)
     sines = -sines if forward else sines
-    return (_times(a, cosines) - _times(b, sines)).movedim(-1, dim), (_times(a, sines) + _times(b, cosines)).movedim(-1, dim)
+    return (_times(a, cosines) - _times(b, sines)).movedim(-1, dim), (_times(a, sines) + _times(b, cosines)).movedim(
+        -1, dim
+    )
 
 
 @decomposes("_fft_c2c")

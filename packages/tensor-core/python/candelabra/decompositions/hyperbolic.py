@@ -24,6 +24,11 @@ _LARGE = 20.0
 _HUGE = 1e8
 
 
+def _times(x: Tensor, factor: Tensor) -> Tensor:
+    """Return a product in which zero times infinity is zero."""
+    return where(factor == 0, factor, x * factor)
+
+
 def _with_sign_of(x: Tensor, magnitude: Tensor) -> Tensor:
     return where(x < 0, -magnitude, magnitude)
 
@@ -43,7 +48,7 @@ def sinh(self: Tensor) -> Tensor:
     x = wide(self)
     if x.dtype.is_complex:
         a, b = parts(x)
-        return from_parts(sinh(a) * b.cos(), cosh(a) * b.sin())
+        return from_parts(sinh(a) * b.cos(), _times(cosh(a), b.sin()))
     magnitude = x.abs()
     grown = magnitude.expm1()
     small = 0.5 * (grown + grown / (grown + 1))
@@ -55,7 +60,7 @@ def cosh(self: Tensor) -> Tensor:
     x = wide(self)
     if x.dtype.is_complex:
         a, b = parts(x)
-        return from_parts(cosh(a) * b.cos(), sinh(a) * b.sin())
+        return from_parts(cosh(a) * b.cos(), _times(sinh(a), b.sin()))
     magnitude = x.abs()
     power = magnitude.exp()
     return where(magnitude < _LARGE, 0.5 * (power + 1 / power), (magnitude - _LN2).exp())
@@ -77,8 +82,8 @@ def asinh(self: Tensor) -> Tensor:
 def acosh(self: Tensor) -> Tensor:
     x = wide(self)
     if x.dtype.is_complex:
-        minus, plus = (x - 1).sqrt(), (x + 1).sqrt()
-        (a, b), (c, d) = parts(minus), parts(plus)
+        real, imaginary = parts(x)
+        (a, b), (c, d) = _root(real - 1, imaginary), _root(1 + real, imaginary)
         return from_parts(asinh(a * c + b * d), 2 * candelabra.atan2(b, c))
     above = x - 1
     small = (above + (above * (above + 2)).sqrt()).log1p()
@@ -104,13 +109,19 @@ def _times_i(x: Tensor, sign: int = 1) -> Tensor:
     return from_parts(-sign * imaginary, sign * real)
 
 
+def _root(real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the parts of a square root. The sign of a zero decides about the side of the cut."""
+    return parts(from_parts(real, imaginary).sqrt())
+
+
 @decomposes("asin")
 def asin(self: Tensor) -> Tensor:
     x = wide(self)
     if not x.dtype.is_complex:
         return candelabra.atan2(x, ((1 - x) * (1 + x)).sqrt())
-    (a, b), (c, d) = parts((1 - x).sqrt()), parts((1 + x).sqrt())
-    return from_parts(candelabra.atan2(parts(x)[0], a * c - b * d), asinh(a * d - b * c))
+    real, imaginary = parts(x)
+    (a, b), (c, d) = _root(1 - real, -imaginary), _root(1 + real, imaginary)
+    return from_parts(candelabra.atan2(real, a * c - b * d), asinh(a * d - b * c))
 
 
 @decomposes("acos")
@@ -118,7 +129,8 @@ def acos(self: Tensor) -> Tensor:
     x = wide(self)
     if not x.dtype.is_complex:
         return candelabra.atan2(((1 - x) * (1 + x)).sqrt(), x)
-    (a, b), (c, d) = parts((1 - x).sqrt()), parts((1 + x).sqrt())
+    real, imaginary = parts(x)
+    (a, b), (c, d) = _root(1 - real, -imaginary), _root(1 + real, imaginary)
     return from_parts(2 * candelabra.atan2(a, c), asinh(b * c - a * d))
 
 

@@ -50,13 +50,15 @@ def _values(x: Tensor, degree: Tensor, first: First, step: Step) -> Tensor:
     result = where(degree == 0, before, where(degree == 1, value, candelabra.zeros_like(x)))
     last = int(degree.amax()) if degree.numel() else 0
     for k in range(1, last):
-        value, before = step(x, k, value, before), value
+        following = step(x, k, value, before)
+        # An overflow stays infinite, where the recurrence has a difference of infinities.
+        value, before = where(following == following, following, value), value
         result = where(degree == k + 1, value, result)
     return where(x == x, result, x)
 
 
 def _register(name: str, first: First, step: Step, shifted: bool) -> None:
-    @decomposes(name)
+    @decomposes(name, real=True)
     def polynomial(x: Tensor | Number, n: Tensor | Number) -> Any:
         point, degree = (wide(value) for value in tensors(x, n))
         return _values(2 * point - 1 if shifted else point, candelabra.trunc(degree), first, step)

@@ -6,7 +6,7 @@ import math
 
 import candelabra
 
-from .registration import decomposes, narrow_to, wide
+from .registration import decomposes, wide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class _Windows:
     def read(self, x: Tensor) -> Tensor:
         """Return the windows of `x`; a position outside reads any element."""
         for d, table in enumerate(self.tables):
-            places = candelabra.tensor([p or 0 for row in table for p in row], dtype=candelabra.int64, device=self.device)
+            places = candelabra.tensor(
+                [p or 0 for row in table for p in row], dtype=candelabra.int64, device=self.device
+            )
             dim = x.ndim - len(self.tables) + d
             x = candelabra.index_select(x, dim, places)
         shape = list(x.shape[: x.ndim - len(self.tables)])

@@ -17,7 +17,9 @@ def cumprod(self: Tensor, dim: int, dtype: dtype | None) -> Tensor:
     size = x.shape[dim]
     # After each round, element i is the product of the last 2 * step elements (Hillis and Steele).
     while step < size:
-        x = candelabra.cat((x.narrow(dim, 0, step), x.narrow(dim, step, size - step) * x.narrow(dim, 0, size - step)), dim)
+        x = candelabra.cat(
+            (x.narrow(dim, 0, step), x.narrow(dim, step, size - step) * x.narrow(dim, 0, size - step)), dim
+        )
         step *= 2
     return x
 

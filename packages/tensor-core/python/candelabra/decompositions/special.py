@@ -66,21 +66,21 @@ def _scaled_erfc(z: Tensor, with_power: bool) -> Tensor:
     return t * ((exponent - z * z) if with_power else exponent).exp()
 
 
-@decomposes("erfc")
+@decomposes("erfc", real=True)
 def erfc(self: Tensor) -> Tensor:
     x = wide(self)
     upper = _scaled_erfc(x.abs(), True)
     return where(x.abs() < 0.5, 1 - x.erf(), where(x < 0, 2 - upper, upper))
 
 
-@decomposes("special_erfcx")
+@decomposes("special_erfcx", real=True)
 def special_erfcx(self: Tensor) -> Tensor:
     x = wide(self)
     upper = _scaled_erfc(x.abs(), False)
     return where(x < 0, 2 * (x * x).exp() - upper, upper)
 
 
-@decomposes("erfinv")
+@decomposes("erfinv", real=True)
 def erfinv(self: Tensor) -> Tensor:
     x = wide(self)
     rest = 1 - x.abs()
@@ -94,12 +94,12 @@ def erfinv(self: Tensor) -> Tensor:
     return where(x < 0, -y, y)
 
 
-@decomposes("special_ndtr")
+@decomposes("special_ndtr", real=True)
 def special_ndtr(self: Tensor) -> Tensor:
     return 0.5 * erfc(-wide(self) * _SQRT_HALF)
 
 
-@decomposes("special_log_ndtr")
+@decomposes("special_log_ndtr", real=True)
 def special_log_ndtr(self: Tensor) -> Tensor:
     x = wide(self)
     z = x * _SQRT_HALF
@@ -107,7 +107,7 @@ def special_log_ndtr(self: Tensor) -> Tensor:
     return where(x < -1, lower, (-0.5 * erfc(z)).log1p())
 
 
-@decomposes("special_ndtri")
+@decomposes("special_ndtri", real=True)
 def special_ndtri(self: Tensor) -> Tensor:
     x = wide(self)
     p = where(x > 0.5, 1 - x, x)
@@ -130,17 +130,18 @@ def _log_gamma_above(x: Tensor) -> Tensor:
     return where(x == math.inf, x, (x - 0.5) * x.log() - x + 0.5 * math.log(2 * math.pi) + series - product.log())
 
 
-@decomposes("lgamma")
+@decomposes("lgamma", real=True)
 def lgamma(self: Tensor) -> Tensor:
     x = wide(self)
     above = _log_gamma_above(where(x < 0.5, 1 - x, x))
     # The sine has the period of the fraction.
     sine = ((x - candelabra.floor(x)) * math.pi).sin().abs()
     reflected = math.log(math.pi) - sine.log() - above
-    return where(x == -math.inf, -x, where(x < 0.5, reflected, above))
+    result = where(x == -math.inf, -x, where(x < 0.5, reflected, above))
+    return where((x == 1) | (x == 2), x.new_zeros(()), result)
 
 
-@decomposes("digamma")
+@decomposes("digamma", real=True)
 def digamma(self: Tensor) -> Tensor:
     x = wide(self)
     y = where(x < 0, 1 - x, x)
@@ -160,19 +161,19 @@ def digamma(self: Tensor) -> Tensor:
 # ---- products with logarithms
 
 
-@decomposes("special_entr")
+@decomposes("special_entr", real=True)
 def special_entr(self: Tensor) -> Tensor:
     x = wide(self)
     return where(x == 0, x.new_zeros(()), where(x < 0, x.new_full((), -math.inf), -x * x.log()))
 
 
-@decomposes("special_xlog1py")
+@decomposes("special_xlog1py", real=True)
 def special_xlog1py(self: Operand, other: Operand) -> Tensor:
     a, b = (wide(value) for value in tensors(self, other))
     return where((a == 0) & (b == b), a.new_zeros(()), a * b.log1p())
 
 
-@decomposes("special_spherical_bessel_j0")
+@decomposes("special_spherical_bessel_j0", real=True)
 def special_spherical_bessel_j0(self: Tensor) -> Tensor:
     x = wide(self)
     square = x * x
@@ -184,7 +185,7 @@ def special_spherical_bessel_j0(self: Tensor) -> Tensor:
 # ---- integers and exponents
 
 
-@decomposes("gcd")
+@decomposes("gcd", real=True)
 def gcd(self: Operand, other: Operand) -> Tensor:
     a, b = candelabra.broadcast_tensors(*tensors(self, other))
     while bool((b != 0).any()):
@@ -194,7 +195,7 @@ def gcd(self: Operand, other: Operand) -> Tensor:
     return a.abs() if a.dtype.is_signed else a
 
 
-@decomposes("lcm")
+@decomposes("lcm", real=True)
 def lcm(self: Operand, other: Operand) -> Tensor:
     a, b = tensors(self, other)
     divisor = gcd(a, b)
@@ -206,7 +207,7 @@ def lcm(self: Operand, other: Operand) -> Tensor:
 _FORMATS = {candelabra.float32: (candelabra.int32, 23, 127), candelabra.float64: (candelabra.int64, 52, 1023)}
 
 
-@decomposes("frexp")
+@decomposes("frexp", real=True)
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
     x = wide(self)
     integers, fraction, bias = _FORMATS[x.dtype]

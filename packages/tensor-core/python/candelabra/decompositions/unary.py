@@ -199,14 +199,22 @@ def exp2(self: Tensor) -> Tensor:
     return candelabra.pow(x.new_full((), 2), x)
 
 
+def _log_to_base(x: Tensor, base: int) -> Tensor:
+    logarithm = wide(x).log()
+    if not x.dtype.is_complex:
+        return logarithm / math.log(base)
+    # A quotient of complex numbers has NaN beside an infinite part.
+    return from_parts(*(part / math.log(base) for part in parts(logarithm)))
+
+
 @decomposes("log2")
 def log2(self: Tensor) -> Tensor:
-    return wide(self).log() / math.log(2)
+    return _log_to_base(self, 2)
 
 
 @decomposes("log10")
 def log10(self: Tensor) -> Tensor:
-    return wide(self).log() / math.log(10)
+    return _log_to_base(self, 10)
 
 
 # ---- numbers of two parts
