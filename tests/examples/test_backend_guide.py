@@ -137,5 +137,5 @@ def test_an_outsider_finds_the_pages(outsider: Path) -> None:
 def test_no_page_depends_on_the_repository() -> None:
     """What the pages for authors of backends tell them to start from is in the wheel."""
     for page in ("backend_guide.md", "backends.md", "kernel-contract.template.md"):
-        text = (ROOT / "docs" / page).read_text()
+        text = re.sub(r"<!--.*?-->", "", (ROOT / "docs" / page).read_text(), flags=re.DOTALL)
         assert not re.search(r"\b(?:examples/backends|packages/|tools/|tests/abi|minimal-c)", text), page

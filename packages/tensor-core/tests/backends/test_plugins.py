@@ -483,7 +483,8 @@ def test_the_table_of_backends(installed):
     assert done.returncode == 0, done.stderr
     assert "acme: acme-backend 1.2" in done.stdout
     assert f"ABI          {candelabra._C.ABI_MAJOR}.{candelabra._C.ABI_MINOR} (compiled kernels)" in done.stdout
-    assert "kernels      2 of " in done.stdout and "fall back to a composite" in done.stdout
+    assert "kernels      2 of " in done.stdout and "have a decomposition" in done.stdout
+    assert "tier         none; 45 kernels are missing for required" in done.stdout
     assert "broken: broken-backend 0.3" in done.stdout and "missing_library" in done.stdout
 
 

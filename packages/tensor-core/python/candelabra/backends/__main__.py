@@ -15,7 +15,7 @@ import candelabra
 from candelabra import _C
 from candelabra.backends import distribution_text, installed, load
 from candelabra.catalogue import OPERATORS
-from candelabra.catalogue.declaration import COMPOSITE, CORE, VIEW
+from candelabra.catalogue.declaration import CORE, VIEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def describe(device_type: str, verbose: bool) -> list[str]:
     """Return the lines about the backends that claim a device type. This loads the plugin."""
     entries = installed()[device_type]
     lines = [f"{device_type}: {', '.join(map(distribution_text, entries))}"]
+    from candelabra.backends import tiers
+
     try:
         load(device_type)
     except _C.BackendError as error:
@@ -85,8 +87,9 @@ def describe(device_type: str, verbose: bool) -> list[str]:
     with_kernel = set(info["kernels"])
     kernels = [name for name in OPERATORS if needs_kernel(name)]
     registered = [name for name in kernels if name in with_kernel]
-    composites = [name for name in kernels if name not in with_kernel and OPERATORS[name].tags & COMPOSITE]
-    missing = [name for name in kernels if name not in with_kernel and not OPERATORS[name].tags & COMPOSITE]
+    others = [name for name in kernels if name not in with_kernel]
+    decomposed = [name for name in others if tiers.is_decomposed(name)]
+    missing = [name for name in others if not tiers.is_decomposed(name)]
     capabilities = [text for bit, text in enumerate(CAPABILITIES) if info["capabilities"] >> bit & 1]
     kind = "compiled" if info["compiled"] else "Python"
     lines += [
@@ -94,13 +97,14 @@ def describe(device_type: str, verbose: bool) -> list[str]:
         f"  ABI          {info['abi_major']}.{info['abi_minor']} ({kind} kernels)",
         f"  devices      {info['device_count']}",
         f"  capabilities {', '.join(capabilities) or 'none'}",
-        f"  kernels      {len(registered)} of {len(kernels)}; {len(composites)} fall back to a composite, {len(missing)} are missing",
+        f"  kernels      {len(registered)} of {len(kernels)}; {len(decomposed)} have a decomposition, {len(missing)} are missing",
+        f"  tier         {tier_text(tiers.tier_of(device_type))}",
     ]
     if device_type != "cpu":
         fallback = f"on: {len(missing)} operators" if _C.has_cpu_fallback(device_type) else "off"
         lines.append(f"  CPU fallback {fallback}")
-    if composites:
-        lines.append(f"  composite    {wrapped(composites)}")
+    if decomposed:
+        lines.append(f"  decomposed   {wrapped(decomposed)}")
     if missing:
         lines.append(f"  missing      {wrapped(missing)}")
     if verbose and registered:
@@ -177,6 +181,14 @@ def verify(device: str, operators: list[str], part: str | None, tier: str | None
     if tier is not None and found.missing[tier]:
         return 1
     return status
+
+
+def tier_text(found: Tiers) -> str:
+    """Return the tier of a device type, and how many kernels the next one needs."""
+    for tier, missing in found.missing.items():
+        if missing:
+            return f"{found.reached or 'none'}; {len(missing)} kernels are missing for {tier}"
+    return str(found.reached)
 
 
 def tier_lines(found: Tiers) -> list[str]:
