@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
+import typing
 import warnings
 
 import pytest
@@ -164,3 +165,20 @@ def test_modules_and_bindings(torch):
         torch.SymInt(3)
     assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0
     assert torch.functional.einsum is torch.einsum and torch.return_types.max_out is torch.return_types.max
+
+
+def test_type_hints(torch):
+    class Model(torch.nn.Module):
+        size: int
+
+    hints = typing.get_type_hints(Model)
+    assert hints["size"] is int and hints["training"] is bool
+    assert typing.get_type_hints(torch.nn.functional.relu)["return"] is torch.Tensor
+    with pytest.raises(NameError, match="no_such_type"):
+        typing.get_type_hints(unresolved)
+    candelabra.torch.uninstall()
+    assert typing.get_type_hints is candelabra.type_hints.plain
+
+
+def unresolved(x: no_such_type) -> None:  # noqa: F821
+    """Has a hint that nothing resolves."""

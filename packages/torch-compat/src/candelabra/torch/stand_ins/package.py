@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
-
 from candelabra.amp import autocasting as _autocast
 
 from .files import save
