@@ -14,7 +14,7 @@ import pkgutil
 import sys
 import warnings
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -23,7 +23,7 @@ CLASSES = (
     "torch.Tensor", "torch.Generator", "torch.Size", "torch.device", "torch.dtype", "torch.finfo", "torch.iinfo",
     "torch.UntypedStorage", "torch.TypedStorage", "torch.nn.Module", "torch.nn.Parameter", "torch.nn.Sequential", "torch.nn.ModuleList",
     "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict", "torch.optim.Optimizer",
-    "torch.optim.lr_scheduler.LRScheduler", "torch.autograd.Function", "torch.autograd.graph.Node", "torch.utils.data.DataLoader",
+    "torch.optim.lr_scheduler.LRScheduler", "torch.autograd.function.FunctionCtx", "torch.autograd.graph.Node", "torch.utils.data.DataLoader",
     "torch.utils.data.Dataset", "torch.distributions.Distribution", "torch.distributions.Transform", "torch.library.Library",
     "torch.profiler.profile", "torch.amp.GradScaler",
 )  # fmt: skip
@@ -79,7 +79,11 @@ def main() -> None:
     for path in CLASSES:
         module, _, name = path.rpartition(".")
         found = getattr(importlib.import_module(module), name)
-        classes[path] = sorted(member for member in dir(found) if not member.startswith("_"))
+        classes[path] = sorted(
+            member
+            for member in dir(found)
+            if not member.startswith("_") and not isinstance(getattr(found, member), TypeVar)
+        )
     with open(sys.argv[1], "w") as file:
         json.dump({"version": torch.__version__, "modules": listed, "classes": classes}, file, indent=1)
 

@@ -9,6 +9,12 @@ import warnings
 
 import candelabra.torch
 
+#: Objects of classes that have their members in objects only.
+EXAMPLES = {
+    "torch.finfo": lambda: candelabra.finfo(candelabra.float32),
+    "torch.iinfo": lambda: candelabra.iinfo(candelabra.int8),
+}
+
 
 def missing_names(module: str, names: list[str]) -> list[str]:
     """Return the names that a module does not have; ``""`` first if it cannot be imported."""
@@ -23,6 +29,8 @@ def missing_members(path: str, names: list[str]) -> list[str]:
     """Return the members that a class does not have, in objects either."""
     module, _, name = path.rpartition(".")
     found = getattr(importlib.import_module(module), name, None)
+    if path in EXAMPLES:
+        found = EXAMPLES[path]()
     return [name for name in names if not hasattr(found, name)]
 
 

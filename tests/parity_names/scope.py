@@ -11,6 +11,8 @@ HARDWARE = "hardware without a backend"
 PIPES = "data pipes, which PyTorch has deprecated"
 TOOLS = "tools for developers of PyTorch itself and of its builds"
 PACKAGES = "`torch.package` archives and mobile builds"
+INTERNAL = "PyTorch's internals, which its public functions use"
+DTYPES = "dtypes of less than a byte and of bits, which have no operators in PyTorch either"
 
 #: Modules, with all below them.
 MODULES: dict[str, str] = {
@@ -25,7 +27,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("torch.masked", "torch.nested"), MASKED),
     **dict.fromkeys(
         (
-            "torch.fx", "torch.export", "torch.onnx", "torch.compiler.config", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
+            "torch.fx", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
             "torch.jit.generate_bytecode", "torch.jit.supported_ops", "torch.jit.unsupported_tensor_ops", "torch.nativert",
             "torch.utils.jit", "torch.cuda.jiterator",
         ),
@@ -53,6 +55,7 @@ MODULES: dict[str, str] = {
         ),
         TOOLS,
     ),
+    **dict.fromkeys(("torch.multiprocessing.reductions", "torch.nn.attention.experimental"), INTERNAL),
     **dict.fromkeys(
         ("torch.package", "torch.utils.mobile_optimizer", "torch.utils.model_dump"),
         PACKAGES,
@@ -62,7 +65,7 @@ MODULES: dict[str, str] = {
 _WORDS: tuple[tuple[str, str], ...] = (
     ("quant", QUANTIZED), ("qint", QUANTIZED), ("quint", QUANTIZED), ("qscheme", QUANTIZED), ("per_channel", QUANTIZED), ("per_tensor", QUANTIZED),
     ("int_repr", QUANTIZED), ("q_scale", QUANTIZED), ("q_zero_point", QUANTIZED), ("q_per", QUANTIZED), ("QInt", QUANTIZED), ("QUInt", QUANTIZED),
-    ("fbgemm", QUANTIZED), ("sparse", SPARSE), ("Sparse", SPARSE), ("ccol_indices", SPARSE), ("crow_indices", SPARSE), ("col_indices", SPARSE),
+    ("fbgemm", QUANTIZED), ("DataPipe", PIPES), ("cudnn_", INTERNAL), ("datapipe", PIPES), ("sparse", SPARSE), ("Sparse", SPARSE), ("ccol_indices", SPARSE), ("crow_indices", SPARSE), ("col_indices", SPARSE),
     ("row_indices", SPARSE), ("mkldnn", SPARSE), ("nested", MASKED), ("jagged", MASKED), ("mtia", HARDWARE), ("mps", HARDWARE), ("xpu", HARDWARE),
     ("hpu", HARDWARE), ("ipu", HARDWARE), ("vulkan", HARDWARE), ("miopen", HARDWARE), ("maia", HARDWARE), ("xla", HARDWARE), ("Script", COMPILER),
     ("export", COMPILER), ("jit", COMPILER), ("import_ir_module", COMPILER), ("parse_ir", COMPILER), ("parse_schema", COMPILER),
@@ -82,6 +85,32 @@ _COMPILED = frozenset({
 })  # fmt: skip
 
 
+def _names(names: str, why: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), why)
+
+
+#: Single names of `torch`.
+_OF_TORCH = {
+    **dict.fromkeys(_COMPILED, COMPILER),
+    **_names("dsmm hsmm hspmm saddmm smm spmm sspaddmm indices_copy values_copy", SPARSE),
+    **_names(
+        "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
+        "batch_norm_gather_stats_with_counts batch_norm_stats native_norm ArgumentSpec ExcludeDispatchKeyGuard IODescriptor StreamObjType "
+        "FatalError cpp",
+        INTERNAL,
+    ),
+    **_names("AVG SUM AggregationType BenchmarkConfig BenchmarkExecutionStats", TOOLS),
+    **_names("bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2", DTYPES),
+    **{f"{kind}int{bits}": DTYPES for kind in ("", "u") for bits in range(1, 8)},
+    **_names("choose_qparams_optimized", QUANTIZED),
+}
+_OF_DATA = _names(
+    "DataChunk argument_validation guaranteed_datapipes_determinism non_deterministic runtime_validation "
+    "runtime_validation_disabled",
+    PIPES,
+)
+
+
 def reason(module: str, name: str) -> str | None:
     """Return why a name is outside the scope, or None."""
     parts = module.split(".")
@@ -95,6 +124,8 @@ def reason(module: str, name: str) -> str | None:
     for word, why in _WORDS:
         if word in name:
             return why
-    if module == "torch" and name in _COMPILED:
-        return COMPILER
-    return None
+    if module == "torch.utils.data":
+        return _OF_DATA.get(name)
+    if module.startswith("torch.nn.modules") or module == "torch.nn.Module":
+        return COMPILER if name == "compile" else None
+    return _OF_TORCH.get(name) if module == "torch" else None

@@ -7,7 +7,10 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import os
+import subprocess
 import sys
+import typing
 import warnings
 
 import pytest
@@ -42,7 +45,7 @@ def test_versions(torch):
     assert version("2.13") != "2.14" and version("1.10") > "1.9" and version("2.0.dev3") < "2.0a1"
     assert version("strange") > "other" and hash(version("2.0")) == hash("2.0")
     with pytest.raises(TypeError):
-        version("2.0") < 3
+        sorted([version("2.0"), 3])
 
 
 MODULES = (
@@ -164,3 +167,60 @@ def test_modules_and_bindings(torch):
         torch.SymInt(3)
     assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0
     assert torch.functional.einsum is torch.einsum and torch.return_types.max_out is torch.return_types.max
+
+
+def test_type_hints(torch):
+    class Model(torch.nn.Module):
+        size: int
+
+    hints = typing.get_type_hints(Model)
+    assert hints["size"] is int and hints["training"] is bool
+    assert typing.get_type_hints(torch.nn.functional.relu)["return"] is torch.Tensor
+    with pytest.raises(NameError, match="no_such_type"):
+        typing.get_type_hints(unresolved)
+    candelabra.torch.uninstall()
+    assert typing.get_type_hints is candelabra.type_hints.plain
+
+
+def unresolved(x: no_such_type) -> None:  # noqa: F821
+    """Has a hint that nothing resolves."""
+
+
+def test_old_functions(torch, tmp_path):
+    assert torch.amp.autocast_mode.autocast_decorator(torch.autocast("cpu"), lambda: torch.is_autocast_enabled("cpu"))()
+    assert torch.cuda.amp.common.amp_definitely_not_available() is not torch.cuda.is_available()
+    with pytest.warns(FutureWarning, match="assert_allclose"):
+        torch.testing.assert_allclose(torch.ones(2), [1.0, 1.0 + 1e-5])
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="^not so$"):
+        torch.testing.assert_allclose(torch.ones(2), torch.zeros(2), msg="not so")
+    torch.set_anomaly_enabled(True)
+    assert torch.is_anomaly_enabled()
+    torch.set_anomaly_enabled(False)
+    assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) and torch.thread_safe_generator() is None
+    torch.backends.mha.set_fastpath_enabled(False)
+    assert not torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(True)
+
+
+def test_loaders(torch):
+    from torch.utils.data import DataLoader, dataloader
+    from torch.utils.data._utils import collate, fetch, pin_memory, signal_handling, worker
+    from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+
+    loader = DataLoader(range(4), 2)
+    assert isinstance(iter(loader), _SingleProcessDataLoaderIter) and loader._dataset_kind == _DatasetKind.Map
+    assert issubclass(_MultiProcessingDataLoaderIter, dataloader._BaseDataLoaderIter) and loader._auto_collation
+    assert collate.default_collate is torch.utils.data.default_collate is dataloader._utils.collate.default_collate
+    fetcher = fetch._MapDatasetFetcher("abc", True, list, False)
+    assert fetcher.fetch([0, 2]) == ["a", "c"] and pin_memory.pin_memory(["a", 1]) == ["a", 1]
+    assert worker.ManagerWatchdog().is_alive() and worker._IterableDatasetStopIteration(1).worker_id == 1
+    ended = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    signal_handling._set_worker_pids(1, [ended.pid])
+    with pytest.raises(RuntimeError, match="exited unexpectedly with exit code 3"):
+        signal_handling._error_if_any_worker_fails()
+    signal_handling._error_if_any_worker_fails()
+    signal_handling._remove_worker_pids(1)
+    ended.wait()
+    with pytest.raises(ValueError, match="Cannot find worker information"):
+        signal_handling._remove_worker_pids(1)

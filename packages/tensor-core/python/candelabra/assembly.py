@@ -72,6 +72,7 @@ LAZY_MODULES = (
     "serialization",
     "storage",
     "testing",
+    "type_hints",
     "types",
 )
 LAZY_FUNCTIONS = {

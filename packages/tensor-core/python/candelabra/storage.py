@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from candelabra._C import Tensor, dtype
+    from candelabra._C import Tensor
+    from candelabra._C import dtype as _Dtype
     from candelabra.types import Device
 
 UntypedStorage = _C.Storage
@@ -65,14 +66,14 @@ class TypedStorage:
     """
 
     is_sparse = False
-    dtype: dtype
+    dtype: _Dtype
     _untyped_storage: _C.Storage
 
     def __init__(
         self,
         *args: Any,
         wrap_storage: Any = None,
-        dtype: dtype | None = None,
+        dtype: _Dtype | None = None,
         device: Device = None,
         _internal: bool = False,
     ) -> None:
@@ -106,14 +107,14 @@ class TypedStorage:
             return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
         return type(self)(wrap_storage=storage, dtype=self.dtype)
 
-    def _converted(self, goal: dtype) -> TypedStorage:
+    def _converted(self, goal: _Dtype) -> TypedStorage:
         made = self._elements().to(goal)
         if goal is self.dtype:
             made = OPERATORS["clone"](made)
         return TypedStorage(wrap_storage=made.untyped_storage(), dtype=goal, _internal=True)
 
     @property
-    def _dtype(self) -> dtype:
+    def _dtype(self) -> _Dtype:
         return self.dtype
 
     @property
@@ -202,7 +203,7 @@ class TypedStorage:
         if device is not None and _C.device(device).type != "cpu":
             raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {device}")
         chosen = fixed or dtype or _C.get_default_dtype()
-        storage = UntypedStorage.from_buffer(*args, dtype=chosen, **kwargs)
+        storage = UntypedStorage.from_buffer(*args, **{**kwargs, "dtype": chosen})
         return TypedStorage(wrap_storage=storage, dtype=chosen, _internal=True)
 
     @classmethod
@@ -317,7 +318,7 @@ class TypedStorage:
         )
 
 
-def _rebuilt(untyped: _C.Storage, dtype: dtype) -> TypedStorage:
+def _rebuilt(untyped: _C.Storage, dtype: _Dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
 
@@ -335,7 +336,7 @@ def _check_wrapped(name: str, args: tuple[Any, ...], storage: Any) -> None:
         raise TypeError(_combination(name, f"Argument 'wrap_storage' must be UntypedStorage, but got {type(storage)}"))
 
 
-def _memory_of(given: Any, dtype: dtype, device: Device) -> Tensor:
+def _memory_of(given: Any, dtype: _Dtype, device: Device) -> Tensor:
     is_size = hasattr(given, "__index__") and not isinstance(given, _C.Tensor)
     is_sequence = hasattr(given, "__len__") and hasattr(given, "__getitem__") and hasattr(given, "index")
     if isinstance(given, (str, bytes)):
@@ -375,7 +376,7 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
     dtype.
     """
 
-    dtype: dtype
+    dtype: _Dtype
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type(instance) is TypedStorage and instance.dtype is cls.__dict__.get("dtype")

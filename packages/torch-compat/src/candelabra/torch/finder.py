@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import sys
+import typing
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
+
+from candelabra import type_hints
 
 from . import children, distribution, stand_ins
 from .mirror import Mirror
@@ -93,6 +96,8 @@ def install() -> None:
             "candelabra.torch.install(): PyTorch itself is imported already, and its tensors are others; install before anything imports torch"
         )
     sys.meta_path.insert(0, _FINDER)
+    # Libraries resolve the hints of their modules' base classes, which are Candelabra's.
+    typing.get_type_hints = type_hints.get_type_hints
     children.start_installed()
 
 
@@ -103,4 +108,5 @@ def uninstall() -> None:
     sys.meta_path.remove(_FINDER)
     for name in [name for name, module in sys.modules.items() if is_mirrored(name) and isinstance(module, Mirror)]:
         del sys.modules[name]
+    typing.get_type_hints = type_hints.plain
     children.start_plain()

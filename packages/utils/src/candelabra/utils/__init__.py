@@ -1,7 +1,8 @@
 """Data loading, training and tools for Candelabra.
 
 Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
-`cpp_extension`, `dlpack`, `file_baton`, `model_zoo` and `weak`. Access to any other attribute raises an error which says that this
+`cpp_extension`, `dlpack`, `file_baton`, `model_zoo`,
+`module_tracker` and `weak`. Access to any other attribute raises an error which says that this
 version does not have it.
 """
 
@@ -22,6 +23,7 @@ _MODULES = (
     "dlpack",
     "file_baton",
     "model_zoo",
+    "module_tracker",
     "tensorboard",
     "trainer",
     "weak",

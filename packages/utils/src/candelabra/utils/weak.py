@@ -34,6 +34,10 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
         # The id of an object that is gone may be that of another now.
         return self is other if ours is None or theirs is None else ours is theirs
 
+    def __ne__(self, other: object) -> bool:
+        # The inherited method compares the objects.
+        return not self == other
+
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     """A dictionary that compares its keys by identity, and drops entries whose key is gone.

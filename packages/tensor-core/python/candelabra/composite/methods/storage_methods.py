@@ -118,7 +118,7 @@ def _as_type_of(self: Storage, made: Storage) -> Storage:
     """Return a new storage as one of a subclass, where `self` is of that."""
     if type(self) is _Storage:
         return made
-    return type(self)(made.nbytes(), device=made.device).copy_(made)  # type: ignore[call-arg]
+    return type(self)(made.nbytes(), device=made.device).copy_(made)
 
 
 @_method
@@ -152,7 +152,7 @@ def __sizeof__(self: Storage) -> int:
 @_method
 def new(self: Storage) -> Storage:
     """Return a storage of no bytes on the same device."""
-    return type(self)(device=self.device)  # type: ignore[call-arg]
+    return type(self)(device=self.device)
 
 
 @_method
@@ -275,7 +275,7 @@ def pin_memory(self: Storage, device: Device = None) -> Storage:
         If the memory is not the host's.
     """
     if not _C.backend_info(self.device.type)["capabilities"] & _HOST_MEMORY:
-        raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")  # type: ignore[call-arg]
+        raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
     return bytes_of(self).pin_memory(device).untyped_storage()
 
 
@@ -339,7 +339,7 @@ def _made(*args: Any, device: Device = None, size: Any = None) -> Storage:
             "candelabra.UntypedStorage() received an invalid combination of arguments - expected a number of bytes or a sequence of them, "
             "and device="
         )
-    given = args[0] if args else 0 if size is None else size
+    given: Any = args[0] if args else 0 if size is None else size
     if hasattr(given, "__index__") and not isinstance(given, bool):
         count = index(given)
         if count < 0:
@@ -442,5 +442,5 @@ _attribute("is_hpu", lambda self: False, "False: there is no such backend.")
 @_method
 def __repr__(self: Storage) -> str:
     """Return the bytes as text, and what the storage is."""
-    where = f"[{self.type()}(device={self.device}) of size {self.nbytes()}]"  # type: ignore[call-arg]
+    where = f"[{self.type()}(device={self.device}) of size {self.nbytes()}]"
     return "".join(f" {byte}\n" for byte in bytes_of(self).tolist()) + where

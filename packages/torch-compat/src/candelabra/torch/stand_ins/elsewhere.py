@@ -10,6 +10,7 @@ COUNTERPARTS = {
     "amp.autocast_mode": "amp",
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
+    "cuda.comm": "nn.parallel.comm",
     "cuda.graphs": "cuda",
     "cuda.memory": "cuda",
     "cuda.random": "cuda",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .files import load, save
@@ -16,10 +17,10 @@ from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
 
 __all__ = [
-    "SymBool", "SymFloat", "SymInt", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
+    "Event", "Stream", "SymBool", "SymFloat", "SymInt", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
     "compiled_with_cxx11_abi", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
-    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save", "set_autocast_cpu_dtype",
-    "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "wait",
+    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save", "set_anomaly_enabled", "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "thread_safe_generator", "wait",
 ]  # fmt: skip
 
 #: What the CPU backend has.
@@ -76,6 +77,15 @@ def get_device_module(device: Any = None) -> Any:
 
 def init_num_threads() -> None:
     """Do nothing: the number of threads is set when the backend is loaded."""
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Turn the search for anomalies in backward passes on or off."""
+    candelabra.autograd.set_detect_anomaly(enabled, check_nan)
+
+
+def thread_safe_generator() -> None:
+    """Return None, which stands for the default generator: workers of a loader are processes."""
 
 
 # ---- autocast, by its old names

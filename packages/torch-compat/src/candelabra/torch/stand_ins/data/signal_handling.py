@@ -72,7 +72,7 @@ def _error_if_any_worker_fails() -> None:
             )
 
 
-def _set_SIGCHLD_handler() -> None:  # noqa: N802 (PyTorch's name)
+def _set_SIGCHLD_handler() -> None:
     """Look at the workers when a child process ends; only the main thread can set that."""
     global _is_handler_set
     if _is_handler_set or threading.current_thread() is not threading.main_thread():
