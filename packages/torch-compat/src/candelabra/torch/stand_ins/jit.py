@@ -7,13 +7,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from candelabra.assembly import MissingPackageError
-
 from .futures import Future
 
 try:
     from candelabra.nn import Module as _Module
-except MissingPackageError:
+except ImportError:  # candelabra-nn is not installed
     _Module = object  # type: ignore[assignment, misc]
 
 __all__ = [
