@@ -163,6 +163,13 @@ def test_storages(torch):
         through(torch, [base, base.view(torch.int32)])
 
 
+def test_storages_within_pickles(torch):
+    inner = io.BytesIO()
+    torch.save(torch.ones(2).storage(), inner, _use_new_zipfile_serialization=False)
+    text = b"\x80\x02ctorch.storage\n_load_from_bytes\n" + pickle.dumps(inner.getvalue(), 3)[2:-1] + b"\x85R."
+    assert torch.load(io.BytesIO(archive_of(text)), weights_only=False).tolist() == [1, 1]
+
+
 def test_generators(torch):
     generator = torch.Generator().manual_seed(7)
     torch.randn(3, generator=generator)

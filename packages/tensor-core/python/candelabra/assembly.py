@@ -65,6 +65,7 @@ LAZY_MODULES = (
     "library",
     "profiler",
     "pytree",
+    "quasirandom",
     "random",
     "special",
     "safetensors",
@@ -84,7 +85,7 @@ LAZY_FUNCTIONS = {
         "storage",
     ),
     "save": "serialization", "load": "serialization", "vmap": "func",
-    "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
+    "GradScaler": "amp", "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
     "is_autocast_enabled": "amp", "set_autocast_cache_enabled": "amp", "set_autocast_dtype": "amp", "set_autocast_enabled": "amp",
 }  # fmt: skip
 #: Functions of candelabra.nn.functional that PyTorch also has in the package.
@@ -132,11 +133,27 @@ class Operators(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
+        if name == "aten":
+            from .library.aten import ATEN
+
+            return ATEN
         return OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
-        """Define the operators of a shared library that `candelabra.utils.cpp_extension` built."""
-        missing_attribute("utils").cpp_extension.load_library(path)
+        """Define the operators of a shared library that `candelabra.utils.cpp_extension` built.
+
+        Raises
+        ------
+        OSError
+            If it cannot be loaded, such as a library that was built for PyTorch.
+        """
+        try:
+            missing_attribute("utils").cpp_extension.load_library(path)
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
+            raise OSError(
+                f"Could not load this library: {path}. Candelabra loads libraries that candelabra.utils.cpp_extension built, not "
+                f"those for PyTorch ({error})"
+            ) from error
 
 
 ops: Any = Operators()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Definitions by qualified name, ``"mylib::f"``.
 DEFINITIONS: dict[str, CustomOpDef] = {}
+#: Fake functions of operators that are not defined yet.
+PENDING_FAKES: dict[str, Callable[..., Any]] = {}
 _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*(\.[A-Za-z_]\w*)?\Z")
 
 
@@ -58,6 +60,8 @@ class CustomOpDef:
             self._opoverload.inplace_autograd_function = self._refuse_gradient
         DEFINITIONS[qualname] = self
         publish(self)
+        if qualname in PENDING_FAKES:
+            self.register_fake(PENDING_FAKES.pop(qualname))
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

@@ -21,7 +21,7 @@ from candelabra.serialization.sources import opened
 from candelabra.serialization.zip_files import Archive, is_archive
 from candelabra.storage import TypedStorage
 
-from ..finder import is_installed
+from ..mirror import Mirror
 from . import legacy, rebuilding
 from .versions import check_dill_version
 
@@ -158,17 +158,24 @@ def find_class(module: str, name: str) -> Any:
         "torch.serialization",
     ):
         return getattr(rebuilding, name)
+    if (module, name) == ("torch.storage", "_load_from_bytes"):
+        return _load_from_bytes
     if module == "torch._C" and name in ("_VariableFunctionsClass", "_VariableFunctions"):
         return candelabra
     try:
         return in_candelabra(module, name)
     except AttributeError:
-        if not is_installed():
+        if not isinstance(sys.modules.get("torch"), Mirror):
             raise
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
         return found
+
+
+def _load_from_bytes(data: bytes) -> Any:
+    """Return what a pickle of a storage holds."""
+    return load(io.BytesIO(data), weights_only=False)
 
 
 def unpickler(stream: Any, pickle_module: Any, storage: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:

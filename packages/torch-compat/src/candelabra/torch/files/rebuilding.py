@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import OrderedDict
 from typing import Any
 
@@ -13,7 +12,7 @@ from candelabra import Tensor
 from candelabra.composite.methods.tensor_protocol import as_class, tensor_on
 
 __all__ = [
-    "_get_layout", "_load_from_bytes", "_rebuild_from_type_v2", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
+    "_get_layout", "_rebuild_from_type_v2", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
     "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_set_obj_state",
 ]  # fmt: skip
 
@@ -111,13 +110,6 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
     for name, value in (slots or {}).items():
         setattr(obj, name, value)
     return obj
-
-
-def _load_from_bytes(data: bytes) -> Any:
-    """Return what a pickle of a storage holds."""
-    from .loading import load
-
-    return load(io.BytesIO(data), weights_only=False)
 
 
 def _get_layout(name: str) -> Any:

@@ -13,7 +13,7 @@ from candelabra.serialization.pytorch_names import in_pytorch
 
 #: Where the functions of `rebuilding` are in PyTorch.
 _FUNCTIONS = {
-    "_get_layout": "torch.serialization", "_load_from_bytes": "torch.storage", "_rebuild_from_type_v2": "torch._tensor",
+    "_get_layout": "torch.serialization", "_rebuild_from_type_v2": "torch._tensor",
 }  # fmt: skip
 _REBUILDING = f"{__package__}.rebuilding"
 
