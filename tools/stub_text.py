@@ -275,6 +275,7 @@ TENSOR = """\
     grad: Any
     grad_fn: Any
     is_leaf: builtins.bool
+    is_meta: builtins.bool
     output_nr: builtins.int
     retains_grad: builtins.bool
     data: Tensor

@@ -138,8 +138,8 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
       if (number == -1 && PyErr_Occurred()) return nullptr;
       const int count = nameable_devices(device);
       check(number >= 0, PyExc_RuntimeError, "Device index must not be negative");
-      check(number < count, PyExc_RuntimeError, "device index ", number, " is out of range: '",
-            type_name(device), "' has ", count, " device(s)");
+      check(number < count, PyExc_RuntimeError, "device index ", number, " is out of range: '", type_name(device),
+            "' has ", count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }
     PyObject* made = device_object(device);

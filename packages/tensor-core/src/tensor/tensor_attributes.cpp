@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "dispatch/call.hpp"
+#include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "tensor/tensor_type.hpp"
@@ -362,6 +363,10 @@ PyMethodDef own_methods[] = {
     {"_bump_history", bump_history, METH_NOARGS,
      "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
+    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_torch_function)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "__torch_function__(func, types, args=(), kwargs=None)\n\nCall func without overrides, and return its results as "
+     "instances of the class."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
      METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
@@ -499,7 +504,7 @@ PyGetSetDef tensor_attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-PyMethodDef tensor_methods[64] = {};
+PyMethodDef tensor_methods[64] = {};  // watch_methods() has as many callers
 
 void init_tensor_methods() {
   size_t count = 0;

@@ -579,7 +579,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """Return this tensor as an instance of a subclass of Tensor, on the same memory."""
     if not (isinstance(cls, type) and issubclass(cls, _Tensor)):
         raise TypeError(f"as_subclass(): expected a subclass of Tensor, but got {cls!r}")
-    return _Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+    return _C.as_subclass(self, cls)
 
 
 @function(package=False)
