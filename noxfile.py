@@ -446,6 +446,18 @@ def parity(session: nox.Session) -> None:
 
 
 @nox.session
+def parity_names(session: nox.Session) -> None:
+    """Look up all public names of PyTorch in ``torch`` on Candelabra, and write
+    docs/parity_names.md.
+    """
+    install(session, TEST_PACKAGES["torch-compat"], "torch==2.13.0", "numpy", "tensorboard")
+    page = ROOT / "docs" / "parity_names.md"
+    session.run(
+        "python", str(ROOT / "tests" / "parity_names"), "--require", "90", "--write", str(page), *session.posargs
+    )
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Load randomly mutated files of every format. For more: ``-- --mutations 1000000``."""
     install(session, ["tensor-core", "backend-cpu"])

@@ -73,6 +73,23 @@ int32_t copy_within(int32_t, const cb_memory* destination, const cb_memory* sour
   return CB_OK;
 }
 
+int32_t allocate_nothing(int32_t, cb_allocation* allocation) {
+  static char token;  // a storage needs a handle
+  allocation->storage = &token;
+  allocation->address = nullptr;
+  return CB_OK;
+}
+void deallocate_nothing(int32_t, void*, uint64_t) {}
+int32_t take_nothing(int32_t, const cb_memory*, const void*, uint64_t, void*) {
+  return CB_OK;
+}
+int32_t give_nothing(int32_t, void*, const cb_memory*, uint64_t, void*) {
+  return CB_NOT_IMPLEMENTED;
+}
+int32_t copy_nothing(int32_t, const cb_memory*, const cb_memory*, uint64_t, void*) {
+  return CB_OK;
+}
+
 template <typename Function>
 void set_default(Function*& slot, Function* function) {
   if (!slot) slot = function;
@@ -271,6 +288,17 @@ cb_backend host_memory_backend(const char* device_type) {
   table.copy_to_host = copy_to_host;
   table.copy_within = copy_within;
   return completed(table);
+}
+
+cb_backend meta_backend(const char* device_type) {
+  cb_backend table = host_memory_backend(device_type);
+  table.capabilities = 0;
+  table.allocate = allocate_nothing;
+  table.deallocate = deallocate_nothing;
+  table.copy_from_host = take_nothing;
+  table.copy_to_host = give_nothing;
+  table.copy_within = copy_nothing;
+  return table;
 }
 
 }  // namespace candelabra

@@ -24,6 +24,9 @@ cb_backend completed(const cb_backend& given);
 // The complete table of a backend with Python kernels only: ordinary host memory.
 cb_backend host_memory_backend(const char* device_type);
 
+// The complete table of the device type meta: allocations have no memory, copies write nothing.
+cb_backend meta_backend(const char* device_type);
+
 // The entries of a checked table, each padded to the size that the core knows.
 std::vector<cb_kernel_entry> kernel_entries(const cb_backend& table);
 

@@ -258,7 +258,10 @@ void compute_by_kernel(Call& call) {
       prepare_output(call, call.outputs[k]);
     }
   }
-  if (kernel.compiled) [[likely]] {
+  if (kernel.compiled == compute_nothing) [[unlikely]] {
+    check(!(op.tags & tag_data_dependent), PyExc_NotImplementedError, call.name(),
+          "(): the shape of the result depends on the data, and tensors on the device meta have none");
+  } else if (kernel.compiled) [[likely]] {
     call_kernel(call, kernel);
   } else {
     run_python_kernel(call, kernel);

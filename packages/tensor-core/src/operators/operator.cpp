@@ -8,6 +8,7 @@
 #include "device/random.hpp"
 #include "dispatch/cpu_fallback.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_function.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
 #include "tensor/tensor_type.hpp"
@@ -506,7 +507,11 @@ PyMemberDef operator_members[] = {
 }  // namespace
 
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
+    if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+  }
+  return invoke(self, arguments, count, names, true);
 }
 
 const Kernel& Call::kernel() const {
