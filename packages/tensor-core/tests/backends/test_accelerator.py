@@ -356,7 +356,10 @@ def test_an_undeclared_backend_counts_from_its_first_use_on(on_device, tmp_path)
         discovery._declared = {}
         assert not accelerator.is_available()
         fails(RuntimeError, "candelabra.accelerator.use() takes one of fake", accelerator.synchronize)
+        candelabra.empty(1, device="meta")
+        assert not accelerator.is_available(), "meta is no accelerator"
         candelabra.empty(1, device="fake")
+        fails(ValueError, "meta doesn't match the current accelerator fake", accelerator.get_device_properties, "meta")
         assert accelerator.is_available() and accelerator.current_accelerator().type == "fake"
     """)
 

@@ -40,7 +40,7 @@ def _is_present(device_type: str) -> bool:
 
 def _is_accelerator(device_type: str) -> bool:
     """Tell whether a loaded device type has memory of its own."""
-    return not _C.backend_info(device_type)["capabilities"] & HOST_MEMORY
+    return device_type != "meta" and not _C.backend_info(device_type)["capabilities"] & HOST_MEMORY
 
 
 def _find() -> str | None:
@@ -150,8 +150,7 @@ def current_accelerator(check_available: bool = False) -> device | None:
     >>> import candelabra
     >>> found = candelabra.accelerator.current_accelerator()
     """
-    found = _find()
-    return None if found is None else _C.device(found)
+    return None if _find() is None else _C.device(accelerator_type())
 
 
 # ---- devices
