@@ -207,9 +207,23 @@ void take_result(Call& call, Output& output, PyObject* returned) {
   finish_output(call, output);
 }
 
+// Gives large outputs their memory before the decomposition runs, so that sizes beyond the memory of
+// the device are refused at once, as for a kernel.
+void prepare_large_outputs(Call& call) {
+  constexpr double large = 1 << 30;
+  if (call.op.tags & tag_data_dependent) return;
+  for (int k = 0; k < call.output_count; ++k) {
+    Output& output = call.outputs[k];
+    double bytes = static_cast<double>(itemsize(output.dtype));
+    for (const int64_t size : output.sizes) bytes *= static_cast<double>(size);
+    if (!output.tensor && bytes >= large) prepare_output(call, output);
+  }
+}
+
 // Computes the call by the decomposition of the operator. Where this returns NotImplemented, the
 // CPU fallback is next.
 void compute_by_decomposition(Call& call) {
+  prepare_large_outputs(call);
   const bool is_random = call.op.tags & tag_random;
   const GeneratorState before = is_random ? generator_state(call.generator, call.device) : GeneratorState{};
   Ref<> results = call_decomposition(call, base_of(call).decomposition);

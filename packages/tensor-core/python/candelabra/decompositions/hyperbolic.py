@@ -96,8 +96,8 @@ def atanh(self: Tensor) -> Tensor:
     if x.dtype.is_complex:
         a, b = parts(x)
         # The argument of (1 + x) / (1 - x), and the logarithm of its magnitude.
-        square = b * b
-        real = 0.25 * (4 * a / ((1 - a) * (1 - a) + square)).log1p()
+        size = a.abs()
+        real = _with_sign_of(a, 0.25 * (4 * size / ((1 - size) * (1 - size) + b * b)).log1p())
         imaginary = 0.5 * (candelabra.atan2(b, 1 + a) - candelabra.atan2(-b, 1 - a))
         return from_parts(real, imaginary)
     magnitude = x.abs()

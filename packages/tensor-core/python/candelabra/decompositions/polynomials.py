@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     First = Callable[[Tensor], Tensor]
 
 where = candelabra.where
+#: Of a higher degree, the recurrence is left to a kernel: each step is several calls.
+_HIGHEST = 1000
 
 
 def _chebyshev(x: Tensor, k: int, value: Tensor, before: Tensor) -> Tensor:
@@ -44,12 +46,15 @@ _FAMILIES: dict[str, tuple[First, Step]] = {
 }
 
 
-def _values(x: Tensor, degree: Tensor, first: First, step: Step) -> Tensor:
+def _values(x: Tensor, degree: Tensor, first: First, step: Step) -> Any:
     x, degree = candelabra.broadcast_tensors(x, degree)
+    degree = where(degree == degree, degree, degree.new_full((), -1))
     value, before = first(x), candelabra.ones_like(x)
     result = where(degree == 0, before, where(degree == 1, value, candelabra.zeros_like(x)))
-    last = int(degree.amax()) if degree.numel() else 0
-    for k in range(1, last):
+    highest = float(degree.amax()) if degree.numel() else 0
+    if not highest <= _HIGHEST:
+        return NotImplemented
+    for k in range(1, int(highest)):
         following = step(x, k, value, before)
         # An overflow stays infinite, where the recurrence has a difference of infinities.
         value, before = where(following == following, following, value), value

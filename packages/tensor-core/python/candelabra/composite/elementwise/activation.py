@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..elementwise.elementwise import clamp, conjugate, narrow_to, wide
@@ -105,6 +106,8 @@ def elu(self: Tensor, alpha: Number = 1, scale: float = 1, input_scale: float = 
 
 @decomposes("logit")
 def logit(self: Tensor, eps: float | None = None) -> Tensor:
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
+        self = narrow_to(self, _C.get_default_dtype())
     x = wide(self)
     if eps is not None and eps >= 0:
         x = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))

@@ -75,11 +75,12 @@ for _name in ("amax", "amin"):
 
 @decomposes("logsumexp")
 def logsumexp(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    x = wide(self)
-    if not x.dtype.is_floating_point:
+    x, is_complex = wide(self), self.dtype.is_complex
+    if not (x.dtype.is_floating_point or is_complex):
         x = narrow_to(x, _C.get_default_dtype())
     if x.numel():
-        largest = OPERATORS["amax"](x, dim, True).detach()
+        real = OPERATORS["select"](OPERATORS["view_as_real"](x), -1, 0) if is_complex else x
+        largest = OPERATORS["amax"](real, dim, True).detach()
         largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
         result = OPERATORS["log"](_sum(OPERATORS["exp"](x - largest), dim, True)) + largest
         if not keepdim:
