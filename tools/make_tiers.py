@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from textwrap import fill
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "integration" / "tiers"))
@@ -27,18 +28,23 @@ BEGIN, END = "<!-- made by tools/make_tiers.py: begin -->", "<!-- made by tools/
 MOST_NAMES = 8
 
 
-def unlocked() -> dict[str, list[str]]:
-    """Return for each kernel of the tier "required" the operators that call it."""
+def unlocked() -> tuple[dict[str, list[str]], int]:
+    """Return for each kernel of the tier "required" the operators that call it, and how many
+    operators run.
+    """
     few.install()
     required = tiers.operators_of("required")
     result: dict[str, list[str]] = {name: [] for name in required}
+    running = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in applicable():
+            kernels = few.kernels_called(name)
+            running += kernels is not None
             if name not in required:
-                for kernel in few.kernels_called(name):
+                for kernel in kernels or ():
                     result[kernel].append(name)
-    return result
+    return result, running
 
 
 def by_family(names: list[str]) -> list[str]:
@@ -54,15 +60,13 @@ def by_family(names: list[str]) -> list[str]:
 def text() -> str:
     """Return the section of the page."""
     required, fast, complete = (tiers.operators_of(tier) for tier in tiers.TIERS)
-    lines = [
-        BEGIN,
-        "",
-        f"The tier **required** has {len(required)} kernels:",
-        "",
-        "| kernel | unlocks |",
-        "| -- | -- |",
-    ]
-    for kernel, names in unlocked().items():
+    kernels, running = unlocked()
+    count = (
+        f"The tier **required** has {len(required)} kernels. With these alone, {running} of the {len(applicable())} operators "
+        "that backends are responsible for run."
+    )
+    lines = [BEGIN, "", fill(count, 100), "", "| kernel | unlocks |", "| -- | -- |"]
+    for kernel, names in kernels.items():
         listed = ", ".join(f"`{name}`" for name in names)
         shown = listed if len(names) <= MOST_NAMES else f"{len(names)} operators"
         lines.append(f"| `{kernel}` | {shown or 'nothing else'} |")

@@ -55,9 +55,9 @@ def install() -> None:
     shutil.rmtree(folder)
 
 
-def kernels_called(name: str) -> set[str]:
-    """Return the kernels that an operator calls over its reference samples."""
-    required, marks, found = tiers.operators_of("required"), _library.few_called(), set()
+def kernels_called(name: str) -> set[str] | None:
+    """Return the kernels that an operator calls over its reference samples; None if none runs."""
+    required, marks, found, has_run = tiers.operators_of("required"), _library.few_called(), set(), False
     operator, reference = OPERATORS[name], references()[name]
     for dtype in reference.dtypes:
         for sample in reference.samples(np.random.default_rng(_stable(name + dtype)), dtype):
@@ -68,5 +68,6 @@ def kernels_called(name: str) -> set[str]:
                 operator(*arguments, **keywords)
             except NotImplementedError:
                 continue
+            has_run = True
             found |= {kernel for kernel, mark in zip(required, marks, strict=False) if mark}
-    return found
+    return found if has_run else None

@@ -199,9 +199,21 @@ def test_errors_are_those_of_the_cpu():
 
 def test_results_share_no_memory_with_arguments():
     x = candelabra.arange(3, device="few")
-    y = x.round()
-    y += 1
-    assert x.tolist() == [0, 1, 2]
+    for result in (x.round(), candelabra.ops.index(x, []), candelabra.ops.index_put(x, [], candelabra.zeros_like(x))):
+        result += 1
+        assert x.tolist() == [0, 1, 2]
+
+
+def test_sizes_beyond_the_memory_are_refused_at_once():
+    with pytest.raises(RuntimeError):
+        candelabra.randperm(2**44, device="few")
+    with pytest.raises(RuntimeError):
+        F.adaptive_avg_pool1d(values(1, 1, 4, device="few"), 2**44)
+
+
+def test_a_decomposition_may_refuse_a_call():
+    with pytest.raises(NotImplementedError, match="\"erfc\" not implemented for 'ComplexFloat' on device few"):
+        candelabra.ones(2, dtype=candelabra.complex64, device="few").erfc()
 
 
 # ---- autograd

@@ -124,6 +124,8 @@ def _matrix(self: Tensor, order: list[int], count: int) -> Tensor:
 
 @decomposes("index")
 def index(self: Tensor, indices: Indices) -> Tensor:
+    if all(index is None for index in indices):
+        return self
     order, rows, sizes = _rows(self, indices, "")
     count = sum(index is not None for index in indices)
     rest = [self.shape[d] for d in order[count:]]
@@ -134,6 +136,8 @@ def index(self: Tensor, indices: Indices) -> Tensor:
 
 @decomposes("index_put")
 def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
+    if all(index is None for index in indices):
+        return self + values if accumulate else values.expand(self.shape)
     order, rows, sizes = _rows(self, indices, "index_put(): ")
     count, front, places = sum(index is not None for index in indices), _front(indices), len(sizes)
     rest = [self.shape[d] for d in order[count:]]
