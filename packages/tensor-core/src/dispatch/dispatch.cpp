@@ -207,8 +207,8 @@ void take_result(Call& call, Output& output, PyObject* returned) {
   finish_output(call, output);
 }
 
-// Gives large outputs their memory before the decomposition runs, so that sizes beyond the memory of
-// the device are refused at once, as for a kernel.
+// Gives large outputs their memory before the decomposition runs: sizes beyond the memory of the
+// device are refused at once, as for a kernel.
 void prepare_large_outputs(Call& call) {
   constexpr double large = 1 << 30;
   if (call.op.tags & tag_data_dependent) return;
