@@ -1,7 +1,5 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from __future__ import annotations
-
 from .declaration import (
     COMPOSITE,
     FLOAT32_NUMBERS,
@@ -33,11 +31,8 @@ _COMPLEX_INFINITY: _Refusals = {"complex": (RuntimeError, "{} does not support c
 _COMPLEX_SIGNBIT: _Refusals = {"complex": (NotImplementedError, "signbit is not implemented for complex tensors.")}
 _COMPLEX_HEAVISIDE: _Refusals = {"complex": (RuntimeError, "heaviside is not yet implemented for complex tensors.")}
 _COMPLEX_SIGN: _Refusals = {
-    "complex": (
-        NotImplementedError,
-        "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.",
-    )
-}
+    "complex": (NotImplementedError, "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.")
+}  # fmt: skip
 _RELU: _Refusals = {
     "bool": (RuntimeError, "Boolean inputs not supported for relu"),
     "complex": (NotImplementedError, "relu is not supported for complex types"),
@@ -83,7 +78,7 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
-facts: list[dict[str, Any]]
+facts: "list[dict[str, Any]]"
 for name, shape, sentence, given, shown, *facts in (
     ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
