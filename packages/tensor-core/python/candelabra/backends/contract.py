@@ -7,6 +7,8 @@ from __future__ import annotations
 from candelabra.catalogue import FACTS, OPERATORS
 from candelabra.catalogue import declaration as tags
 
+from .tiers import is_decomposed
+
 #: What a tag means for a kernel, without tags that concern only the Python functions.
 WORDS = {
     tags.INPLACE: "has an in-place variant",
@@ -26,8 +28,12 @@ def has_kernel(name: str) -> bool:
 
 
 def kind(name: str) -> str:
-    """Return whether a backend must have a kernel for an operator."""
-    return "has a decomposition" if OPERATORS[name].tags & tags.COMPOSITE else "primitive"
+    """Return what a device without a kernel does, and the tier of the kernel."""
+    if OPERATORS[name].tags & tags.COMPOSITE:
+        words = "has a decomposition"
+    else:
+        words = "primitive with a decomposition" if is_decomposed(name) else "primitive"
+    return f"{words}; tier {FACTS[name].tier}" if FACTS[name].tier else words
 
 
 def said(name: str) -> str:
