@@ -110,7 +110,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize(("build", "shape"), MODULES, ids=str)
+@pytest.mark.parametrize(("build", "shape"), MODULES, ids=lambda value: str(value) if isinstance(value, tuple) else "")
 def test_modules(build, shape):
     def compute(device):
         module = build().to(device)

@@ -8,6 +8,8 @@ from candelabra.backends.tiers import is_decomposed
 from candelabra.catalogue import FACTS, OPERATORS
 from candelabra.catalogue import declaration as tags
 
+from .tiers import is_decomposed
+
 #: What a tag means for a kernel, without tags that concern only the Python functions.
 WORDS = {
     tags.INPLACE: "has an in-place variant",

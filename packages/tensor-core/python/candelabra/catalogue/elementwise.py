@@ -284,14 +284,14 @@ operator(
     doc=_binary("rsub", "Subtract the other way round: ``other - alpha * input``.", "candelabra.tensor([1, 2]), 10", "tensor([9, 8])",
                 tags=NUMBERS | TENSOR_FIRST, alpha="number: multiplies `input`"),
 )  # fmt: skip
-for name, sentence, given, shown, *facts in (
-    ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])", dict(refuses=_NO_COMPLEX)),
-    ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])", dict(refuses=_NO_COMPLEX)),
-    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])", dict(refuses=_NO_COMPLEX, tier="required")),
+for name, sentence, given, shown, tier in (
+    ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])", ""),
+    ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])", ""),
+    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])", "required"),
 ):  # fmt: skip
     numbers = NUMBERS | TENSOR_FIRST if name == "fmod" else NUMBERS
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", **dict(*facts), tags=INPLACE | numbers,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tier=tier, refuses=_NO_COMPLEX, tags=INPLACE | numbers,
         sees=_SEES_BINARY,
         doc=_binary(name, sentence, given, shown, tags=numbers),
     )  # fmt: skip
@@ -315,18 +315,18 @@ for name, sentence, shown, tier in (
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tier=tier, refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
         doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
     )  # fmt: skip
-for name, sentence, given, shown, *facts in (
-    ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])", dict(tier="required")),
-    ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])", dict(refuses=_NO_INTEGRAL)),
-    ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])"),
-    ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])"),
-    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6932])", dict(refuses=_NO_INTEGRAL)),
-    ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])", dict(refuses=_NO_INTEGRAL)),
-    ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])", dict(refuses=_NO_INTEGRAL)),
+for name, sentence, given, shown, refuses, tier in (
+    ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])", {}, "required"),
+    ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])", _NO_INTEGRAL, ""),
+    ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])", {}, ""),
+    ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])", {}, ""),
+    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6932])", _NO_INTEGRAL, ""),
+    ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])", _NO_INTEGRAL, ""),
+    ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])", _NO_INTEGRAL, ""),
 ):  # fmt: skip
     numbers = {"copysign": NUMBERS | TENSOR_FIRST, "xlogy": NUMBERS}.get(name, 0)
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", **dict(*facts), tags=INPLACE | numbers,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", refuses=refuses, tier=tier, tags=INPLACE | numbers,
         sees=_SEES_BINARY_FLOAT,
         doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype", tags=numbers),
     )  # fmt: skip
@@ -340,15 +340,15 @@ operator(
         input="Tensor: of any shape", values="Tensor: the value at zero, of the same dtype", returns=_PROMOTED,
     ),
 )  # fmt: skip
-for name, sentence, given, shown, *facts in (
-    ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])", dict(tier="required")),
-    ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])", dict(tier="required")),
-    ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])", dict(tier="required")),
-    ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])", dict(refuses=_NO_BOOL)),
-    ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])", dict(refuses=_NO_BOOL)),
+for name, sentence, given, shown, refuses, tier in (
+    ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])", {}, "required"),
+    ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])", {}, "required"),
+    ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])", {}, "required"),
+    ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])", _NO_BOOL, ""),
+    ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])", _NO_BOOL, ""),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", **dict(*facts), tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", refuses=refuses, tier=tier, tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
         sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
