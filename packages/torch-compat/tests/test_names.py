@@ -224,3 +224,66 @@ def test_loaders(torch):
     ended.wait()
     with pytest.raises(ValueError, match="Cannot find worker information"):
         signal_handling._remove_worker_pids(1)
+
+
+def test_attention_implementations(torch):
+    from torch.nn import attention
+
+    class Handle:
+        removed = 0
+
+        def remove(self):
+            Handle.removed += 1
+
+    attention.register_flash_attention_impl("mine", register_fn=Handle)
+    assert attention.list_flash_attention_impls() == ["mine"] and attention.current_flash_attention_impl() is None
+    attention.activate_flash_attention_impl("mine")
+    assert attention.current_flash_attention_impl() == "mine"
+    attention.restore_flash_attention_impl()
+    assert attention.current_flash_attention_impl() is None and Handle.removed == 1
+    with pytest.raises(ValueError, match="Unknown flash attention impl 'other'"):
+        attention.activate_flash_attention_impl("other")
+
+
+def test_collectives_of_one_process(torch):
+    from torch.cuda import nccl
+
+    tensors = [torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])]
+    outputs = [torch.empty(4), torch.empty(4)]
+    nccl.all_gather(tensors, outputs)
+    assert outputs[1].tolist() == [1, 2, 3, 4]
+    halves = [torch.empty(1), torch.empty(1)]
+    nccl.reduce_scatter(tensors, halves)
+    assert [half.item() for half in halves] == [4, 6]
+    nccl.reduce(tensors, root=1, op=2)
+    assert tensors[1].tolist() == [3, 4]
+    nccl.all_reduce(tensors)
+    assert tensors[0].tolist() == tensors[1].tolist() == [4, 6]
+    nccl.broadcast([torch.ones(2), tensors[0]])
+    assert tensors[0].tolist() == [1, 1]
+    with pytest.raises(TypeError, match="collection of tensors"):
+        nccl.all_reduce(torch.ones(2))
+
+
+def test_functions_of_torch(torch):
+    x, weight = torch.randn(1, 2, 5), torch.randn(3, 2, 3)
+    found = torch.convolution(x, weight, None, [2], [1], [1], False, [0], 1)
+    assert torch.equal(found, torch.nn.functional.conv1d(x, weight, None, 2, 1))
+    found = torch.convolution(x, weight.transpose(0, 1), None, [2], [1], [1], True, [1], 1)
+    assert torch.equal(found, torch.nn.functional.conv_transpose1d(x, weight.transpose(0, 1), None, 2, 1, 1))
+    with pytest.raises(RuntimeError, match="a weight of 3 to 5 dimensions"):
+        torch.convolution(x, weight[0], None, [1], [0], [1], False, [0], 1)
+    assert not isinstance(torch.FloatStorage([1]), torch.cuda.FloatStorage) and torch.Tag.pointwise.name == "pointwise"
+
+
+def test_helpers_of_checkpoints(torch):
+    from torch.utils import checkpoint
+
+    x = torch.ones(2, requires_grad=True)
+    y, other = checkpoint.detach_variable((x * 2, 3))
+    assert y.is_leaf and y.requires_grad and other == 3
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
+        checkpoint.check_backward_validity([torch.ones(1)])
+    assert checkpoint.get_device_states(x) == ([], []) and len(checkpoint.noop_context_fn()) == 2
+    checkpoint.CheckpointFunction.apply(lambda value: value * 3, True, x).sum().backward()
+    assert x.grad.tolist() == [3, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import os
 from collections.abc import Callable
@@ -17,8 +18,8 @@ from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
 
 __all__ = [
-    "Event", "Stream", "SymBool", "SymFloat", "SymInt", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
-    "compiled_with_cxx11_abi", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
+    "Event", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
+    "compiled_with_cxx11_abi", "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
     "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "save", "set_anomaly_enabled", "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "thread_safe_generator", "wait",
 ]  # fmt: skip
@@ -44,6 +45,56 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 def compiled_with_cxx11_abi() -> bool:
     """Return True: the C++ library uses the C++11 ABI."""
     return True
+
+
+class Tag(enum.Enum):
+    """What is known of an operator; for the ``tags=`` of its definition."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace_view = 6
+    maybe_aliasing_or_mutating = 7
+    needs_contiguous_strides = 8
+    needs_exact_strides = 9
+    needs_fixed_stride_order = 10
+    nondeterministic_bitwise = 11
+    nondeterministic_seeded = 12
+    pointwise = 13
+    pt2_compliant_tag = 14
+    reduction = 15
+    view_copy = 16
+
+
+def convolution(
+    input: candelabra.Tensor,
+    weight: candelabra.Tensor,
+    bias: candelabra.Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> candelabra.Tensor:
+    """Convolve in one, two or three dimensions, as ``conv1d`` or ``conv_transpose1d`` and their
+    relatives do.
+
+    Raises
+    ------
+    RuntimeError
+        If the weight has another number of dimensions.
+    """
+    dims = weight.ndim - 2
+    if dims not in (1, 2, 3):
+        raise RuntimeError(f"convolution(): expected a weight of 3 to 5 dimensions, but got {weight.ndim}")
+    if transposed:
+        function = getattr(candelabra, f"conv_transpose{dims}d")
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return getattr(candelabra, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
 
 
 def get_file_path(*path_components: str) -> str:
