@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import os
 import subprocess
 import sys
@@ -273,7 +274,9 @@ def test_functions_of_torch(torch):
     assert torch.equal(found, torch.nn.functional.conv_transpose1d(x, weight.transpose(0, 1), None, 2, 1, 1))
     with pytest.raises(RuntimeError, match="a weight of 3 to 5 dimensions"):
         torch.convolution(x, weight[0], None, [1], [0], [1], False, [0], 1)
-    assert not isinstance(torch.FloatStorage([1]), torch.cuda.FloatStorage) and torch.Tag.pointwise.name == "pointwise"
+    assert torch.Tag.pointwise.name == "pointwise"
+    storage = torch.ones(1)._typed_storage()
+    assert isinstance(storage, torch.FloatStorage) and not isinstance(storage, torch.cuda.FloatStorage)
 
 
 def test_helpers_of_checkpoints(torch):
@@ -287,3 +290,54 @@ def test_helpers_of_checkpoints(torch):
     assert checkpoint.get_device_states(x) == ([], []) and len(checkpoint.noop_context_fn()) == 2
     checkpoint.CheckpointFunction.apply(lambda value: value * 3, True, x).sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+def test_archives(torch, tmp_path):
+    from torch._C import PyTorchFileReader, PyTorchFileWriter
+
+    path = str(tmp_path / "model.pt")
+    writer = PyTorchFileWriter(path)
+    values = torch.tensor([1.0, 2.0])
+    writer.write_record("data.pkl", b"abc", 3)
+    writer.write_record("data/0", values.untyped_storage(), 8)
+    writer.write_record("text", "abc", 2)
+    writer.write_record("memory", values.data_ptr(), 4)
+    assert writer.archive_name() == "model" and writer.get_all_written_records() == {
+        "data.pkl",
+        "data/0",
+        "text",
+        "memory",
+    }
+    with pytest.raises(RuntimeError, match="has 3 bytes, not 4"):
+        writer.write_record("short", b"abc", 4)
+    with pytest.raises(RuntimeError, match="there is a record text already"):
+        writer.write_record("text", b"", 0)
+    number = writer.serialization_id()
+    writer.write_end_of_file()
+    with pytest.raises(RuntimeError, match="the archive is complete"):
+        writer.write_record("late", b"", 0)
+    reader = PyTorchFileReader(path)
+    assert reader.get_all_records() == [
+        "data.pkl", "data/0", "text", "memory", "version", "byteorder", ".data/serialization_id",
+    ]  # fmt: skip
+    assert (
+        reader.get_record("data.pkl") == b"abc" and reader.get_record("text") == b"ab" and reader.has_record("version")
+    )
+    assert (reader.get_record_size("data/0"), reader.get_record_offset("data/0") % 64) == (8, 0)
+    assert reader.serialization_id() == number and len(number) == 40
+    storage = reader.get_storage_from_record("data/0", 2, torch.float32)._typed_storage()
+    assert storage.tolist() == [1.0, 2.0] and reader.get_record("memory") == values.untyped_storage().tobytes()[:4]
+    with pytest.raises(RuntimeError, match="failed locating file absent"):
+        reader.get_record("absent")
+    with pytest.raises(RuntimeError, match="does not match expected size"):
+        reader.get_storage_from_record("data/0", 3, torch.float32)
+    with pytest.raises(RuntimeError, match="errno 2 on fopen"):
+        PyTorchFileReader(str(tmp_path / "absent"))
+    with pytest.raises(RuntimeError, match="failed reading zip archive"):
+        PyTorchFileReader(io.BytesIO(b"abc"))
+    chunks: list = []
+    writer = PyTorchFileWriter(chunks.append)
+    writer.write_end_of_file()
+    assert PyTorchFileReader(io.BytesIO(b"".join(chunks))).get_record("version") == b"3\n"
+    torch.save(values, path)
+    assert PyTorchFileReader(path).has_record("data.pkl")

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from candelabra import Tensor, UntypedStorage
 
-__all__ = ["StorageBase", "TensorBase", "_TensorBase", "_TensorMeta", "_log_api_usage_metadata", "_log_api_usage_once"]
+from .archives import PyTorchFileReader, PyTorchFileWriter
+
+__all__ = [
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
+    "StorageBase",
+    "TensorBase",
+    "_TensorBase",
+    "_TensorMeta",
+    "_log_api_usage_metadata",
+    "_log_api_usage_once",
+]
 
 TensorBase = _TensorBase = Tensor
 #: The class of the classes of tensors.
