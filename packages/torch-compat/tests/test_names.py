@@ -341,3 +341,20 @@ def test_archives(torch, tmp_path):
     assert PyTorchFileReader(io.BytesIO(b"".join(chunks))).get_record("version") == b"3\n"
     torch.save(values, path)
     assert PyTorchFileReader(path).has_record("data.pkl")
+
+
+def test_what_is_named_and_refused(torch):
+    from torch.distributed._tensor import DTensor
+    from torch.distributed.fsdp import FullyShardedDataParallel, StateDictType
+    from torch.distributed.fsdp.fully_sharded_data_parallel import StateDictType as Same
+    from torch.distributed.tensor import distribute_tensor
+    from torch.nn.parallel.distributed import DistributedDataParallel
+
+    assert not isinstance(torch.ones(1), DTensor) and StateDictType is Same and torch.distributed.group.WORLD is None
+    for refuse in (FullyShardedDataParallel, distribute_tensor, DistributedDataParallel, torch.distributed.new_group):
+        with pytest.raises(RuntimeError, match="candelabra.communication has the collectives"):
+            refuse(torch.ones(1))
+    assert torch.ones(1).layout != torch.sparse_coo and repr(torch.sparse_csr).endswith("sparse_csr")
+    with pytest.raises(NotImplementedError, match="only layout="):
+        torch.zeros(2, layout=torch.sparse_coo)
+    assert torch.torch is torch

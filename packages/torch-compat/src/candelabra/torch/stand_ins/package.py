@@ -18,13 +18,19 @@ from .jit import fork, wait
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
 
+#: Layouts that no tensor has: programs compare with them, and functions refuse them.
+_LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+
 __all__ = [
-    "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
-    "compiled_with_cxx11_abi", "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
-    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "save", "set_anomaly_enabled", "set_autocast_cpu_dtype",
-    "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "thread_safe_generator", "wait",
+    "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
+    "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi",
+    "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path",
+    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "save",
+    "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
+    "thread_safe_generator", "wait", *_LAYOUTS,
 ]  # fmt: skip
 
+globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
 #: What the CPU backend has.
 has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
 
