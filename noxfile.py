@@ -318,6 +318,7 @@ def tests_examples(session: nox.Session) -> None:
             "--force-reinstall",
             str(ROOT / "examples" / "backends" / backend),
         )
+    session.env["CANDELABRA_WHEELS"] = str(DIST)
     run_tests(session, ROOT / "tests" / "examples")
 
 
@@ -357,6 +358,8 @@ def lint(session: nox.Session) -> None:
             "packages/*/include/**/*.h*",
             "packages/*/tests/**/*.[ch]pp",
             "packages/*/tests/**/*.c",
+            "packages/*/python/**/templates/**/*.[ch]",
+            "packages/*/python/**/templates/**/*.[ch]pp",
             "examples/backends/*/src/*.[ch]",
             "benchmarks/*.cpp",
         )

@@ -102,6 +102,7 @@ class Operator:
     inplace: Any
     functional: Any
     composite: Any
+    decomposition: Any
     fallback: Any
     autograd_function: Any
     inplace_autograd_function: Any
@@ -274,6 +275,7 @@ TENSOR = """\
     grad: Any
     grad_fn: Any
     is_leaf: builtins.bool
+    is_meta: builtins.bool
     output_nr: builtins.int
     retains_grad: builtins.bool
     data: Tensor

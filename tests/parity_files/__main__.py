@@ -4,7 +4,7 @@ by PyTorch, safetensors and NumPy.
     python tests/parity_files
 
 Every dtype, views and expanded tensors, storages that are shared, parameters, state dicts of
-modules and optimizers, plain data; archives with and without checksums, of every protocol of
+modules and optimizers, plain data, whole modules and other objects; archives with and without checksums, of every protocol of
 pickles, mapped and read, and the format from before version 1.6.
 """
 
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import whole_objects
 
 import candelabra
 
@@ -195,6 +196,9 @@ def main() -> int:
         refused()
         with_safetensors(Path(folder, "x.safetensors"))
         with_numpy(Path(folder, "x.npz"))
+        whole_objects.modules()
+        whole_objects.objects()
+        whole_objects.skipped()
     return 0
 
 

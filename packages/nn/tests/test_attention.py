@@ -174,7 +174,8 @@ def test_causal_heads_and_errors(rng):
 
 
 def test_ways_of_attention(rng):
-    from candelabra.nn.attention import SDPBackend, causal_lower_right, causal_upper_left, sdpa_kernel
+    from candelabra.nn.attention import SDPBackend, sdpa_kernel
+    from candelabra.nn.attention.bias import causal_lower_right, causal_upper_left
 
     q, k, v = (tensor(rng.standard_normal(shape)) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6)))
     plain = F.scaled_dot_product_attention(q, k, v, causal_lower_right(3, 5))

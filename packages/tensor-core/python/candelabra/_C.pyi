@@ -101,6 +101,7 @@ class Operator:
     inplace: Any
     functional: Any
     composite: Any
+    decomposition: Any
     fallback: Any
     autograd_function: Any
     inplace_autograd_function: Any
@@ -159,6 +160,7 @@ class Tensor:
     grad: Any
     grad_fn: Any
     is_leaf: builtins.bool
+    is_meta: builtins.bool
     output_nr: builtins.int
     retains_grad: builtins.bool
     data: Tensor
@@ -275,8 +277,6 @@ class Tensor:
     def is_sparse(self) -> builtins.bool: ...
     @property
     def is_quantized(self) -> builtins.bool: ...
-    @property
-    def is_meta(self) -> builtins.bool: ...
     @property
     def is_sparse_csr(self) -> builtins.bool: ...
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 __all__ = [
-    "Stream", "current_device", "current_stream", "device_count", "is_available", "is_initialized", "set_device", "stream",
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities", "is_available", "is_initialized", "set_device", "stream",
     "synchronize",
 ]  # fmt: skip
 
@@ -42,6 +42,44 @@ class Stream:
     def query(self) -> bool:
         """Return True: all work is done."""
         return True
+
+
+class Event:
+    """An event for programs that require one: all work before it is done when it is recorded.
+
+    Parameters
+    ----------
+    enable_timing : bool
+        Ignored.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> event = candelabra.cpu.Event()
+    >>> event.record()
+    >>> event.query()
+    True
+    """
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self.enable_timing = enable_timing
+
+    def query(self) -> bool:
+        """Return True: all work is done."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Do nothing: all work is done."""
+
+    def synchronize(self) -> None:
+        """Do nothing: all work is done."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Do nothing: all work is done."""
+
+
+class StreamContext(nullcontext):  # type: ignore[type-arg]
+    """A context manager that does nothing, for programs that set a stream."""
 
 
 _current = Stream()
@@ -138,4 +176,27 @@ def stream(stream: Stream | None) -> AbstractContextManager[Any]:
     >>> with candelabra.cpu.stream(candelabra.cpu.Stream()):
     ...     x = candelabra.ones(1)
     """
-    return nullcontext(stream)
+    return StreamContext(stream)
+
+
+def get_capabilities() -> dict[str, Any]:
+    """Return what the processor can do: its architecture, and its vector instructions by name.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> "architecture" in candelabra.cpu.get_capabilities()
+    True
+    """
+    import platform
+    from pathlib import Path
+
+    info = Path("/proc/cpuinfo")
+    flags = set(info.read_text().split()) if info.exists() else set()
+    names = {
+        "sse": "sse", "sse2": "sse2", "sse4_1": "sse4_1", "sse4_2": "sse4_2", "avx": "avx", "avx2": "avx2", "fma3": "fma", "f16c": "f16c",
+        "avx512_f": "avx512f", "avx512_bw": "avx512bw", "avx512_dq": "avx512dq", "avx512_vl": "avx512vl", "avx512_vnni": "avx512_vnni",
+        "avx512_bf16": "avx512_bf16", "amx_tile": "amx_tile", "amx_bf16": "amx_bf16", "amx_int8": "amx_int8",
+    }  # fmt: skip
+    found: dict[str, Any] = {name: flag in flags for name, flag in names.items()}
+    return {"architecture": platform.machine(), **found}

@@ -102,7 +102,7 @@ PyMethodDef storage_methods[] = {
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        root_storage(&of(self))->is_address_known = true;
-       return PyLong_FromVoidPtr(of(self).data);
+       return PyLong_FromVoidPtr(is_meta(of(self).device) ? nullptr : of(self).data);
      },
      METH_NOARGS, "The address of the memory on its device."},
     {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},

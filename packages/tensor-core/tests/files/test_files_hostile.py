@@ -77,7 +77,7 @@ def test_lengths_beyond_the_text(text):
     ],
 )  # fmt: skip
 def test_names_that_are_not_known(text):
-    assert isinstance(refused(pickled(text), "damaged", UnsafeFileError), pickle.UnpicklingError)
+    assert isinstance(refused(pickled(text), "damaged|not loaded: it holds", UnsafeFileError), pickle.UnpicklingError)
 
 
 @pytest.mark.parametrize(
@@ -388,8 +388,8 @@ def test_a_tar_archive_says_so():
 
 
 def test_names_of_pytorch_that_are_not_there():
-    with pytest.raises(AttributeError, match="no attribute 'skip_data': files are written whole"):
-        c.serialization.skip_data
+    with pytest.raises(AttributeError, match="no attribute 'register_package': where storages go"):
+        c.serialization.register_package
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'$"):
         c.serialization.no_such_name
     c.serialization.set_default_load_endianness(c.serialization.LoadEndianness.BIG)

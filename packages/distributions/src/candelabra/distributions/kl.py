@@ -25,12 +25,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Ca
     Parameters
     ----------
     type_p, type_q : type
-        Distribution classes.
+        Distribution classes, or other base classes of these.
 
     Raises
     ------
     TypeError
-        If an argument is not a distribution class.
+        If an argument is not a class.
 
     Examples
     --------
@@ -44,9 +44,10 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Ca
     >>> kl_divergence(Own(0.0, 1.0), Own(0.0, 1.0))
     tensor(42.)
     """
-    if not isinstance(type_p, type) or not issubclass(type_p, Distribution):
+    # A mixin of distributions need not be one.
+    if not isinstance(type_p, type):
         raise TypeError(f"Expected type_p to be a Distribution subclass but got {type_p}")
-    if not isinstance(type_q, type) or not issubclass(type_q, Distribution):
+    if not isinstance(type_q, type):
         raise TypeError(f"Expected type_q to be a Distribution subclass but got {type_q}")
 
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Definitions by qualified name, ``"mylib::f"``.
 DEFINITIONS: dict[str, CustomOpDef] = {}
+#: Fake functions of operators that are not defined yet.
+PENDING_FAKES: dict[str, Callable[..., Any]] = {}
 _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*(\.[A-Za-z_]\w*)?\Z")
 
 
@@ -58,6 +60,8 @@ class CustomOpDef:
             self._opoverload.inplace_autograd_function = self._refuse_gradient
         DEFINITIONS[qualname] = self
         publish(self)
+        if qualname in PENDING_FAKES:
+            self.register_fake(PENDING_FAKES.pop(qualname))
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -191,6 +195,9 @@ class CustomOpDef:
 
     def _kernel_for(self, device_type: str) -> Kernel:
         found = self._kernels.get(device_type)
+        # A fake function makes the results of tensors without memory.
+        if found is None and device_type == "meta" and self._fake is not None:
+            return self._fake
         if found is None or device_type in self._disabled:
             found = self._kernels.get(None)
         if found is not None:

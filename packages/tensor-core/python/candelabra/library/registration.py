@@ -8,7 +8,7 @@ from typing import Any
 
 from candelabra import _C
 
-from .definitions import DEFINITIONS, CustomOpDef, check_name, definition_of, forget
+from .definitions import DEFINITIONS, PENDING_FAKES, CustomOpDef, check_name, definition_of, forget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -375,7 +375,8 @@ def register_fake(
     Parameters
     ----------
     op
-        The operator, its definition, or its name.
+        The operator, its definition, or its name. An operator of this name may also be defined
+        later.
     func
         Of the operator's signature. Without it, a decorator is returned.
 
@@ -389,6 +390,14 @@ def register_fake(
     ... def _(x):
     ...     return x.new_empty(x.shape[:-1])
     """
+    if isinstance(op, str) and op not in DEFINITIONS:
+        check_name(op)
+
+        def keep(function: Kernel) -> Kernel:
+            PENDING_FAKES[op] = function
+            return function
+
+        return keep if func is None else keep(func)
     definition = definition_of(op)
     return definition.register_fake if func is None else definition.register_fake(func)
 

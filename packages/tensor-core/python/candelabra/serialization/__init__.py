@@ -16,6 +16,7 @@ from .options import (
     set_crc32_options,
     set_default_load_endianness,
     set_default_mmap_options,
+    skip_data,
 )
 from .saving import save
 
@@ -40,11 +41,11 @@ __all__ = [
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
 ]
 
 #: Names of PyTorch's module that are not supported, with the reason.
 _ABSENT = {
-    "skip_data": "files are written whole; save what is needed of them",
     "register_package": "where storages go is said by load(map_location=...), and by the backends that are installed",
     "location_tag": "str(storage.device) is the name of where a storage is",
     "default_restore_location": "where storages go is said by load(map_location=...)",

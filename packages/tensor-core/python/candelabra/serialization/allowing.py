@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
+from .pytorch_names import in_pytorch, names_in_files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,7 @@ def _entries(safe_globals: list[Global]) -> dict[str, Any]:
                 )
             found[given[1]] = given[0]
         elif hasattr(given, "__module__") and hasattr(given, "__qualname__"):
-            found[f"{given.__module__}.{given.__qualname__}"] = given
+            found.update(dict.fromkeys(names_in_files(given), given))
         else:
             raise TypeError(f"Expected a class or a function, or a pair of it and its full name, but got {given!r}")
     return found
@@ -74,10 +76,14 @@ def get_safe_globals() -> list[Global]:
     >>> candelabra.serialization.get_safe_globals()
     []
     """
-    return [
-        thing if name == f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}" else (thing, name)
-        for name, thing in _ALLOWED.items()
-    ]
+    found: list[Global] = []
+    for name, thing in _ALLOWED.items():
+        own = (getattr(thing, "__module__", ""), getattr(thing, "__qualname__", ""))
+        if name == ".".join(own):
+            found.append(thing)
+        elif ".".join(own) not in _ALLOWED or name != ".".join(in_pytorch(*own)):
+            found.append((thing, name))
+    return found
 
 
 def clear_safe_globals() -> None:

@@ -41,6 +41,13 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
     True
     """
 
+    #: The full name of what is not allowed.
+    missing: str | None = None
+
+    def __init__(self, message: str, missing: str | None = None) -> None:
+        super().__init__(message)
+        self.missing = missing
+
 
 class CalledError(Exception):
     """Wraps an exception of a caller's function (``map_location`` or an allowed class), so that
@@ -79,12 +86,17 @@ def explained(function: str, f: Any, formats: str) -> Iterator[None]:
     except (_C.OutOfMemoryError, _C.BackendError):
         raise
     except UnsafeFileError as error:
-        raise UnsafeFileError(_sentence(function, f, formats, error)) from error
+        if error.missing is None:
+            raise UnsafeFileError(_sentence(function, f, formats, error)) from error
+        raise UnsafeFileError(f"{function}: {_name(f)} is not loaded: {error}", error.missing) from error
     except _FAULTS as error:
         raise FileError(_sentence(function, f, formats, error)) from error
 
 
+def _name(f: Any) -> str:
+    return os.fsdecode(f) if isinstance(f, (str, bytes, os.PathLike)) else "the file"
+
+
 def _sentence(function: str, f: Any, formats: str, error: Exception) -> str:
-    name = os.fsdecode(f) if isinstance(f, (str, bytes, os.PathLike)) else "the file"
     reason = str(error) or type(error).__name__
-    return f"{function}: {name} is no {formats}, or it is damaged: {reason}"
+    return f"{function}: {_name(f)} is no {formats}, or it is damaged: {reason}"

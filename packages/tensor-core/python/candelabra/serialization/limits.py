@@ -54,7 +54,11 @@ class Budget:
                 self.spend(item.bit_length() // 8 if kind is int else 1)
                 if self._costly < 0:
                     raise FileError("a great many keys that could have the same hash")
-            elif kind not in _PLAIN_KEYS and not isinstance(item, (_C.dtype, _C.device)):
+            elif (
+                kind not in _PLAIN_KEYS
+                and not isinstance(item, (_C.dtype, _C.device))
+                and (kind.__module__ not in ("datetime", "numpy") or kind.__hash__ is None)
+            ):
                 raise FileError(f"a key of type {kind.__name__}")
         self._depth(value)
         return value

@@ -2,8 +2,9 @@
 
 The archive has a description, ``description.json``, and one entry of plain bytes for each storage,
 ``storages/0`` and so on. Tensors that share a storage share it again when they are loaded. Only
-dict, OrderedDict, Counter, list, tuple, str, bool, int, float, complex, bytes, None, dtype, Size,
-device, Storage and Tensor can be saved.
+dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, str, bool, int, float,
+complex, bytes, None, dates and times, arrays of NumPy, dtype, Size, device, Storage and Tensor can
+be saved.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ from candelabra import _C
 
 from .errors import FileError
 from .limits import Budget
-from .options import get_crc32_options
-from .places import Piece, is_parameter, leaf, named_device, parameter, storage_memory, typed_tensor, whole
+from .options import write_checksums
+from .places import Piece, add_storage, is_parameter, leaf, named_device, parameter, typed_tensor, whole
+from .plain_objects import (
+    TIMES,
+    described_array,
+    described_time,
+    is_array,
+    is_scalar,
+    restored_array,
+    restored_time,
+)
 from .zip_files import STORED, ArchiveWriter
 
 TYPE_CHECKING = False
@@ -37,6 +47,8 @@ DESCRIPTION = "description.json"
 _LARGEST_DESCRIPTION = 1 << 28
 # Python limits the length of integers in decimal.
 _LONG_NUMBER = 1 << 12
+#: What makes the missing values of a defaultdict that can be stored.
+_FACTORIES = (dict, list, set, int, float, str, bool, tuple)
 
 
 # ---- saving
@@ -64,7 +76,11 @@ class _Writer:
             return {"bytes": base64.b64encode(value).decode("ascii")}
         if isinstance(value, _C.Tensor):
             return {"tensor": self._tensor(value)}
-        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+        if kind.__module__ == "numpy" and is_array(value):
+            described = described_array(value)
+            if described is not None:
+                return {"array": self._tensor(described) if isinstance(described, _C.Tensor) else described}
+        elif is_scalar(value):
             plain = value.item()
             # NumPy scalars, such as np.mean(losses), are saved as Python numbers. (The item of a
             # long double is a long double.)
@@ -78,12 +94,17 @@ class _Writer:
             return {"size": list(value)}
         if kind is _C.Storage:
             return {"storage": self._storage(value)}
-        if kind in (list, tuple, dict, collections.OrderedDict, collections.Counter):
+        if kind in (list, tuple, dict, collections.OrderedDict, collections.Counter, set, frozenset):
             return self._container(value, kind)
+        if kind is collections.defaultdict and (value.default_factory is None or value.default_factory in _FACTORIES):
+            return self._container(value, kind)
+        if kind in TIMES:
+            time = described_time(value)
+            if time is not None:
+                return {"time": time}
         raise TypeError(
-            f"candelabra.save(): cannot store {kind.__module__}.{kind.__qualname__}: only tensors and plain data (dict, list, tuple, "
-            "str, numbers, bytes, None) are stored; save the state_dict() of a module or an optimizer, and "
-            "candelabra.from_numpy(array) of an array"
+            f"candelabra.save(): cannot store {_described_type(value)}: only tensors and plain data (dict, list, tuple, set, "
+            "str, numbers, bytes, dates, NumPy's arrays, None) are stored; save the state_dict() of a module or an optimizer"
         )
 
     def _container(self, value: Any, kind: type) -> Any:
@@ -92,14 +113,17 @@ class _Writer:
         self._open.add(id(value))
         if kind is list:
             described: Any = [self.describe(item) for item in value]
-        elif kind is tuple:
-            described = {"tuple": [self.describe(item) for item in value]}
+        elif kind in (tuple, set, frozenset):
+            described = {kind.__name__: [self.describe(item) for item in value]}
         else:
             pairs = [[self.describe(key), self.describe(item)] for key, item in value.items()]
             if kind is dict:
                 described = {"dict": pairs}
             elif kind is collections.Counter:
                 described = {"counter": pairs}
+            elif kind is collections.defaultdict:
+                factory = value.default_factory
+                described = {"defaultdict": [None if factory is None else factory.__name__, pairs]}
             elif hasattr(value, "_metadata"):
                 # A state dict has the versions of its modules as an attribute.
                 described = {"state_dict": [pairs, self.describe(value._metadata)]}
@@ -129,6 +153,16 @@ class _Writer:
         return described
 
 
+def _described_type(value: Any) -> str:
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if is_array(value):
+        return f"{name} of dtype {value.dtype}"
+    if kind is collections.defaultdict:
+        return f"{name} of {value.default_factory!r}"
+    return name
+
+
 def prepare(obj: Any) -> Any:
     """Return a function that writes an object to a stream. Raises before anything is written if the
     object cannot be saved.
@@ -143,10 +177,10 @@ def prepare(obj: Any) -> Any:
         raise ValueError("candelabra.save(): containers are nested too deeply to be stored") from None
 
     def write(stream: Any) -> None:
-        archive = ArchiveWriter(stream, get_crc32_options())
+        archive = ArchiveWriter(stream, write_checksums())
         archive.add(DESCRIPTION, text)
         for number, storage in enumerate(writer.storages):
-            archive.add(f"storages/{number}", storage_memory(storage))
+            add_storage(archive, f"storages/{number}", storage)
         archive.close()
 
     return write
@@ -184,6 +218,18 @@ class _Reader:
             for key, item in value:
                 made[self._budget.key(self.restore(key))] = self.restore(item)
             return made
+        if kind in ("set", "frozenset"):
+            members = [self._budget.key(self.restore(item)) for item in value]
+            return set(members) if kind == "set" else frozenset(members)
+        if kind == "defaultdict":
+            made = collections.defaultdict(None if value[0] is None else _factory(value[0]))
+            for key, item in value[1]:
+                made[self._budget.key(self.restore(key))] = self.restore(item)
+            return made
+        if kind == "array":
+            return self._tensor(value).numpy() if isinstance(value, dict) else restored_array(value)
+        if kind == "time":
+            return restored_time(value)
         if kind == "state_dict":
             made = self.restore({"ordered_dict": value[0]})
             made._metadata = self.restore(value[1])
@@ -234,6 +280,13 @@ class _Reader:
         if described.get("parameter") is True:
             return parameter(made, described["requires_grad"])
         return leaf(made, described["requires_grad"])
+
+
+def _factory(name: Any) -> type:
+    for factory in _FACTORIES:
+        if factory.__name__ == name:
+            return factory
+    raise FileError("a defaultdict that would call what is no class of plain data")
 
 
 def _dtype(name: Any) -> _C.dtype:

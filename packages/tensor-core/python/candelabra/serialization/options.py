@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import mmap
+import threading
 from types import TracebackType
 
 TYPE_CHECKING = False
@@ -47,6 +48,11 @@ def get_crc32_options() -> bool:
     True
     """
     return _OPTIONS.checksums
+
+
+def write_checksums() -> bool:
+    """Return whether an archive gets checksums: not if its storages are filled in later."""
+    return _OPTIONS.checksums and not skipping()
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
@@ -137,3 +143,42 @@ class set_default_mmap_options:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
         _OPTIONS.mapping = self._before
+
+
+_LOCAL = threading.local()
+
+
+def skipping() -> bool:
+    """Return whether this thread skips the bytes of storages."""
+    return getattr(_LOCAL, "skip", False)
+
+
+class skip_data:
+    """Context manager in which saving only reserves the space of storages in an archive, and
+    loading does not read them: tensors are zero.
+
+    Parameters
+    ----------
+    materialize_fake_tensors
+        For compatibility with PyTorch; it has no effect.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> file = io.BytesIO()
+    >>> with candelabra.serialization.skip_data():
+    ...     candelabra.save(candelabra.ones(2), file)
+    >>> _ = file.seek(0)
+    >>> candelabra.load(file)
+    tensor([0., 0.])
+    """
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._before = skipping()
+        _LOCAL.skip = True
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _LOCAL.skip = self._before

@@ -9,7 +9,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.composite.methods.tensor_protocol import as_class, tensor_on
 
 from .errors import FileError, call_given
-from .options import MAP_SHARED, get_default_mmap_options
+from .options import MAP_SHARED, get_default_mmap_options, skipping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor
 
     from .sources import Source
+    from .zip_files import ArchiveWriter
 
 #: Storages at other offsets are read, not mapped: their tensors would not be aligned.
 _ALIGNED = 16
@@ -77,6 +78,8 @@ class Places:
         return OPERATORS["_to_copy"](self._on_host(piece, swap, alignment), device=found)
 
     def _on_host(self, piece: Piece, swap: int, alignment: int) -> Tensor:
+        if skipping():
+            return OPERATORS["zeros"]((piece.nbytes,), dtype=_C.uint8, device="cpu")
         source = piece.source
         if (
             self.mapped
@@ -108,7 +111,7 @@ def _swap_bytes(memory: memoryview, size: int) -> None:
 
 
 def _device(device: Any, location: str) -> Any:
-    if device == "meta":
+    if device == location == "meta":
         raise FileError("it holds a tensor without memory, of the device meta")
     if isinstance(device, str) and device == location and not _plausible(device):
         raise FileError(f"it holds a tensor of the device {device[:40]!r}")
@@ -198,6 +201,11 @@ def parameter(made: Tensor, requires_grad: Any) -> Any:
 def is_parameter(tensor: Tensor) -> bool:
     """Return whether a tensor is a parameter of candelabra.nn."""
     return type(tensor) is not _C.Tensor and getattr(type(tensor), "_prints_as_tensor", False)
+
+
+def add_storage(archive: ArchiveWriter, name: str, storage: Any) -> None:
+    """Write the bytes of a storage to an archive; in `skip_data` only reserve their space."""
+    archive.add(name, bytes(storage.nbytes()) if skipping() else storage_memory(storage))
 
 
 def storage_memory(storage: Any) -> Any:

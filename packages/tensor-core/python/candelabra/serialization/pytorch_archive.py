@@ -10,8 +10,8 @@ from __future__ import annotations
 import io
 
 from .errors import FileError
-from .options import LoadEndianness, get_crc32_options, get_default_load_endianness
-from .places import Piece, storage_memory
+from .options import LoadEndianness, get_default_load_endianness, write_checksums
+from .places import Piece, add_storage
 from .pytorch_objects import NUMBERS, Bytes, Objects, StorageClass
 from .pytorch_pickler import TensorPickler
 from .zip_files import STORED, ArchiveWriter
@@ -56,36 +56,50 @@ def _swapped(archive: Archive, prefix: str) -> bool:
     return order == b"big"
 
 
-def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8") -> Any:
-    """Return the object in an archive."""
-    if f"{prefix}constants.pkl" in archive.entries:
-        raise FileError(
-            "it is a program of TorchScript (torch.jit.save), and programs are not read; save the state_dict() of the module"
-        )
-    swapped = _swapped(archive, prefix)
-    loaded: dict[tuple[str, str], Any] = {}
+class StorageReader:
+    """Reads the storages of an archive to where they go."""
 
-    def storage(pid: Any) -> Bytes:
-        if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], StorageClass):
-            raise FileError("an unknown kind of storage")
-        dtype, key, location, count = pid[1].dtype, pid[2], pid[3], pid[4]
+    def __init__(self, archive: Archive, prefix: str, places: Places) -> None:
+        if f"{prefix}constants.pkl" in archive.entries:
+            raise FileError(
+                "it is a program of TorchScript (torch.jit.save), and programs are not read; save the state_dict() of the module"
+            )
+        self._archive = archive
+        self._prefix = prefix
+        self._places = places
+        self._swapped = _swapped(archive, prefix)
+        self._loaded: dict[tuple[str, str], Any] = {}
+
+    def read(self, dtype: Any, key: Any, location: Any, count: Any) -> Any:
+        """Return the bytes of a storage of `count` elements as a flat tensor."""
         if not isinstance(key, str) or not isinstance(location, str) or type(count) is not int:
             raise FileError("an unknown kind of storage")
-        if (key, location) not in loaded:
-            entry = archive.entry(f"{prefix}data/{key}")
+        if (key, location) not in self._loaded:
+            archive, entry = self._archive, self._archive.entry(f"{self._prefix}data/{key}")
             piece = Piece(
                 entry.size,
                 lambda memory: archive.fill(entry, memory),
                 archive.source if entry.method == STORED else None,
                 entry.offset,
             )
-            if any(known == key for known, _ in loaded):
+            if any(known == key for known, _ in self._loaded):
                 raise FileError(f"storage {key} is on two devices")
-            loaded[key, location] = places.place(piece, location, NUMBERS.get(dtype.name, 1) if swapped else 1)
-        flat = loaded[key, location]
+            swap = NUMBERS.get(dtype.name, 1) if self._swapped else 1
+            self._loaded[key, location] = self._places.place(piece, location, swap)
+        flat = self._loaded[key, location]
         if count < 0 or count * dtype.itemsize > flat.numel():
             raise FileError(f"storage {key} has {flat.numel()} bytes, fewer than its {count} elements need")
-        return Bytes(flat, dtype)
+        return flat
+
+
+def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8") -> Any:
+    """Return the object in an archive."""
+    reader = StorageReader(archive, prefix, places)
+
+    def storage(pid: Any) -> Bytes:
+        if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], StorageClass):
+            raise FileError("an unknown kind of storage")
+        return Bytes(reader.read(pid[1].dtype, *pid[2:5]), pid[1].dtype)
 
     return Objects(storage).run(read_pickle(archive, prefix), encoding)[0]
 
@@ -102,14 +116,14 @@ def prepare(obj: Any, name: str, byteorder: bool = True) -> Callable[[Any], None
     pickler.dump_tensors(obj)
 
     def write(stream: Any) -> None:
-        archive = ArchiveWriter(stream, get_crc32_options())
+        archive = ArchiveWriter(stream, write_checksums())
         archive.add(f"{name}/data.pkl", text.getbuffer())
         archive.add(f"{name}/.format_version", b"1")
         archive.add(f"{name}/.storage_alignment", b"64")
         if byteorder:
             archive.add(f"{name}/byteorder", b"little")
         for number, storage in enumerate(pickler.storages):
-            archive.add(f"{name}/data/{number}", storage_memory(storage))
+            add_storage(archive, f"{name}/data/{number}", storage)
         archive.add(f"{name}/version", b"3\n")
         archive.close()
 

@@ -12,6 +12,7 @@ import io
 import pickle
 
 from .errors import FileError
+from .options import skipping
 from .places import Piece, storage_memory
 from .pytorch_archive import LARGEST_PICKLE
 from .pytorch_objects import NUMBERS, Bytes, Objects, StorageClass
@@ -72,7 +73,9 @@ def is_legacy(source: Source) -> bool:
     if source.size - source.start < 16:
         return False
     try:
-        return _plain(source.read(source.start, 16))[0] == MAGIC_NUMBER
+        # The number takes 15 bytes in protocol 2, and 26 in protocol 4.
+        head = source.read(source.start, min(64, source.size - source.start))
+        return bool(_plain(head)[0] == MAGIC_NUMBER)
     except (FileError, ValueError):
         return False
 
@@ -188,6 +191,8 @@ def _key(key: Any) -> str:
 
 def prepare(obj: Any) -> Callable[[Any], None]:
     """Return a function that writes a file that every version of PyTorch reads."""
+    if skipping():
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     text = io.BytesIO()
     pickler = TensorPickler(text, legacy=True)
     pickler.dump_tensors(obj)

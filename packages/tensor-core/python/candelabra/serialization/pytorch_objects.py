@@ -11,9 +11,9 @@ from candelabra.absent import REASONS
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
 
-from . import allowing
+from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
-from .places import leaf, named_device, parameter, typed_tensor
+from .places import leaf, named_device, parameter, typed_tensor, whole
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
 
 TYPE_CHECKING = False
@@ -48,7 +48,6 @@ _NOT_READ = {
     "_rebuild_sparse_csr_tensor": "a sparse tensor, and there are no sparse tensors here: save tensor.to_dense()",
     "_rebuild_nested_tensor": "a nested tensor, and there are none here: save tensor.unbind()",
     "_rebuild_qtensor": "a quantized tensor, and there are none here: save tensor.dequantize()",
-    "_rebuild_meta_tensor_no_storage": "a tensor without memory, of the device meta",
     "_rebuild_wrapper_subclass": "a tensor of a subclass that wraps others: save what it is made of",
     "_rebuild_device_tensor_from_numpy": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
@@ -92,6 +91,7 @@ class Objects:
             ("torch._utils", "_rebuild_tensor"): self._tensor,
             ("torch._utils", "_rebuild_tensor_v2"): self._tensor,
             ("torch._utils", "_rebuild_tensor_v3"): self._tensor_of_dtype,
+            ("torch._utils", "_rebuild_meta_tensor_no_storage"): self._meta_tensor,
             ("torch._utils", "_rebuild_parameter"): self._parameter,
             ("torch._utils", "_rebuild_parameter_with_state"): self._parameter,
             ("torch._tensor", "_rebuild_from_type_v2"): self._of_class,
@@ -103,6 +103,7 @@ class Objects:
             ("collections", "Counter"): self._counter,
             ("collections", "defaultdict"): self._defaultdict,
         }
+        names.update(plain_objects.makers())
         for builtins in ("builtins", "__builtin__"):
             names[builtins, "set"] = self._set
             names[builtins, "frozenset"] = lambda *given: frozenset(self._set(*given))
@@ -158,7 +159,8 @@ class Objects:
             raise FileError(f"it holds torch.{name}: {REASONS[name]}")
         raise UnsafeFileError(
             f"it holds {module[:200]}.{name[:200]}, and only tensors and plain data are read; save the state_dict() instead of the module. "
-            "A class or a function that any file may call can be allowed: candelabra.serialization.add_safe_globals([...])"
+            "A class or a function that any file may call can be allowed: candelabra.serialization.add_safe_globals([...])",
+            f"{module[:200]}.{name[:200]}",
         )
 
     # ---- tensors
@@ -213,6 +215,19 @@ class Objects:
                     made = OPERATORS[operator](made)
         return leaf(made, requires_grad)
 
+    def _meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Tensor:
+        if (
+            not isinstance(dtype, _C.dtype)
+            or not isinstance(size, (tuple, list))
+            or not isinstance(stride, (tuple, list))
+        ):
+            raise FileError("a tensor with impossible sizes or strides")
+        last = sum((n - 1) * step for n, step in zip(map(whole, size), map(whole, stride)) if n > 0)
+        if last >= 1 << 58:
+            raise FileError("a tensor with impossible sizes or strides")
+        flat = OPERATORS["empty"](((last + 1) * dtype.itemsize,), dtype=_C.uint8, device="meta")
+        return leaf(typed_tensor(flat, dtype, size, stride, 0), requires_grad)
+
     def _parameter(self, data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
         if not isinstance(data, _C.Tensor):
             raise FileError("a parameter without a tensor")
@@ -224,7 +239,7 @@ class Objects:
     def _of_class(self, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
         if not isinstance(function, Named) or not isinstance(cls, Named) or not isinstance(arguments, tuple):
             raise FileError("a tensor of a class without a name")
-        makers = (self._tensor, self._tensor_of_dtype, self._parameter)
+        makers = (self._tensor, self._tensor_of_dtype, self._meta_tensor, self._parameter)
         if function.call not in makers:
             raise UnsafeFileError(f"a tensor that {function.name} makes")
         if cls.name not in (
@@ -234,7 +249,8 @@ class Objects:
             "torch.nn.parameter.Buffer",
         ):
             raise UnsafeFileError(
-                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read"
+                f"it holds a tensor of the class {cls.name[:200]}, and only tensors and plain data are read",
+                cls.name[:200],
             )
         made = function.call(*arguments)
         if cls.name.endswith("Parameter"):

@@ -12,6 +12,7 @@ from candelabra import _C
 
 from . import allowing
 from .places import is_parameter
+from .plain_objects import TIMES, is_array, is_scalar
 from .pytorch_objects import STORAGES
 
 TYPE_CHECKING = False
@@ -30,8 +31,18 @@ _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 #: Constructors that pickle itself writes for some of these.
 _MAKERS = (
     collections.OrderedDict, collections.defaultdict, collections.Counter, set, frozenset, complex, codecs.encode, bytes, bytearray,
-    dict, list, int, float, str, bool, tuple, _PythonPickler,
+    dict, list, int, float, str, bool, tuple, _PythonPickler, *TIMES,
 )  # fmt: skip
+
+
+def _of_an_array(obj: Any) -> bool:
+    """Return whether a value is an array without Python objects, or one of what its pickle names."""
+    if is_array(obj):
+        return obj.dtype.kind in "biufcSUmM"
+    if type(obj).__module__ == "numpy.dtypes":
+        return True
+    module, name = getattr(obj, "__module__", None), getattr(obj, "__name__", None)
+    return str(module).partition(".")[0] == "numpy" and name in ("_reconstruct", "ndarray", "dtype")
 
 
 class TensorPickler(_PythonPickler):
@@ -82,12 +93,14 @@ class TensorPickler(_PythonPickler):
             )
         elif (
             type(obj) in _PLAIN
+            or type(obj) in TIMES
+            or _of_an_array(obj)
             or any(obj is maker for maker in _MAKERS)
             or allowing.is_allowed(type(obj))
             or allowing.is_allowed(obj)
         ):
             super().save(obj, save_persistent_id)
-        elif type(obj).__module__ == "numpy" and type(obj).__name__ != "ndarray" and type(obj.item()) is not type(obj):
+        elif is_scalar(obj) and type(obj.item()) is not type(obj):
             self.save(obj.item())
         else:
             kind = type(obj)
@@ -118,6 +131,9 @@ class TensorPickler(_PythonPickler):
             self._save_plain(tensor, tensor.requires_grad)
 
     def _save_plain(self, tensor: Any, requires_grad: bool) -> None:
+        if tensor.is_meta:
+            geometry = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
+            return self._save_call("torch._utils", "_rebuild_meta_tensor_no_storage", geometry)
         storage = tensor.untyped_storage()
         number = self._numbers.get(id(storage))
         # Newer dtypes have no storage class of their own in PyTorch.

@@ -82,7 +82,7 @@ def save(
             raise ValueError("save(): the old format is PyTorch's; leave out format='candelabra'")
         write = pytorch_legacy.prepare(obj)
     elif format == "pytorch":
-        write = pytorch_archive.prepare(obj, _folder_in_archive(f), not _disable_byteorder_record)
+        write = pytorch_archive.prepare(obj, folder_in_archive(f), not _disable_byteorder_record)
     else:
         write = native.prepare(obj)
     write_to(f, write)
@@ -99,7 +99,7 @@ def write_to(f: Any, write: Any) -> None:
         write(stream)
 
 
-def _folder_in_archive(f: Any) -> str:
+def folder_in_archive(f: Any) -> str:
     """Return PyTorch's name of the folder: the file's name without its extension."""
     if hasattr(f, "write"):
         return "archive"

@@ -276,6 +276,8 @@ class Machine:
         self.budget.spend(_length(state))
         if id(target) in self.made:
             call_given(_set_state, target, state)
+        elif type(target) in BUILDERS:
+            BUILDERS[type(target)](target, state)
         elif isinstance(target, collections.OrderedDict) or (
             isinstance(target, _C.Tensor) and isinstance(state, (dict, type(None)))
         ):
@@ -430,15 +432,23 @@ def verified(found: Any, machine: Machine) -> Any:
             waiting.extend(value)
         elif type(value) in EXTRA_LEAVES:
             continue
+        elif type(value) in ATTRIBUTED:
+            waiting.extend(vars(value).values())
+        elif value is _MARK:
+            raise FileError("its pickle keeps a mark")
         else:
             name = (
                 getattr(value, "name", type(value).__name__)
                 if type(value).__module__.startswith("candelabra")
                 else type(value).__name__
             )
-            raise UnsafeFileError(f"it holds {name}, and only tensors and plain data are read")
+            raise UnsafeFileError(f"it holds {name}, and only tensors and plain data are read", name)
     return found
 
 
 #: Types of further values that :func:`verified` accepts.
 EXTRA_LEAVES: set[type] = set()
+#: Types of values that it accepts if their attributes are accepted.
+ATTRIBUTED: set[type] = set()
+#: What sets the state of values of these types.
+BUILDERS: dict[type, Callable[[Any, Any], None]] = {}

@@ -185,7 +185,9 @@ class Archive:
             if len(data) != entry.size or not unpacking.eof:
                 raise FileError(f"{entry.name} does not unpack to its {entry.size} bytes")
             target[:] = data
-        if self.checked and zlib.crc32(target) != entry.crc:
+        # PyTorch's files have no checksum of the storages whose space was only reserved.
+        checked = self.checked and (entry.crc or "/data/" not in entry.name)
+        if checked and zlib.crc32(target) != entry.crc:
             raise FileError(f"the checksum of {entry.name} is wrong")
 
 

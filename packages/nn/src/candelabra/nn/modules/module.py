@@ -400,6 +400,8 @@ class Module(Tree, StateDict, Conversion, Hooked):
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         for name in _HOOK_TABLES:
             self.__dict__.setdefault(name, OrderedDict())
+        if hooks.has_hooks(self):
+            self.__dict__["_hooked"] = True
 
     def _replicate_for_data_parallel(self) -> Self:
         """Return a copy that shares everything with this module, for another device.

@@ -92,6 +92,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> T
         return data.to(device=device, dtype=dtype) if dtype is not None or device is not None else data
     if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
         shared = _shared_or_copied(data)
+        device = _C.get_default_device() if device is None else device
         return shared.to(device=device, dtype=dtype) if dtype is not None or device is not None else shared
     return _C.tensor_from_data(data, dtype, device)
 

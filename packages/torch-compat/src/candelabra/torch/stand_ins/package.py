@@ -13,7 +13,7 @@ from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
-from .files import save
+from .files import load, save
 from .jit import fork, wait
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
@@ -25,7 +25,7 @@ __all__ = [
     "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
     "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi",
     "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path",
-    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "save",
+    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
     "thread_safe_generator", "wait", *_LAYOUTS,
 ]  # fmt: skip

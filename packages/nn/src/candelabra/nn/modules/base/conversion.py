@@ -24,6 +24,9 @@ class Conversion:
     They all work in place and return self. `Parameter` objects keep their identity.
     """
 
+    #: Whether conversions make new parameters, as a program may ask under the name ``torch``.
+    _overwrites: bool = False
+
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -34,13 +37,17 @@ class Conversion:
             for module in self._modules.values():
                 if module is not None:
                     module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in list(self._parameters.items()):
             if parameter is None:
                 continue
             with no_grad():
                 new = fn(parameter)
                 grad = parameter.grad
                 new_grad = None if grad is None else fn(grad)
+            if self._overwrites and not is_lazy(parameter):
+                self._parameters[name] = made = Parameter(new, parameter.requires_grad)
+                made.grad = None if new_grad is None else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+                continue
             if grad is not None:
                 parameter.grad = None  # the old gradient would differ from the new data in dtype or device
             if new is not parameter:
@@ -90,7 +97,15 @@ class Conversion:
                 options["memory_format"] = memory_format
             if len(options) == 1:
                 return tensor
-            return tensor.to(**options)
+            try:
+                return tensor.to(**options)
+            except NotImplementedError as error:
+                if not tensor.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use candelabra.nn.Module.to_empty() instead of candelabra.nn.Module.to() when moving module "
+                    "from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 

@@ -1,7 +1,7 @@
-"""Select the implementation of scaled dot-product attention, and build causal masks.
+"""Select the implementation of `functional.scaled_dot_product_attention`.
 
-The masks support queries and keys of different lengths. See
-`functional.scaled_dot_product_attention`.
+`candelabra.nn.attention.bias` has causal masks for queries and keys of different lengths, and
+`candelabra.nn.attention.flex_attention` has attention with scores and masks of one's own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
-import candelabra
-from candelabra import Tensor
+from ..functional import attention as _attention
 
-from .functional import attention as _attention
+#: Accepted for compatibility: which implementation applies never gives a warning here.
+WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
@@ -80,42 +80,52 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
         _attention.allow(*before)
 
 
-def _size(name: str, size: tuple[Any, ...]) -> tuple[int, int]:
-    if len(size) != 2:
-        raise AssertionError(f"{name} only supports 2D tensors")
-    return size[0], size[1]
-
-
-def causal_upper_left(*size: int) -> Tensor:
-    """Return a causal mask (L, S) aligned to the upper left corner.
-
-    Query i attends to keys 0 to i.
+def list_flash_attention_impls() -> list[str]:
+    """Return the names of further flash implementations: none can be registered.
 
     Examples
     --------
-    >>> from candelabra.nn.attention import causal_upper_left
-    >>> causal_upper_left(2, 3)
-    tensor([[ True, False, False],
-            [ True,  True, False]])
+    >>> from candelabra.nn import attention
+    >>> attention.list_flash_attention_impls()
+    []
     """
-    rows, columns = _size("causal_upper_left", size)
-    return candelabra.ones(rows, columns, dtype=candelabra.bool).tril()
+    return []
 
 
-def causal_lower_right(*size: int) -> Tensor:
-    """Return a causal mask (L, S) aligned to the lower right corner.
+def current_flash_attention_impl() -> str | None:
+    """Return the name of the active flash implementation; None for the backend's own."""
+    return None
 
-    The last query attends to all keys.
 
-    Examples
-    --------
-    >>> from candelabra.nn.attention import causal_lower_right
-    >>> causal_lower_right(2, 3)
-    tensor([[ True,  True, False],
-            [ True,  True,  True]])
+def register_flash_attention_impl(impl: str, *, register_fn: Any) -> None:
+    """Raise NotImplementedError: attention is an operator of the backends.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
     """
-    rows, columns = _size("causal_lower_right", size)
-    return candelabra.ones(rows, columns, dtype=candelabra.bool).tril(columns - rows)
+    raise NotImplementedError(
+        "register_flash_attention_impl(): attention is an operator of the backends here; a backend can replace its kernel"
+    )
 
 
-__all__ = ["SDPBackend", "causal_lower_right", "causal_upper_left", "sdpa_kernel"]
+def activate_flash_attention_impl(impl: str) -> None:
+    """Raise ValueError: no implementation can be registered.
+
+    Raises
+    ------
+    ValueError
+        Always.
+    """
+    raise ValueError(f"Unknown flash attention impl '{impl}'. Available implementations: []")
+
+
+def restore_flash_attention_impl() -> None:
+    """Do nothing: the backend's own implementation is always the active one."""
+
+
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "activate_flash_attention_impl", "current_flash_attention_impl",
+    "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel",
+]  # fmt: skip

@@ -1,0 +1,229 @@
+"""``ops.aten``: operators by ATen's names and overloads, such as ``ops.aten.add.Tensor``.
+
+They are Candelabra's functions and methods. All overloads of a name are one function here, which
+distinguishes its arguments itself.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import candelabra
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .aten_overloads import ONLY_DEFAULT, OVERLOADS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class OpOverload:
+    """One overload of an operator.
+
+    Parameters
+    ----------
+    packet
+        The operator.
+    overload
+        The name of the overload.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ops.aten.add.Tensor(candelabra.ones(2), 1)
+    tensor([2., 2.])
+    >>> candelabra.ops.aten.add.Tensor
+    <OpOverload(op='aten.add', overload='Tensor')>
+    """
+
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        self._overloadpacket = packet
+        self._overloadname = overload
+        self._name = f"aten::{packet.__name__}" + ("" if overload == "default" else f".{overload}")
+        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self.__name__
+        self.__module__ = "candelabra.ops.aten"
+        self.namespace = "aten"
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        """The operator."""
+        return self._overloadpacket
+
+    @property
+    def op(self) -> Callable[..., Any]:
+        """The function that is called."""
+        return self._overloadpacket.op
+
+    @property
+    def _schema(self) -> str:
+        operator = OPERATORS.get(self._overloadpacket.__name__)
+        if operator is None:
+            raise AttributeError(f"{self._name} is composed of operators and has no schema of its own")
+        return f"aten::{operator.schema}"
+
+    def name(self) -> str:
+        """Return the full name: ``aten::add.Tensor``."""
+        return self._name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._overloadpacket.op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self._overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _overload, (self._overloadpacket.__name__, self._overloadname)
+
+
+class OpOverloadPacket:
+    """An operator by ATen's name, whose attributes are its overloads.
+
+    Parameters
+    ----------
+    name
+        The name.
+    op
+        The function that is called.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ops.aten.mm.overloads()
+    ['default', 'out']
+    """
+
+    def __init__(self, name: str, op: Callable[..., Any]) -> None:
+        self.__name__ = name
+        self._qualified_op_name = f"aten::{name}"
+        self.op = op
+        names = _OWN_OVERLOADS.get(name) or OVERLOADS.get(name)
+        self._overload_names = names or (("default",) if name in ONLY_DEFAULT else ("default", "out"))
+
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads."""
+        return list(self._overload_names)
+
+    def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("_") or name not in self._overload_names:
+            raise AttributeError(
+                f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'; it has "
+                f"{', '.join(self._overload_names)}",
+                name=name,
+                obj=self,
+            )
+        made = OpOverload(self, name)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self._overload_names]
+
+    def __iter__(self) -> Any:
+        return iter(self._overload_names)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
+
+
+class AtenNamespace:
+    """The operators by ATen's names: ``ops.aten``."""
+
+    __name__ = "aten"
+    name = "aten"
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        function = None if name.startswith("__") else _function(name)
+        if function is None:
+            raise AttributeError(
+                f"'_OpNamespace' 'aten' object has no attribute '{name}': Candelabra has no such operator",
+                name=name,
+                obj=self,
+            )
+        made = OpOverloadPacket(name, function)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        return sorted({*OPERATORS, *OVERLOADS, *vars(self)})
+
+    def __repr__(self) -> str:
+        return "<operators of aten>"
+
+
+def _slice(self: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """Return a slice along a dimension."""
+    index = [slice(None)] * self.ndim
+    index[dim] = slice(start, end, step)
+    return self[tuple(index)]
+
+
+def _size(self: Any, dim: int | None = None) -> Any:
+    """Return the sizes, or one of them."""
+    return self.size() if dim is None else self.size(dim)
+
+
+def _stride(self: Any, dim: int | None = None) -> Any:
+    """Return the strides, or one of them."""
+    return self.stride() if dim is None else self.stride(dim)
+
+
+#: Operators of ATen that Python has as syntax or by other names.
+_OWN: dict[str, Callable[..., Any]] = {
+    "slice": _slice, "sym_size": _size, "sym_stride": _stride, "sym_numel": _C.Tensor.numel, "lift_fresh": lambda self: self,
+    "_local_scalar_dense": _C.Tensor.item, "_unsafe_view": _C.Tensor.view,
+}  # fmt: skip
+
+
+#: The overloads of those of them that are not in the table.
+_OWN_OVERLOADS = {
+    "slice": ("Tensor", "Tensor_out"), "sym_size": ("default", "int"), "sym_stride": ("default", "int"), "sym_numel": ("default",),
+    "_local_scalar_dense": ("default", "out"), "_unsafe_view": ("default", "out"), "lift_fresh": ("default",),
+}  # fmt: skip
+
+
+@functools.cache
+def _function(name: str) -> Callable[..., Any] | None:
+    """Return what computes an operator: a function, a method, or the operator itself."""
+    if name in _OWN:
+        return _OWN[name]
+    for package in ("fft", "linalg", "special"):
+        found = getattr(getattr(candelabra, package), name.removeprefix(f"{package}_"), None)
+        if name.startswith(f"{package}_") and callable(found):
+            return found  # type: ignore[no-any-return]
+    known = name in OPERATORS or name in OVERLOADS or name in ONLY_DEFAULT or hasattr(_C.Tensor, name)
+    for place in (candelabra, _C.Tensor, candelabra.ops) if known or name in dir(candelabra) else ():
+        found = vars(place).get(name) if place is candelabra.ops else getattr(place, name, None)
+        if callable(found) and not isinstance(found, type):
+            return found
+    try:
+        functional = candelabra.nn.functional  # type: ignore[attr-defined, unused-ignore]
+    except AttributeError:  # candelabra-nn is not installed
+        return None
+    found = getattr(functional.native, name, None) or getattr(functional, name, None)
+    return found if callable(found) and not isinstance(found, type) else None
+
+
+def _overload(name: str, overload: str) -> Any:
+    return getattr(getattr(ATEN, name), overload)
+
+
+ATEN = AtenNamespace()

@@ -1,0 +1,39 @@
+"""``torch.cpu.amp``: mixed precision on the CPU, deprecated in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(candelabra.amp.autocast):
+    """Autocasting on the CPU; ``torch.amp.autocast("cpu", ...)`` is the same.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.torch.stand_ins.cpu_amp import autocast
+    >>> with autocast():
+    ...     (candelabra.ones(2, 2) @ candelabra.ones(2, 2)).dtype
+    candelabra.bfloat16
+    """
+
+    def __init__(self, enabled: bool = True, dtype: Any = candelabra.bfloat16, cache_enabled: bool = True) -> None:
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+class GradScaler(candelabra.amp.GradScaler):
+    """Scaling of gradients on the CPU; ``torch.amp.GradScaler("cpu", ...)`` is the same."""
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

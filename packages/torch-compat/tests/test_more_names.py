@@ -1,0 +1,198 @@
+"""Modules of PyTorch that exist only under its name: futures, counters of operations, keys, …"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+
+import pytest
+
+pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
+
+import candelabra
+import candelabra.torch
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    candelabra.torch.install()
+    yield importlib.import_module("torch")
+    candelabra.torch.uninstall()
+
+
+def test_futures(torch):
+    futures = importlib.import_module("torch.futures")
+    first, second = futures.Future(), futures.Future()
+    both = futures.collect_all([first, second])
+    failed = first.then(lambda done: 1 // (done.value() - 1))
+    thread = threading.Thread(target=lambda: (second.set_result("b"), first.set_result(1)))
+    thread.start()
+    assert futures.wait_all([first, second]) == [1, "b"] and both.wait() == [first, second]
+    thread.join()
+    with pytest.raises(ZeroDivisionError):
+        failed.wait()
+    with pytest.raises(RuntimeError, match="only be set with a value once"):
+        first.set_result(2)
+    with pytest.raises(RuntimeError, match="not done"):
+        futures.Future().value()
+    with pytest.raises(AssertionError, match="not an Exception"):
+        futures.Future().set_exception("no")
+    assert futures.collect_all([]).done() and torch.jit.Future is futures.Future
+
+
+def test_conversions_make_new_parameters_if_asked(torch):
+    options = importlib.import_module("torch.__future__")
+    layer = torch.nn.Linear(2, 1)
+    layer(torch.ones(1, 2)).sum().backward()
+    weight = layer.weight
+    options.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer.double()
+        assert options.get_overwrite_module_params_on_conversion()
+        assert layer.weight is not weight and weight.dtype is torch.float32 and layer.weight.grad.dtype is torch.float64
+        assert isinstance(layer.weight, torch.nn.Parameter) and layer._parameters["weight"] is layer.weight
+    finally:
+        options.set_overwrite_module_params_on_conversion(False)
+    weight = layer.weight
+    assert layer.float().weight is weight
+    with pytest.raises(NotImplementedError, match="assign=True"):
+        options.set_swap_module_params_on_conversion(True)
+
+
+def test_operations_are_counted(torch):
+    counter = importlib.import_module("torch.utils.flop_counter")
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 5))
+    with counter.FlopCounterMode(display=False) as mode:
+        model(torch.randn(2, 3, 8, 8)).sum().backward()
+    # As PyTorch counts them.
+    assert mode.get_total_flops() == 39744
+    counts = mode.get_flop_counts()
+    assert counts["Global"][torch.ops.aten.convolution] == counts["Sequential.0"][torch.ops.aten.convolution] == 15552
+    assert "Sequential.2" in mode.get_table() and "100.00%" in mode.get_table()
+
+    @counter.register_flop_formula(torch.ops.aten.exp)
+    def exp_flop(shape, *, out_shape=None):
+        return 7 * shape[0]
+
+    try:
+        with counter.FlopCounterMode(
+            display=False, custom_mapping={torch.ops.aten.mm: lambda a, b, out_shape=None: 1}
+        ) as mode:
+            torch.exp(torch.ones(3))
+            torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+        assert mode.get_total_flops() == 22
+    finally:
+        del counter.flop_registry["exp"]
+
+
+def test_operators_by_aten_s_names(torch):
+    aten = torch.ops.aten
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(aten.add.Tensor(x, x), 2 * x) and torch.equal(aten.add.Scalar(x, 1), x + 1)
+    assert aten.mm.default is aten.mm.default and aten.mm.default.overloadpacket is aten.mm
+    assert aten.mm.default.name() == "aten::mm" and aten.add.Tensor.name() == "aten::add.Tensor"
+    assert str(aten.add.Tensor) == "aten.add.Tensor" and "overload='Tensor'" in repr(aten.add.Tensor)
+    assert torch.equal(aten.slice.Tensor(x, 1, 0, 2), x[:, :2]) and aten.sym_size.int(x, 1) == 3
+    assert torch.equal(aten.relu_.default(x - 2), torch.relu(x - 2))
+    assert torch.equal(aten.sum.dim_IntList(x, [0]), x.sum(0)) and torch.equal(aten.view.default(x, [6]), x.view(6))
+    out = torch.empty(2, 3)
+    assert aten.add.out(x, x, out=out) is out and torch.equal(out, 2 * x)
+    assert torch.equal(aten.linalg_inv.default(torch.eye(2)), torch.eye(2))
+    with pytest.raises(AttributeError, match="has no overload name 'Complex'"):
+        aten.add.Complex
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'aten' object has no attribute 'no_such_operator'"):
+        aten.no_such_operator
+    assert not hasattr(torch.ops.torchvision, "nms")
+    with pytest.raises(OSError, match="Could not load this library: /no/such.so"):
+        torch.ops.load_library("/no/such.so")
+
+
+def test_fake_functions_before_their_operator(torch):
+    @torch.library.register_fake("test_later::double")
+    def fake(x):
+        return torch.empty_like(x)
+
+    @torch.library.custom_op("test_later::double", mutates_args=())
+    def double(x: candelabra.Tensor) -> candelabra.Tensor:
+        return 2 * x
+
+    assert double._fake is fake
+    assert torch.ops.test_later.double(torch.ones(1)).tolist() == [2]
+
+
+def test_older_custom_operators(torch):
+    old = importlib.import_module("torch._custom_ops")
+    old.custom_op("test_old_ops::cube", "(Tensor x) -> Tensor")
+    old.impl("test_old_ops::cube")(lambda x: x**3)
+    with pytest.raises(RuntimeError, match="impl_save_for_backward"):
+        old.impl_backward("test_old_ops::cube")(lambda ctx, saved, grad: {})
+    old.impl_save_for_backward("test_old_ops::cube")(lambda inputs, output: inputs.x)
+    old.impl_backward("test_old_ops::cube")(lambda ctx, saved, grad: {"x": grad * 3 * saved**2})
+    x = torch.full((2,), 2.0, requires_grad=True)
+    torch.ops.test_old_ops.cube(x).sum().backward()
+    assert x.grad.tolist() == [12, 12]
+
+
+def test_keys(torch):
+    key = torch._C.DispatchKey
+    keys = torch._C._dispatch_keys(torch.ones(1))
+    assert keys.has(key.CPU) and key.AutogradCPU in keys and not keys.has(key.CUDA)
+    assert keys.remove(key.CPU) | torch._C.DispatchKeySet(key.CPU) == keys
+    assert torch._C._dispatch_has_kernel("aten::add.Tensor")
+
+
+def test_compiled_classes(torch):
+    class Old(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        @torch.jit.script_method
+        def forward(self, x):
+            return self.layer(x)
+
+    assert Old()(torch.ones(1, 1)).shape == (1, 1)
+    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.ScriptModule)
+    assert torch.jit.isinstance([1], list[int])
+    with pytest.raises(NotImplementedError, match="no compiled programs"):
+        torch.jit.CompilationUnit("def f(): pass")
+    with torch.jit.optimized_execution(False), torch.jit.fuser("fuser1"):
+        pass
+
+
+def test_settings_and_processors(torch):
+    config = importlib.import_module("torch.utils.serialization.config")
+    assert config.load.mmap is False and config.save.compute_crc32 is True
+    config.save.compute_crc32 = False
+    assert torch.serialization.get_crc32_options() is False
+    config.save.compute_crc32 = True
+    assert importlib.import_module("torch.utils.deterministic").fill_uninitialized_memory in (True, False)
+    assert torch.profiler.kineto_available() is True
+    assert torch.cpu.Event().query() and torch.cpu.get_capabilities()["architecture"]
+    amp = importlib.import_module("torch.cpu.amp")
+    with amp.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+    assert isinstance(amp.GradScaler(enabled=False), torch.GradScaler)
+    bundled = importlib.import_module("torch.utils.bundled_inputs")
+    assert bundled.bundle_randn(2).value.shape == (2,)
+    with pytest.raises(NotImplementedError, match="torch.save"):
+        bundled.bundle_inputs(None, None)
+
+
+def test_private_names_of_distributions(torch):
+    utils = importlib.import_module("torch.distributions.utils")
+    assert utils._standard_normal((2, 3), torch.float32, "cpu").shape == (2, 3)
+    assert utils._sum_rightmost(torch.ones(2, 3), 1).tolist() == [3, 3]
+    assert utils.is_tensor_like(torch.ones(1)) and not utils.is_tensor_like(1)
+
+    class Mixin:
+        pass
+
+    class Mine(torch.distributions.Normal, Mixin):
+        pass
+
+    @torch.distributions.register_kl(Mixin, Mixin)
+    def kl(p, q):
+        return torch.tensor(5.0)
+
+    assert torch.distributions.kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)).ndim == 0
