@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra import amp
 from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
+from .dispatch_keys import DispatchKey, DispatchKeySet
 from .files import load, save
 from .jit import fork, wait
+from .random import thread_safe_generator
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
 
@@ -22,7 +25,7 @@ from .version import __version__
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 __all__ = [
-    "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
+    "DispatchKey", "DispatchKeySet", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
     "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi",
     "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path",
     "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
@@ -142,41 +145,37 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     candelabra.autograd.set_detect_anomaly(enabled, check_nan)
 
 
-def thread_safe_generator() -> None:
-    """Return None, which stands for the default generator: workers of a loader are processes."""
-
-
 # ---- autocast, by its old names
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Return whether autocast is on for the CPU."""
-    return candelabra.is_autocast_enabled("cpu")
+    return amp.is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Turn autocast for the CPU on or off."""
-    candelabra.set_autocast_enabled("cpu", enabled)
+    amp.set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> Any:
     """Return the dtype of autocast on the CPU."""
-    return candelabra.get_autocast_dtype("cpu")
+    return amp.get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
     """Set the dtype of autocast on the CPU."""
-    candelabra.set_autocast_dtype("cpu", dtype)
+    amp.set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Any:
     """Return the dtype of autocast on CUDA devices."""
-    return candelabra.get_autocast_dtype("cuda")
+    return amp.get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
     """Set the dtype of autocast on CUDA devices."""
-    candelabra.set_autocast_dtype("cuda", dtype)
+    amp.set_autocast_dtype("cuda", dtype)
 
 
 def autocast_increment_nesting() -> int:
