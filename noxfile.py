@@ -453,7 +453,7 @@ def parity_names(session: nox.Session) -> None:
     install(session, TEST_PACKAGES["torch-compat"], "torch==2.13.0", "numpy", "tensorboard")
     page = ROOT / "docs" / "parity_names.md"
     session.run(
-        "python", str(ROOT / "tests" / "parity_names"), "--require", "90", "--write", str(page), *session.posargs
+        "python", str(ROOT / "tests" / "parity_names"), "--require", "97", "--write", str(page), *session.posargs
     )
 
 

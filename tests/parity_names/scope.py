@@ -29,7 +29,7 @@ MODULES: dict[str, str] = {
         (
             "torch.fx", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
             "torch.jit.generate_bytecode", "torch.jit.supported_ops", "torch.jit.unsupported_tensor_ops", "torch.nativert",
-            "torch.utils.jit", "torch.cuda.jiterator",
+            "torch.utils.jit", "torch.cuda.jiterator", "torch.jit",
         ),
         COMPILER,
     ),
@@ -55,7 +55,7 @@ MODULES: dict[str, str] = {
         ),
         TOOLS,
     ),
-    **dict.fromkeys(("torch.multiprocessing.reductions", "torch.nn.attention.experimental"), INTERNAL),
+    **dict.fromkeys(("torch.multiprocessing.reductions", "torch.nn.attention.experimental", "torch.backends.cudnn.rnn"), INTERNAL),
     **dict.fromkeys(
         ("torch.package", "torch.utils.mobile_optimizer", "torch.utils.model_dump"),
         PACKAGES,
@@ -96,13 +96,24 @@ _OF_TORCH = {
     **_names(
         "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
         "batch_norm_gather_stats_with_counts batch_norm_stats native_norm ArgumentSpec ExcludeDispatchKeyGuard IODescriptor StreamObjType "
-        "FatalError cpp",
+        "FatalError cpp ParameterDict",
         INTERNAL,
     ),
     **_names("AVG SUM AggregationType BenchmarkConfig BenchmarkExecutionStats", TOOLS),
     **_names("bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2", DTYPES),
     **{f"{kind}int{bits}": DTYPES for kind in ("", "u") for bits in range(1, 8)},
     **_names("choose_qparams_optimized", QUANTIZED),
+}
+#: Single names of other modules.
+_OF_OTHERS: dict[str, dict[str, str]] = {
+    "torch.autograd.profiler": _names("EnforceUnique load_nvprof parse_nvprof_trace", TOOLS),
+    "torch.backends.cuda": _names(
+        "cuBLASModule cuFFTPlanCache cuFFTPlanCacheAttrContextProp cuFFTPlanCacheManager preferred_rocm_fa_library "
+        "is_ck_sdpa_available",
+        INTERNAL,
+    ),
+    "torch.cuda": _names("GreenContext", HARDWARE),
+    "torch.library.Library": _names("register_symm_mem_args", DISTRIBUTED),
 }
 _OF_DATA = _names(
     "DataChunk argument_validation guaranteed_datapipes_determinism non_deterministic runtime_validation "
@@ -124,6 +135,8 @@ def reason(module: str, name: str) -> str | None:
     for word, why in _WORDS:
         if word in name:
             return why
+    if name in _OF_OTHERS.get(module, ()):
+        return _OF_OTHERS[module][name]
     if module == "torch.utils.data":
         return _OF_DATA.get(name)
     if module.startswith("torch.nn.modules") or module == "torch.nn.Module":

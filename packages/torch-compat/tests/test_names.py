@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import os
 import subprocess
 import sys
@@ -224,3 +225,136 @@ def test_loaders(torch):
     ended.wait()
     with pytest.raises(ValueError, match="Cannot find worker information"):
         signal_handling._remove_worker_pids(1)
+
+
+def test_attention_implementations(torch):
+    from torch.nn import attention
+
+    class Handle:
+        removed = 0
+
+        def remove(self):
+            Handle.removed += 1
+
+    attention.register_flash_attention_impl("mine", register_fn=Handle)
+    assert attention.list_flash_attention_impls() == ["mine"] and attention.current_flash_attention_impl() is None
+    attention.activate_flash_attention_impl("mine")
+    assert attention.current_flash_attention_impl() == "mine"
+    attention.restore_flash_attention_impl()
+    assert attention.current_flash_attention_impl() is None and Handle.removed == 1
+    with pytest.raises(ValueError, match="Unknown flash attention impl 'other'"):
+        attention.activate_flash_attention_impl("other")
+
+
+def test_collectives_of_one_process(torch):
+    from torch.cuda import nccl
+
+    tensors = [torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])]
+    outputs = [torch.empty(4), torch.empty(4)]
+    nccl.all_gather(tensors, outputs)
+    assert outputs[1].tolist() == [1, 2, 3, 4]
+    halves = [torch.empty(1), torch.empty(1)]
+    nccl.reduce_scatter(tensors, halves)
+    assert [half.item() for half in halves] == [4, 6]
+    nccl.reduce(tensors, root=1, op=2)
+    assert tensors[1].tolist() == [3, 4]
+    nccl.all_reduce(tensors)
+    assert tensors[0].tolist() == tensors[1].tolist() == [4, 6]
+    nccl.broadcast([torch.ones(2), tensors[0]])
+    assert tensors[0].tolist() == [1, 1]
+    with pytest.raises(TypeError, match="collection of tensors"):
+        nccl.all_reduce(torch.ones(2))
+
+
+def test_functions_of_torch(torch):
+    x, weight = torch.randn(1, 2, 5), torch.randn(3, 2, 3)
+    found = torch.convolution(x, weight, None, [2], [1], [1], False, [0], 1)
+    assert torch.equal(found, torch.nn.functional.conv1d(x, weight, None, 2, 1))
+    found = torch.convolution(x, weight.transpose(0, 1), None, [2], [1], [1], True, [1], 1)
+    assert torch.equal(found, torch.nn.functional.conv_transpose1d(x, weight.transpose(0, 1), None, 2, 1, 1))
+    with pytest.raises(RuntimeError, match="a weight of 3 to 5 dimensions"):
+        torch.convolution(x, weight[0], None, [1], [0], [1], False, [0], 1)
+    assert torch.Tag.pointwise.name == "pointwise"
+    storage = torch.ones(1)._typed_storage()
+    assert isinstance(storage, torch.FloatStorage) and not isinstance(storage, torch.cuda.FloatStorage)
+
+
+def test_helpers_of_checkpoints(torch):
+    from torch.utils import checkpoint
+
+    x = torch.ones(2, requires_grad=True)
+    y, other = checkpoint.detach_variable((x * 2, 3))
+    assert y.is_leaf and y.requires_grad and other == 3
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
+        checkpoint.check_backward_validity([torch.ones(1)])
+    assert checkpoint.get_device_states(x) == ([], []) and len(checkpoint.noop_context_fn()) == 2
+    checkpoint.CheckpointFunction.apply(lambda value: value * 3, True, x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_archives(torch, tmp_path):
+    from torch._C import PyTorchFileReader, PyTorchFileWriter
+
+    path = str(tmp_path / "model.pt")
+    writer = PyTorchFileWriter(path)
+    values = torch.tensor([1.0, 2.0])
+    writer.write_record("data.pkl", b"abc", 3)
+    writer.write_record("data/0", values.untyped_storage(), 8)
+    writer.write_record("text", "abc", 2)
+    writer.write_record("memory", values.data_ptr(), 4)
+    assert writer.archive_name() == "model" and writer.get_all_written_records() == {
+        "data.pkl",
+        "data/0",
+        "text",
+        "memory",
+    }
+    with pytest.raises(RuntimeError, match="has 3 bytes, not 4"):
+        writer.write_record("short", b"abc", 4)
+    with pytest.raises(RuntimeError, match="there is a record text already"):
+        writer.write_record("text", b"", 0)
+    number = writer.serialization_id()
+    writer.write_end_of_file()
+    with pytest.raises(RuntimeError, match="the archive is complete"):
+        writer.write_record("late", b"", 0)
+    reader = PyTorchFileReader(path)
+    assert reader.get_all_records() == [
+        "data.pkl", "data/0", "text", "memory", "version", "byteorder", ".data/serialization_id",
+    ]  # fmt: skip
+    assert (
+        reader.get_record("data.pkl") == b"abc" and reader.get_record("text") == b"ab" and reader.has_record("version")
+    )
+    assert (reader.get_record_size("data/0"), reader.get_record_offset("data/0") % 64) == (8, 0)
+    assert reader.serialization_id() == number and len(number) == 40
+    storage = reader.get_storage_from_record("data/0", 2, torch.float32)._typed_storage()
+    assert storage.tolist() == [1.0, 2.0] and reader.get_record("memory") == values.untyped_storage().tobytes()[:4]
+    with pytest.raises(RuntimeError, match="failed locating file absent"):
+        reader.get_record("absent")
+    with pytest.raises(RuntimeError, match="does not match expected size"):
+        reader.get_storage_from_record("data/0", 3, torch.float32)
+    with pytest.raises(RuntimeError, match="errno 2 on fopen"):
+        PyTorchFileReader(str(tmp_path / "absent"))
+    with pytest.raises(RuntimeError, match="failed reading zip archive"):
+        PyTorchFileReader(io.BytesIO(b"abc"))
+    chunks: list = []
+    writer = PyTorchFileWriter(chunks.append)
+    writer.write_end_of_file()
+    assert PyTorchFileReader(io.BytesIO(b"".join(chunks))).get_record("version") == b"3\n"
+    torch.save(values, path)
+    assert PyTorchFileReader(path).has_record("data.pkl")
+
+
+def test_what_is_named_and_refused(torch):
+    from torch.distributed._tensor import DTensor
+    from torch.distributed.fsdp import FullyShardedDataParallel, StateDictType
+    from torch.distributed.fsdp.fully_sharded_data_parallel import StateDictType as Same
+    from torch.distributed.tensor import distribute_tensor
+    from torch.nn.parallel.distributed import DistributedDataParallel
+
+    assert not isinstance(torch.ones(1), DTensor) and StateDictType is Same and torch.distributed.group.WORLD is None
+    for refuse in (FullyShardedDataParallel, distribute_tensor, DistributedDataParallel, torch.distributed.new_group):
+        with pytest.raises(RuntimeError, match="candelabra.communication has the collectives"):
+            refuse(torch.ones(1))
+    assert torch.ones(1).layout != torch.sparse_coo and repr(torch.sparse_csr).endswith("sparse_csr")
+    with pytest.raises(NotImplementedError, match="only layout="):
+        torch.zeros(2, layout=torch.sparse_coo)
+    assert torch.torch is torch

@@ -442,3 +442,22 @@ def test_jacobians_are_of_real_tensors():
             jacobian(lambda v: candelabra.complex(v, v))(x)
     with pytest.raises(RuntimeError, match="^jacfwd: Expected all inputs to be real"):
         hessian(lambda v: (v * v).real.sum())(z)
+
+
+def test_registered_containers():
+    from candelabra import pytree
+    from candelabra.pytree import registry
+
+    class Pair:
+        def __init__(self, first, second):
+            self.first, self.second = first, second
+
+    pytree.register_pytree_node(Pair, lambda pair: ([pair.first, pair.second], None), lambda items, _: Pair(*items))
+    try:
+        x = candelabra.arange(3.0)
+        mapped = candelabra.func.vmap(lambda pair: Pair(pair.first + pair.second, pair.first))(Pair(x, x))
+        assert mapped.first.tolist() == [0, 2, 4] and mapped.second.tolist() == [0, 1, 2]
+        found = candelabra.func.grad(lambda pair: (pair.first * pair.second).sum())(Pair(x, x + 1))
+        assert found.first.tolist() == [1, 2, 3] and found.second.tolist() == [0, 1, 2]
+    finally:
+        registry.forget(Pair)

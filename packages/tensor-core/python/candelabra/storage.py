@@ -377,9 +377,14 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
     """
 
     dtype: _Dtype
+    device_type: str
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type(instance) is TypedStorage and instance.dtype is cls.__dict__.get("dtype")
+        return (
+            type(instance) is TypedStorage
+            and instance.dtype is cls.__dict__.get("dtype")
+            and instance.device.type == cls.device_type
+        )
 
     def __call__(cls, *arguments: Any, wrap_storage: Any = None, **keywords: Any) -> Any:
         if cls is _LegacyStorage:
@@ -391,6 +396,8 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
             _check_wrapped(name, arguments, wrap_storage)
         elif len(arguments) > 1:
             raise RuntimeError(_combination(name, "Too many positional arguments"))
+        elif cls.device_type != "cpu":
+            return TypedStorage(*arguments, dtype=cls.dtype, device=cls.device_type)
         return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype)
 
     def __repr__(cls) -> str:
@@ -399,6 +406,8 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     """The base of the classes of storages of one dtype; deprecated."""
+
+    device_type = "cpu"
 
     @classmethod
     def _new_shared(cls, size: int, *, device: Device = None) -> TypedStorage:  # type: ignore[override]

@@ -1,12 +1,16 @@
 """Nested containers (pytrees): flatten them to lists and rebuild them.
 
-Tuples, lists, dictionaries and named tuples are containers. Everything else is a leaf.
+Tuples, lists, dictionaries, named tuples and the types that a program registers with
+`candelabra.pytree` are containers. Everything else is a leaf.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+import sys
+from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from candelabra import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +32,14 @@ class Structure(NamedTuple):
 LEAF = Structure(None, None, ())
 
 
+def _registered(kind: Any) -> Any:
+    """Return how a type that a program has registered is flattened and rebuilt, or None."""
+    registry = sys.modules.get("candelabra.pytree.registry")
+    if registry is None or kind is deque or kind is Size:
+        return None
+    return registry.SUPPORTED_NODES.get(kind)
+
+
 def _children(value: Any) -> tuple[Any, list[Any]] | None:
     """Return the context and the children of a container, or None for a leaf."""
     kind = type(value)
@@ -39,7 +51,11 @@ def _children(value: Any) -> tuple[Any, list[Any]] | None:
         return (value.default_factory, list(value)), list(value.values())
     if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(kind, "n_fields")):
         return None, list(value)
-    return None
+    node = _registered(kind)
+    if node is None:
+        return None
+    children, context = node.flatten_fn(value)
+    return context, list(children)
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
@@ -87,7 +103,10 @@ def _build(part: Structure, rest: Iterator[Any]) -> Any:
         return kind(zip(part.context, children, strict=True))
     if kind is defaultdict:
         return defaultdict(part.context[0], zip(part.context[1], children, strict=True))
-    return kind(*children) if hasattr(kind, "_fields") else kind(children)
+    if hasattr(kind, "_fields"):
+        return kind(*children)
+    node = None if issubclass(kind, tuple) else _registered(kind)
+    return kind(children) if node is None else node.unflatten_fn(children, part.context)
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:

@@ -97,7 +97,7 @@ def install() -> None:
         )
     sys.meta_path.insert(0, _FINDER)
     # Libraries resolve the hints of their modules' base classes, which are Candelabra's.
-    typing.get_type_hints = type_hints.get_type_hints
+    typing.get_type_hints = type_hints.get_type_hints  # type: ignore[assignment]
     children.start_installed()
 
 

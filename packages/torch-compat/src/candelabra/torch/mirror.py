@@ -98,6 +98,9 @@ class Mirror(ModuleType):
         whose, _, rest = found.__name__.partition(".")
         if whose != "candelabra":
             return found
+        if rest == "torch":
+            # PyTorch's package has itself as an attribute.
+            rest = ""
         target = self.__dict__["_target"]
         if rest and found.__name__ != f"{target.__name__}.{name}" and name not in self.__dict__["_submodules"]:
             return importlib.import_module(f"torch.{rest}")

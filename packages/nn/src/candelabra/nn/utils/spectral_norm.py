@@ -97,12 +97,12 @@ class SpectralNorm:
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)
-        module._register_state_dict_hook(_NoteVersion(hook))
-        module._register_load_state_dict_pre_hook(_LoadOlder(hook))
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
 
 
-class _NoteVersion:
+class SpectralNormStateDictHook:
     """Write the version to the metadata of a state dict."""
 
     def __init__(self, hook: SpectralNorm) -> None:
@@ -116,7 +116,7 @@ class _NoteVersion:
         noted[key] = self.hook._version
 
 
-class _LoadOlder:
+class SpectralNormLoadStateDictPreHook:
     """Compute the vector v for older state dicts that do not contain it."""
 
     def __init__(self, hook: SpectralNorm) -> None:
@@ -185,7 +185,10 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for table in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
         for number, other in list(table.items()):
-            if isinstance(other, _NoteVersion | _LoadOlder) and other.hook.name == name:
+            if (
+                isinstance(other, SpectralNormStateDictHook | SpectralNormLoadStateDictPreHook)
+                and other.hook.name == name
+            ):
                 del table[number]
     return module
 

@@ -292,3 +292,21 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     from candelabra.nn import functional
 
     return functional.prelu(self, weight)
+
+
+@function(package=False)
+def storage(self: Tensor) -> Any:
+    """Return the memory that this tensor views, as elements of its dtype. Deprecated: use
+    ``untyped_storage()``.
+    """
+    from candelabra.storage import typed_storage_of
+
+    return typed_storage_of(self)
+
+
+@function(package=False)
+def _typed_storage(self: Tensor) -> Any:
+    """Return the memory as `storage` does, without its warning."""
+    from candelabra.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)

@@ -388,24 +388,6 @@ def get_device(input: Tensor) -> int:
     return -1 if index is None else index
 
 
-@function(package=False)
-def storage(self: Tensor) -> Any:
-    """Return the memory that this tensor views, as elements of its dtype. Deprecated: use
-    ``untyped_storage()``.
-    """
-    from candelabra.storage import typed_storage_of
-
-    return typed_storage_of(self)
-
-
-@function(package=False)
-def _typed_storage(self: Tensor) -> Any:
-    """Return the memory as `storage` does, without its warning."""
-    from candelabra.storage import TypedStorage
-
-    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
-
-
 @function()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether another tensor has the same sizes.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from . import refusing
 from .elsewhere import COUNTERPARTS, NAMES_ELSEWHERE
 
 __all__ = ["FILES", "counterpart", "names", "submodules"]
@@ -34,19 +35,24 @@ FILES = {
     "backends.opt_einsum": "backends.opt_einsum",
     "compiler": "compiler",
     "cpu.amp": "cpu_amp",
+    "cpu.amp.autocast_mode": "cpu_amp",
+    "cpu.amp.grad_scaler": "cpu_amp",
     "cuda": "cuda",
     "cuda.amp.common": "autocasting",
+    "cuda.nccl": "nccl",
     "distributed": "distributed",
     "distributions.utils": "distribution_utils",
     "futures": "futures",
     "jit": "jit",
     "mps": "absent_device",
     "nn": "neural",
+    "nn.attention": "attention",
     "nn.common_types": "common_types",
     "nn.modules.utils": "tuples",
-    "nn.parallel": "parallel",
     "onnx": "onnx",
     "profiler": "profiler_names",
+    "profiler.profiler": "profiler_names",
+    "random": "random",
     "return_types": "return_types",
     "serialization": "files",
     "storage": "storage",
@@ -70,15 +76,18 @@ FILES = {
     "version": "version",
     "xpu": "absent_device",
 }
+_PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
+#: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
+_KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS}
 #: Modules whose import raises.
 _REFUSED = {"utils._cxx_pytree"}
 
 
 def names(module: str) -> dict[str, Any] | None:
     """Return the names that are added to a PyTorch module, or None."""
-    if module not in FILES and module not in NAMES_ELSEWHERE:
+    if module not in _KNOWN:
         return None
-    added: dict[str, Any] = {}
+    added: dict[str, Any] = refusing.names_of(module)
     for place, elsewhere in NAMES_ELSEWHERE.get(module, {}).items():
         found = importlib.import_module(f"candelabra.{place}" if place else "candelabra")
         added.update({name: getattr(found, name) for name in elsewhere.split()})
@@ -100,5 +109,5 @@ def counterpart(module: str) -> str:
 def submodules(module: str) -> list[str]:
     """Return the submodules of a PyTorch module that Candelabra's module of that name lacks."""
     prefix = f"{module}." if module else ""
-    known = {name for name in {*FILES, *COUNTERPARTS, *NAMES_ELSEWHERE} - _REFUSED if name.startswith(prefix)}
+    known = {name for name in {*_KNOWN, *COUNTERPARTS} - _REFUSED if name.startswith(prefix)}
     return sorted({name[len(prefix) :].partition(".")[0] for name in known} - {""})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import Any
-
-import candelabra
 
 __all__ = ["amp_definitely_not_available", "autocast_decorator"]
 
@@ -18,4 +17,4 @@ def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Call
 
 def amp_definitely_not_available() -> bool:
     """Return whether there is neither a CUDA device nor torch_xla."""
-    return not (candelabra.cuda.is_available() or importlib.util.find_spec("torch_xla"))
+    return not (importlib.import_module("candelabra.cuda").is_available() or importlib.util.find_spec("torch_xla"))

@@ -1,8 +1,11 @@
-"""``torch.cuda``: the old types of tensors on CUDA devices."""
+"""``torch.cuda``: the old types of tensors and storages on CUDA devices, and errors."""
 
 from __future__ import annotations
 
+import candelabra
+from candelabra import AcceleratorError
 from candelabra.composite.creation.legacy_types import TENSOR_TYPES, TensorType
+from candelabra.storage import CLASS_NAMES, _LegacyStorage, _LegacyStorageMeta
 
 #: The types by name. Tensors on a CUDA device are their instances.
 _TYPES = {
@@ -14,5 +17,20 @@ _TYPES = {
     for name, kind in TENSOR_TYPES.items()
 }
 
-__all__ = [*_TYPES]
-globals().update(_TYPES)
+_STORAGES = {
+    name: _LegacyStorageMeta(
+        name,
+        (_LegacyStorage,),
+        {"__module__": "candelabra.cuda", "dtype": dtype, "_dtype": dtype, "device_type": "cuda"},
+    )
+    for name, dtype in ((name, getattr(candelabra, of)) for of, name in CLASS_NAMES.items())
+}
+
+__all__ = ["CudaError", "DeferredCudaCallError", *_TYPES, *_STORAGES]
+globals().update(_TYPES | _STORAGES)
+#: What a call of the CUDA runtime that fails raises.
+CudaError = AcceleratorError
+
+
+class DeferredCudaCallError(Exception):
+    """What was to be done once CUDA is used has failed."""

@@ -1,26 +1,13 @@
-"""``torch.distributed``, which reports that it is not available."""
+"""``torch.distributed``, which reports that it is not available; `refusing` has its other names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+import enum
 
 __all__ = [
-    "all_gather",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "destroy_process_group",
-    "get_rank",
-    "get_world_size",
-    "init_process_group",
-    "is_available",
-    "is_gloo_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
+    "ReduceOp", "group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched",
-]
+]  # fmt: skip
 
 
 def is_available() -> bool:
@@ -36,20 +23,21 @@ def is_initialized() -> bool:
 is_gloo_available = is_mpi_available = is_nccl_available = is_torchelastic_launched = is_available
 
 
-def _refuse(name: str) -> Callable[..., NoReturn]:
-    """Return a function that raises; programs import it, but only call it in distributed runs."""
+class ReduceOp(enum.Enum):
+    """How collectives combine tensors."""
 
-    def refuse(*arguments: Any, **options: Any) -> NoReturn:
-        raise RuntimeError(
-            f"torch.distributed.{name}(): torch.distributed is not available on Candelabra; tensors are not spread over machines"
-        )
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+    PREMUL_SUM = 8
 
-    refuse.__name__ = name
-    return refuse
 
+class group:
+    """The groups of processes: there are none."""
 
-all_gather, all_reduce, barrier, broadcast = (
-    _refuse(name) for name in ("all_gather", "all_reduce", "barrier", "broadcast")
-)
-init_process_group, destroy_process_group = _refuse("init_process_group"), _refuse("destroy_process_group")
-get_rank, get_world_size = _refuse("get_rank"), _refuse("get_world_size")
+    WORLD = None

@@ -18,6 +18,7 @@ COUNTERPARTS = {
     "multiprocessing.pool": "multiprocessing",
     "multiprocessing.queue": "multiprocessing.queues",
     "multiprocessing.spawn": "multiprocessing.spawning",
+    "profiler.profiler": "profiler",
     "signal.windows.windows": "signal.windows",
     "utils._pytree": "pytree",
     "utils.data._utils.collate": "utils.data.collate",
@@ -26,6 +27,9 @@ COUNTERPARTS = {
 
 #: By PyTorch module: the names it has besides those of its counterpart, by Candelabra's module.
 NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
+    "": {"overrides": "DisableTorchFunction DisableTorchFunctionSubclass"},
+    "_C": {"overrides": "DisableTorchFunction DisableTorchFunctionSubclass"},
+    "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg"},
     "_C._nn": {"nn.modules.base.conversion": "_parse_to"},
     "fft": {"": "Tensor"},
     "functional": {
@@ -33,6 +37,9 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
         "lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
     },
     "multiprocessing.pool": {"multiprocessing": "Pool"},
+    "nn.functional": {
+        "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic"
+    },
     "nn.modules": {"nn.modules.module": "Module"},
     "nn.modules.activation": {"nn": "MultiheadAttention"},
     "nn.modules.linear": {"nn": "LazyLinear"},

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import os
 from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra import amp
 from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
+from .archives import PyTorchFileReader, PyTorchFileWriter
+from .dispatch_keys import DispatchKey, DispatchKeySet
 from .files import load, save
 from .jit import fork, wait
+from .random import thread_safe_generator
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
 
+#: Layouts that no tensor has: programs compare with them, and functions refuse them.
+_LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+
 __all__ = [
-    "Event", "Stream", "SymBool", "SymFloat", "SymInt", "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile",
-    "compiled_with_cxx11_abi", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack",
-    "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save", "set_anomaly_enabled", "set_autocast_cpu_dtype",
-    "set_autocast_cpu_enabled", "set_autocast_gpu_dtype", "thread_safe_generator", "wait",
+    "DispatchKey", "DispatchKeySet", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
+    "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi",
+    "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path",
+    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
+    "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
+    "thread_safe_generator", "wait", *_LAYOUTS,
 ]  # fmt: skip
 
+globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
 #: What the CPU backend has.
 has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
 
@@ -44,6 +55,56 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 def compiled_with_cxx11_abi() -> bool:
     """Return True: the C++ library uses the C++11 ABI."""
     return True
+
+
+class Tag(enum.Enum):
+    """What is known of an operator; for the ``tags=`` of its definition."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace_view = 6
+    maybe_aliasing_or_mutating = 7
+    needs_contiguous_strides = 8
+    needs_exact_strides = 9
+    needs_fixed_stride_order = 10
+    nondeterministic_bitwise = 11
+    nondeterministic_seeded = 12
+    pointwise = 13
+    pt2_compliant_tag = 14
+    reduction = 15
+    view_copy = 16
+
+
+def convolution(
+    input: candelabra.Tensor,
+    weight: candelabra.Tensor,
+    bias: candelabra.Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> candelabra.Tensor:
+    """Convolve in one, two or three dimensions, as ``conv1d`` or ``conv_transpose1d`` and their
+    relatives do.
+
+    Raises
+    ------
+    RuntimeError
+        If the weight has another number of dimensions.
+    """
+    dims = weight.ndim - 2
+    if dims not in (1, 2, 3):
+        raise RuntimeError(f"convolution(): expected a weight of 3 to 5 dimensions, but got {weight.ndim}")
+    if transposed:
+        function = getattr(candelabra, f"conv_transpose{dims}d")
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return getattr(candelabra, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
 
 
 def get_file_path(*path_components: str) -> str:
@@ -84,41 +145,37 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     candelabra.autograd.set_detect_anomaly(enabled, check_nan)
 
 
-def thread_safe_generator() -> None:
-    """Return None, which stands for the default generator: workers of a loader are processes."""
-
-
 # ---- autocast, by its old names
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Return whether autocast is on for the CPU."""
-    return candelabra.is_autocast_enabled("cpu")
+    return amp.is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Turn autocast for the CPU on or off."""
-    candelabra.set_autocast_enabled("cpu", enabled)
+    amp.set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> Any:
     """Return the dtype of autocast on the CPU."""
-    return candelabra.get_autocast_dtype("cpu")
+    return amp.get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
     """Set the dtype of autocast on the CPU."""
-    candelabra.set_autocast_dtype("cpu", dtype)
+    amp.set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Any:
     """Return the dtype of autocast on CUDA devices."""
-    return candelabra.get_autocast_dtype("cuda")
+    return amp.get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
     """Set the dtype of autocast on CUDA devices."""
-    candelabra.set_autocast_dtype("cuda", dtype)
+    amp.set_autocast_dtype("cuda", dtype)
 
 
 def autocast_increment_nesting() -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from candelabra import multiprocessing
 from candelabra.utils.data.dataloader import _Endless as _InfiniteConstantSampler
@@ -15,8 +16,13 @@ from candelabra.utils.data.worker_info import WorkerInfo
 
 __all__ = [
     "WorkerInfo", "_BaseDataLoaderIter", "_DatasetKind", "_InfiniteConstantSampler", "_MultiProcessingDataLoaderIter",
-    "_SingleProcessDataLoaderIter", "_utils", "multiprocessing",
+    "_SingleProcessDataLoaderIter", "_collate_fn_t", "_utils", "_worker_init_fn_t", "multiprocessing",
 ]  # fmt: skip
+
+
+T = TypeVar("T")
+_collate_fn_t = Callable[[list[T]], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 
 class _Utils:

@@ -1,0 +1,88 @@
+"""``torch.distributed`` below its top: classes and functions that raise where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+_WAY_OUT = (
+    "torch.distributed is not available on Candelabra; candelabra.communication has the collectives, and "
+    "candelabra.nn.DataParallel runs a module on several devices"
+)
+
+#: By PyTorch module: the names of its classes, and of its functions.
+MODULES: dict[str, tuple[str, str]] = {
+    "distributed": (
+        "Backend DeviceMesh FileStore HashStore P2POp PrefixStore ProcessGroup Store TCPStore Work",
+        "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast "
+        "broadcast_object_list destroy_process_group gather gather_object get_backend get_process_group_ranks get_rank get_world_size "
+        "init_device_mesh init_process_group irecv isend monitored_barrier new_group new_subgroups recv recv_object_list reduce "
+        "reduce_scatter reduce_scatter_tensor scatter scatter_object_list send send_object_list",
+    ),
+    "distributed.algorithms.join": ("Join Joinable JoinHook", ""),
+    "distributed.checkpoint": (
+        "FileSystemReader FileSystemWriter StorageReader StorageWriter",
+        "load load_state_dict save save_state_dict",
+    ),
+    "distributed.device_mesh": ("DeviceMesh", "init_device_mesh"),
+    "distributed.fsdp": (
+        "BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
+        "LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig "
+        "OptimStateKeyType ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictSettings "
+        "StateDictType UnshardHandle",
+        "fully_shard register_fsdp_forward_method",
+    ),
+    "distributed.fsdp.sharded_grad_scaler": ("ShardedGradScaler", ""),
+    "distributed.fsdp.wrap": (
+        "CustomPolicy ModuleWrapPolicy",
+        "always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap",
+    ),
+    "distributed.nn": ("", "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"),
+    "distributed.optim": ("DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", ""),
+    "distributed.tensor": (
+        "DTensor DeviceMesh Partial Placement Replicate Shard",
+        "distribute_module distribute_tensor empty full init_device_mesh ones rand randn zeros",
+    ),
+    "distributed.tensor.experimental": ("", "context_parallel implicit_replication local_map"),
+    "distributed.tensor.parallel": (
+        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel",
+        "loss_parallel parallelize_module",
+    ),
+    "nn.parallel": ("DistributedDataParallel", ""),
+}
+#: PyTorch has the same names in several modules.
+for _same, _as in {
+    "_composable.fsdp": "fsdp", "_tensor": "tensor", "distributed_c10d": "", "fsdp.api": "fsdp", "fsdp.fully_sharded_data_parallel": "fsdp",
+    "nn.functional": "nn", "tensor.placement_types": "tensor", "_tensor.experimental": "tensor.experimental",
+}.items():  # fmt: skip
+    MODULES[f"distributed.{_same}"] = MODULES["distributed" if _as == "" else f"distributed.{_as}"]
+MODULES["nn.parallel.distributed"] = MODULES["nn.parallel"]
+
+_classes: dict[str, type] = {}
+
+
+def _class(name: str) -> type:
+    """Return the class of a name, the same in all modules: programs ask for instances of it."""
+    if name not in _classes:
+
+        def refuse(self: Any, *arguments: Any, **options: Any) -> NoReturn:
+            raise RuntimeError(f"{name}: {_WAY_OUT}")
+
+        _classes[name] = type(
+            name, (), {"__init__": refuse, "__module__": "torch.distributed", "__doc__": f"Not available: {_WAY_OUT}."}
+        )
+    return _classes[name]
+
+
+def _function(name: str) -> Callable[..., NoReturn]:
+    def refuse(*arguments: Any, **options: Any) -> NoReturn:
+        raise RuntimeError(f"torch.distributed.{name}(): {_WAY_OUT}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+def names_of(module: str) -> dict[str, Any]:
+    """Return the classes and functions of a module of PyTorch."""
+    classes, functions = MODULES.get(module, ("", ""))
+    return {name: _class(name) for name in classes.split()} | {name: _function(name) for name in functions.split()}
