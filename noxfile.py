@@ -318,6 +318,7 @@ def tests_examples(session: nox.Session) -> None:
             "--force-reinstall",
             str(ROOT / "examples" / "backends" / backend),
         )
+    session.env["CANDELABRA_WHEELS"] = str(DIST)
     run_tests(session, ROOT / "tests" / "examples")
 
 
@@ -357,6 +358,8 @@ def lint(session: nox.Session) -> None:
             "packages/*/include/**/*.h*",
             "packages/*/tests/**/*.[ch]pp",
             "packages/*/tests/**/*.c",
+            "packages/*/python/**/templates/**/*.[ch]",
+            "packages/*/python/**/templates/**/*.[ch]pp",
             "examples/backends/*/src/*.[ch]",
             "benchmarks/*.cpp",
         )
@@ -440,6 +443,18 @@ def parity(session: nox.Session) -> None:
         session.run("python", str(ROOT / "tests" / "parity_optim"), "--require", "97", "--write", str(optimizers))
         session.run("python", str(ROOT / "tests" / "parity_distributions"))
         session.run("python", str(ROOT / "tests" / "parity_files"))
+
+
+@nox.session
+def parity_names(session: nox.Session) -> None:
+    """Look up all public names of PyTorch in ``torch`` on Candelabra, and write
+    docs/parity_names.md.
+    """
+    install(session, TEST_PACKAGES["torch-compat"], "torch==2.13.0", "numpy", "tensorboard")
+    page = ROOT / "docs" / "parity_names.md"
+    session.run(
+        "python", str(ROOT / "tests" / "parity_names"), "--require", "90", "--write", str(page), *session.posargs
+    )
 
 
 @nox.session

@@ -78,6 +78,18 @@ def function(name: str, field_name: str, parameters: str, body: str, message: st
 
 ENTRIES = 'static cb_kernel_entry many[4] = {{"exp", neg, 0, 0, 0}, {"log", neg, 0, 0, 0}}; table.kernels = many;'
 
+#: Capabilities that promise functions of the accelerator's table.
+PROMISES = [
+    ("pinned-memory", "PINNED_MEMORY"),
+    ("peer-access", "PEER_ACCESS"),
+    ("ipc", "IPC"),
+    ("graphs", "GRAPHS"),
+    ("collectives", "COLLECTIVES"),
+]
+EMPTY_ACCELERATOR = """
+static const cb_accelerator a = {.size = sizeof a};
+static const void *e(const char *n) { return strcmp(n, "accelerator") ? NULL : &a; }"""
+
 TABLES = [
     table("null-table", "", "returned null", result="return NULL;"),
     table("misaligned-table", "", "not aligned", result="return (const cb_backend *)((char *)&table + 1);"),
@@ -110,6 +122,10 @@ TABLES = [
     table("two-kernels", ENTRIES + 'many[1].operator_name = "exp"; table.kernel_count = 2;', "two kernels of exp"),
     table("streams-missing", "table.capabilities = CB_CAP_STREAMS;", "has CB_CAP_STREAMS, but lacks"),
     table("events-missing", "table.capabilities = CB_CAP_EVENTS;", "has CB_CAP_EVENTS, but lacks"),
+    *(table(f"{word}-missing", f"table.capabilities = CB_CAP_{capability};", f"has CB_CAP_{capability}, but lacks")
+      for word, capability in PROMISES),
+    *(table(f"{word}-empty", f"table.capabilities = CB_CAP_{capability}; table.extension = e;",
+            f"has CB_CAP_{capability}, but lacks", declarations=EMPTY_ACCELERATOR) for word, capability in PROMISES),
     table("asynchronous-missing", "table.capabilities = CB_CAP_ASYNCHRONOUS;", "but lacks synchronize"),
 ]  # fmt: skip
 
@@ -197,8 +213,6 @@ MEMORY = [
              "memory_statistics failed", error="RuntimeError", program="candelabra.backends.memory_statistics(D)"),
     Row("no-reset", "NotImplementedError", "reset_device failed", "candelabra.backends.reset_device(D)"),
     Row("no-limit", "NotImplementedError", "set_memory_limit failed", "candelabra.backends.set_memory_limit(D, 100)"),
-    Row("graphs-missing", "NotImplementedError", "has no graphs", "candelabra._C.pool_create(cb.device(D))",
-        setup="table.capabilities = CB_CAP_GRAPHS;"),
 ]  # fmt: skip
 
 SUB = """

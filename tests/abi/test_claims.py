@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from backends import Backend, distribution, install, outcomes
 
@@ -104,3 +106,32 @@ def test_a_python_kernel_that_fails_names_its_distribution(tmp_path):
     assert found["error"] == "BackendError", found
     assert "python-party 0.3" in found["message"]
     assert "the operator declares" in found["message"]
+
+
+BESIDE_A_LIBRARY = """
+    import pathlib
+    import candelabra
+    @candelabra.backends.hookimpl
+    def candelabra_register_backend(registrar):
+        def doubled(out, a):
+            host = a.to("cpu")
+            out.copy_(host + host)
+        registrar.library(pathlib.Path(__file__).with_name("libapart_party.so"))
+        registrar.kernel("exp", lambda out, a: a.numpy())
+        registrar.kernel("log", lambda out, a: memoryview(a))
+        registrar.kernel("sin", doubled)
+    """
+
+
+def test_a_python_kernel_on_memory_that_the_host_cannot_read(tmp_path, cache):
+    """It may copy to the host and back. Otherwise the error names the operator and the way out."""
+    install(tmp_path, cache, "apart-party", Backend("apart"))
+    (tmp_path / "apart_party.py").write_text(textwrap.dedent(BESIDE_A_LIBRARY))
+    x = "candelabra.tensor([[1.0, 2.0], [3.0, 4.0]], device=D)"
+    assert run(tmp_path, f"candelabra.sin({x}).tolist()", "apart").get("value") == "[[2.0, 4.0], [6.0, 8.0]]"
+    assert run(tmp_path, f"candelabra.sin({x}.t()).tolist()", "apart").get("value") == "[[2.0, 6.0], [4.0, 8.0]]"
+    for name, error in (("exp", "TypeError"), ("log", "BufferError")):
+        found = run(tmp_path, f"candelabra.{name}({x})", "apart")
+        assert found["error"] == error, found
+        assert found["notes"].startswith(f"in the kernel of {name} for device apart")
+        assert 'a.to("cpu")' in found["notes"] and "out.copy_()" in found["notes"]

@@ -62,6 +62,16 @@ int32_t device_status(int32_t device, char* message, uint64_t capacity) {
   return status == CB_OK ? CB_OK : CB_DEVICE_LOST;
 }
 
+// CUDA could not do it alone: after a fault in a kernel, only a new process can use the device
+// again. And cudaDeviceReset() would invalidate memory and handles of other libraries.
+int32_t reset_device(int32_t) {
+  set_last_message(
+      "a CUDA device cannot be reset from within the process: a fault in a kernel ends CUDA for the whole process, and "
+      "resetting the device would invalidate the memory, streams and handles of every library that uses it. Save what "
+      "is in host memory and start a new process");
+  return CB_NOT_IMPLEMENTED;
+}
+
 int32_t allocate_memory(int32_t device, cb_allocation* allocation) {
   return guarded([&] {
     if (in_forked_child()) const DeviceGuard refused(device);
@@ -122,6 +132,7 @@ cb_backend make_table() {
   table.device_properties = device_properties;
   table.synchronize = synchronize;
   table.device_status = device_status;
+  table.reset_device = reset_device;
   table.allocate = allocate_memory;
   table.deallocate = deallocate_memory;
   table.copy_from_host = [](int32_t device, const cb_memory* to, const void* from, uint64_t bytes, void* stream) {

@@ -80,6 +80,17 @@ def test_the_list_of_backends_says_it(emulated):
     assert done.returncode == 0 and "cuda: no NVIDIA driver" in done.stdout
 
 
+def test_reset_says_that_a_new_process_is_the_way(emulated):
+    code = """
+        x = candelabra.ones(4, device="cuda")
+        print(failing(candelabra.backends.reset_device, "cuda"))
+        print(x.tolist())
+    """
+    said, values = output_of(code).splitlines()
+    assert said.startswith("NotImplementedError: ") and "start a new process" in said
+    assert values == "[1.0, 1.0, 1.0, 1.0]"
+
+
 FAILING = """
     x = candelabra.ones(4, device="cuda")
     other = candelabra.ones(4, device="cuda:1")

@@ -89,6 +89,13 @@ def test_links_against_neither_python_nor_nvidias_libraries():
 
 
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
+def test_the_probe_finds_no_gpu():
+    from candelabra.cuda.presence import device_count
+
+    assert device_count() == 0
+
+
+@pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_it_says_what_is_missing():
     assert not candelabra.cuda.is_available() and candelabra.cuda.device_count() == 0
     with pytest.raises(

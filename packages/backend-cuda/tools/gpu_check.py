@@ -273,7 +273,10 @@ class Check:
         folder = self.site / f"{name.replace('-', '_')}-0.1.0.dist-info"
         folder.mkdir(exist_ok=True)
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
-        (folder / "entry_points.txt").write_text(f"[candelabra.backends]\n{entry}\n")
+        text = f"[candelabra.backends]\n{entry}\n"
+        if entry.startswith("cuda"):
+            text += "[candelabra.accelerators]\ncuda = candelabra.cuda.presence:device_count\n"
+        (folder / "entry_points.txt").write_text(text)
 
     def lay_out(self, ready: Path | None) -> None:
         """Copy the Python sources, and what is already built."""

@@ -1,11 +1,15 @@
-"""Models from folders; nothing is downloaded."""
+"""Models from folders, and downloads of files."""
 
 from __future__ import annotations
 
+import hashlib
+import stat
 import sys
+import zipfile
 
 import pytest
 
+import candelabra
 from candelabra import hub
 
 HUBCONF = """
@@ -40,8 +44,6 @@ def test_load(folder):
 def test_refusals(folder):
     with pytest.raises(RuntimeError, match="'pytorch/vision' would be downloaded and run"):
         hub.load("pytorch/vision", "resnet18")
-    with pytest.raises(RuntimeError, match="nothing is downloaded; fetch https"):
-        hub.load_state_dict_from_url("https://example.org/model.pt")
     with pytest.raises(ValueError, match="Unknown source"):
         hub.load(folder, "net", source="elsewhere")
     with pytest.raises(RuntimeError, match="Cannot find callable answer in hubconf"):
@@ -53,9 +55,55 @@ def test_refusals(folder):
         hub.list(folder)
 
 
+def test_a_repository_that_is_there_already(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    kept = tmp_path / "home" / "hub" / "owner_name_main"
+    kept.mkdir(parents=True)
+    for name in ("hubconf.py", "beside.py"):
+        (kept / name).write_text((folder / name).read_text())
+    assert hub.load("owner/name", "net") == hub.load("owner/name:main", "net") == [7]
+    with pytest.raises(RuntimeError, match="would be downloaded"):
+        hub.load("owner/name:v2", "net")
+
+
+def test_downloads(tmp_path, capsys):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"content" * 100_000)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    hub.download_url_to_file(source.as_uri(), str(target), digest[:8])
+    assert target.read_bytes() == source.read_bytes()
+    assert capsys.readouterr().err.endswith("100.0%\n")
+    assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(source.stat().st_mode)
+    target.write_text("older")
+    with pytest.raises(RuntimeError, match='invalid hash value .expected "1234"'):
+        hub.download_url_to_file(source.as_uri(), target, "1234", progress=False)
+    assert target.read_text() == "older"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_state_dicts_are_downloaded_once(monkeypatch, tmp_path, zipped, capsys):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    source = tmp_path / "model.pth"
+    candelabra.save({"weight": candelabra.ones(2)}, source, format="pytorch")
+    if zipped:
+        with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+            archive.write(source, "model.pth")
+        source = tmp_path / "model.zip"
+    named = source.rename(tmp_path / f"model-{hashlib.sha256(source.read_bytes()).hexdigest()[:8]}{source.suffix}")
+    for _ in range(2):
+        assert hub.load_state_dict_from_url(named.as_uri(), check_hash=True, progress=False)["weight"].tolist() == [
+            1,
+            1,
+        ]
+        named.unlink(missing_ok=True)
+    assert capsys.readouterr().out.count("Downloading") == 1
+    assert (tmp_path / "home" / "hub" / "checkpoints" / named.name).exists()
+
+
 def test_directory(monkeypatch, tmp_path):
-    monkeypatch.setattr(hub, "_directory", None)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     assert hub.get_dir() == str(tmp_path / "hub")
     hub.set_dir(tmp_path / "other")
     assert hub.get_dir() == str(tmp_path / "other")
+    hub.set_dir(None)

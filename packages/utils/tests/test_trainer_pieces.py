@@ -82,10 +82,7 @@ def test_to_device():
 def test_choose_device():
     assert choose_device("cpu").type == "cpu"
     assert choose_device(candelabra.device("cpu")).type == "cpu"
-    expected = (
-        "cuda" if "cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda") else "cpu"
-    )
-    assert choose_device().type == expected
+    assert choose_device() == (candelabra.accelerator.current_accelerator() or candelabra.device("cpu"))
 
 
 @pytest.mark.parametrize("norm_type", [1.0, 2.0, math.inf])

@@ -128,7 +128,7 @@ PackedWeights& kept() {
 }  // namespace
 
 int64_t kept_bytes_allowed() {
-  static const int64_t bytes = bytes_from_environment("CANDELABRA_CPU_KEPT_WEIGHTS", physical_memory() / 8);
+  static const int64_t bytes = bytes_from_environment("CANDELABRA_CPU_PACKED_WEIGHTS", physical_memory() / 8);
   return bytes;
 }
 

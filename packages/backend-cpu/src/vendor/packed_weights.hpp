@@ -30,7 +30,7 @@ PackedWeight find_packed_weight(const WantedWeight& weight, bool& keep);
 PackedWeight room_for_weight(size_t bytes);
 void cache_packed_weight(const WantedWeight& weight, PackedWeight room);
 
-// Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an
+// Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_PACKED_WEIGHTS, or an
 // eighth of the machine's memory.
 int64_t kept_bytes_allowed();
 

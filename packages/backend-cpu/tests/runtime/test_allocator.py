@@ -183,7 +183,7 @@ print(statistics().reserved)
     assert out.split() == ["0"]
 
 
-@pytest.mark.parametrize("variable", ["CANDELABRA_CPU_CACHE_BYTES", "CANDELABRA_CPU_KEPT_WEIGHTS"])
+@pytest.mark.parametrize("variable", ["CANDELABRA_CPU_CACHE_BYTES", "CANDELABRA_CPU_PACKED_WEIGHTS"])
 @pytest.mark.parametrize("text", ["", "1GB", "-1", "1e9", " 5", "99999999999999999999"])
 def test_a_bound_that_is_no_number_of_bytes_is_refused(variable: str, text: str) -> None:
     failed = subprocess.run(

@@ -92,7 +92,7 @@ __device__ C divided(C value, int64_t count) {
 }
 
 template <typename T>
-__device__ __forceinline__ void finish_place(memory_t<T>* place, compute_t<T> value, const Pairs& pairs, uint64_t key) {
+__device__ __forceinline__ void write_sum(memory_t<T>* place, compute_t<T> value, const Pairs& pairs, uint64_t key) {
   const Combination& how = pairs.combination;
   if (how.with_self) value = combined<T>(how.kind, loaded<T>(*place), value);
   if (how.kind == Combination::Mean) value = divided(value, pairs_of(pairs, key) + (how.with_self ? 1 : 0));
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads)
     if (continued)
       heads[number] = sum;
     else
-      finish_place<T>(out + pairs.to[j] + at[0], sum, pairs, key);
+      write_sum<T>(out + pairs.to[j] + at[0], sum, pairs, key);
     if (next == static_cast<uint64_t>(pairs.places)) return;
     key = next;
     sum = identity<T>(kind);
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(threads)
   compute_t<T> sum = tails[number];
   for (int64_t k = s + 1; k < pairs.stretches && pairs.keys[k * stretch] == key; ++k)
     sum = combined<T>(pairs.combination.kind, sum, heads[k * slice.count + element]);
-  finish_place<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum, pairs, key);
+  write_sum<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum, pairs, key);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr int most_devices = 128;
 std::atomic<Fault*> faults[most_devices];
 std::mutex mutex;
 
-std::atomic<bool> told_by_host[most_devices];
+std::atomic<bool> has_host_fault[most_devices];
 std::unordered_map<int, std::string>& host_texts() {
   static auto* made = new std::unordered_map<int, std::string>();
   return *made;
@@ -89,13 +89,13 @@ FaultSink message_sink(const Call& call, const char* title, const char* text) {
 void report_failure(int device, const std::string& text) {
   const std::lock_guard lock(mutex);
   host_texts()[device] = text;
-  told_by_host[device].store(true, std::memory_order_release);
+  has_host_fault[device].store(true, std::memory_order_release);
 }
 
 void raise_fault_of(int device) {
-  if (told_by_host[device].load(std::memory_order_acquire)) [[unlikely]] {
+  if (has_host_fault[device].load(std::memory_order_acquire)) [[unlikely]] {
     const std::lock_guard lock(mutex);
-    if (told_by_host[device].exchange(false)) throw failure(CB_RUNTIME_ERROR, "%s", host_texts()[device].c_str());
+    if (has_host_fault[device].exchange(false)) throw failure(CB_RUNTIME_ERROR, "%s", host_texts()[device].c_str());
   }
   Fault* fault = faults[device].load(std::memory_order_acquire);
   if (!fault || std::atomic_ref(fault->state).load(std::memory_order_acquire) != 2) return;

@@ -20,7 +20,7 @@ struct Settings {
   std::atomic<int> cudnn_deterministic{0};     // cuDNN is deterministic
   std::atomic<int> cudnn_attention{1};         // attention in half precision uses cuDNN where it can
   std::atomic<int> cufft_plans{4096};          // the capacity of a thread's plan cache
-  std::atomic<int> told_of_waiting{0};         // calls that synchronize: 1: warn, 2: throw
+  std::atomic<int> sync_debug_mode{0};         // calls that synchronize: 1: warn, 2: throw
 
   bool is_deterministic() const { return deterministic || cudnn_deterministic; }
 };
@@ -48,7 +48,7 @@ inline std::atomic<int>* setting(std::string_view name) {
       {"cudnn_deterministic", &Settings::cudnn_deterministic},
       {"cudnn_attention", &Settings::cudnn_attention},
       {"cufft_plans", &Settings::cufft_plans},
-      {"told_of_waiting", &Settings::told_of_waiting},
+      {"sync_debug_mode", &Settings::sync_debug_mode},
   };
   for (const Named& entry : all)
     if (entry.name == name) return &(settings().*entry.field);

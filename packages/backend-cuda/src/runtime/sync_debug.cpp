@@ -15,7 +15,7 @@ std::atomic<void (*)(const char*)> warner{nullptr};
 }  // namespace
 
 void about_to_wait() {
-  const int mode = settings().told_of_waiting.load(std::memory_order_relaxed);
+  const int mode = settings().sync_debug_mode.load(std::memory_order_relaxed);
   if (mode == 0) [[likely]]
     return;
   if (mode > 1) throw failure(CB_RUNTIME_ERROR, "%s", said);

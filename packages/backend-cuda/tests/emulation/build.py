@@ -231,7 +231,9 @@ def lay_out(site: Path) -> None:
     information = site / "candelabra_backend_cuda-0.1.0.dist-info"
     information.mkdir(exist_ok=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: candelabra-backend-cuda\nVersion: 0.1.0\n")
-    (information / "entry_points.txt").write_text("[candelabra.backends]\ncuda = candelabra_backend_cuda\n")
+    # No probe: the emulated driver is not the one that candelabra.cuda.presence asks.
+    entry = "cuda = candelabra_backend_cuda\n"
+    (information / "entry_points.txt").write_text(f"[candelabra.backends]\n{entry}\n[candelabra.accelerators]\n{entry}")
 
 
 def main() -> int:

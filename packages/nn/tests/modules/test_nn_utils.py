@@ -72,3 +72,22 @@ def test_vectors(rng):
     np.testing.assert_array_equal(array(layer.bias), np.arange(6, 9))
     with pytest.raises(TypeError, match="expected candelabra.Tensor, but got: list"):
         utils.vector_to_parameters([1], layer.parameters())
+
+
+def test_copies_between_devices():
+    from candelabra.nn.parallel import comm
+    from candelabra.nn.parallel.parallel_apply import get_a_var
+
+    x = candelabra.arange(4.0)
+    out = [candelabra.empty(4), candelabra.empty(4)]
+    assert comm.broadcast(x, out=out) == tuple(out) and out[1].tolist() == x.tolist()
+    assert [part.tolist() for part in comm.scatter(x, ["cpu", "cpu"], [1, 3])] == [[0], [1, 2, 3]]
+    assert comm.gather(comm.scatter(x, ["cpu"] * 2)).tolist() == x.tolist()
+    assert comm.reduce_add([x, x, x]).tolist() == [0, 3, 6, 9]
+    assert [one.tolist() for one in comm.reduce_add_coalesced([[x, x + 1], [x, x]])] == [[0, 2, 4, 6], [1, 3, 5, 7]]
+    assert comm.broadcast_coalesced([x], ["cpu"])[0][0].tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="Exactly one of 'devices' and 'out'"):
+        comm.broadcast(x)
+    with pytest.raises(ValueError, match="input 1 has invalid size: got 2, but expected 4"):
+        comm.reduce_add([x, x[:2]])
+    assert get_a_var({"a": [1, (x,)]}) is x and get_a_var([1]) is None

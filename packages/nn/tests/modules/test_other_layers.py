@@ -265,3 +265,14 @@ def test_everything_public_is_there():
         and nn.modules.batchnorm.BatchNorm2d is nn.BatchNorm2d
     )
     assert nn.modules.container.Sequential is nn.Sequential and nn.modules.sparse.Embedding is nn.Embedding
+
+
+def test_data_parallel_uses_the_accelerator():
+    candelabra.accelerator.use("cpu")
+    try:
+        model = nn.DataParallel(nn.Linear(2, 1))
+        assert model.device_ids == [candelabra.device("cpu")] * candelabra.accelerator.device_count()
+        assert model(candelabra.ones(3, 2)).shape == (3, 1)
+        assert nn.DataParallel(nn.Linear(2, 1), device_ids=[0]).device_ids == [candelabra.device("cpu")]
+    finally:
+        candelabra.accelerator.use(None)

@@ -148,8 +148,10 @@ typedef struct cb_allocation {
   void* stream;   /* the stream that will use the memory; null: the default stream */
   /* Set by the backend. The core has set them to null, null, CB_MEMORY_DEVICE, and
    * cb_backend.capabilities & CB_CAP_HOST_MEMORY. */
-  void* storage;        /* a handle, such as a cl_mem or an MTLBuffer; null: the address */
-  void* address;        /* the device's address of the first byte, 64-byte aligned; null if it has none */
+  void* storage; /* a handle, such as a cl_mem or an MTLBuffer; null: the address */
+  /* The device's address of the first byte; null if it has none. The core requires no alignment
+   * beyond the element's size; Candelabra's own backends return multiples of 64. */
+  void* address;
   int32_t kind;         /* enum cb_memory_kind */
   int32_t host_visible; /* 1: address is valid on the host, once the work that uses it is done */
 } cb_allocation;
@@ -347,11 +349,13 @@ enum cb_capabilities {
   CB_CAP_EVENTS = 4,  /* the event functions are present */
   /* kernels may return before they complete; synchronize() waits for them */
   CB_CAP_ASYNCHRONOUS = 8,
-  CB_CAP_PINNED_MEMORY = 16,
-  CB_CAP_PEER_ACCESS = 32, /* cb_accelerator.can_access_peer and copy_peer are present */
-  CB_CAP_IPC = 64,
-  CB_CAP_GRAPHS = 128,     /* the graph functions of cb_accelerator are present */
-  CB_CAP_COLLECTIVES = 256 /* the table of collectives of cb_accelerator is present */
+  /* The following promise functions of cb_accelerator, which the core checks when it loads the
+   * backend. */
+  CB_CAP_PINNED_MEMORY = 16, /* allocate_pinned and deallocate_pinned */
+  CB_CAP_PEER_ACCESS = 32,   /* can_access_peer and copy_peer */
+  CB_CAP_IPC = 64,           /* ipc_export_memory, ipc_open_memory and ipc_close_memory */
+  CB_CAP_GRAPHS = 128,       /* pool_create, _retain and _release, graph_begin, _end, _launch and _destroy */
+  CB_CAP_COLLECTIVES = 256   /* collectives, with all but version, split and the groups */
 };
 
 typedef struct cb_device_properties {

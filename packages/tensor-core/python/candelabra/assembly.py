@@ -14,7 +14,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY
 
 from . import composite
-from .composite.registration import BY_OPERATOR, with_checked_tensors
+from .composite.registration import BY_OPERATOR, overridable, overridable_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,8 +61,11 @@ LAZY_MODULES = (
     "cpu",
     "fft",
     "func",
+    "hooks",
     "library",
+    "overrides",
     "profiler",
+    "pytree",
     "quasirandom",
     "random",
     "special",
@@ -71,6 +74,7 @@ LAZY_MODULES = (
     "serialization",
     "storage",
     "testing",
+    "type_hints",
     "types",
 )
 LAZY_FUNCTIONS = {
@@ -156,6 +160,13 @@ class Operators(SimpleNamespace):
 ops: Any = Operators()
 
 
+#: Methods that ``__torch_function__`` does not take over, as in PyTorch: Python's own protocols of
+#: classes, and what makes a tensor of another class.
+NOT_OVERRIDABLE = frozenset(
+    {"__dir__", "__init_subclass__", "__class_getitem__", "__getattr__", "as_subclass", "new", "new_tensor"}
+)
+
+
 def assemble(tensor: Any) -> dict[str, Any]:
     """Put the methods on Tensor and return the functions of the package."""
     functions: dict[str, Any] = {}
@@ -176,13 +187,16 @@ def assemble(tensor: Any) -> dict[str, Any]:
     for made in composite.FUNCTIONS.values():
         made.__module__ = "candelabra"
     for name, made in composite.FUNCTIONS.items():
-        functions[name] = OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, made)
+        functions[name] = OPERATORS[name] if name in BY_OPERATOR else overridable(name, made)
     for name, method in composite.METHODS.items():
-        setattr(
-            tensor, name, OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, method, method=True)
-        )
+        is_public = (name[0] != "_" or name[:2] == "__") and name not in NOT_OVERRIDABLE
+        if name in BY_OPERATOR:
+            method = OPERATORS[name]
+        elif is_public:
+            method = overridable(name, method, method=True)
+        setattr(tensor, name, method)
     for name, attribute in composite.PROPERTIES.items():
-        setattr(tensor, name, attribute)
+        setattr(tensor, name, attribute if name[0] == "_" else overridable_property(attribute))
     for alias, name in composite.ALIASES.items():
         for suffix in ("", "_"):
             if name + suffix in functions:
@@ -191,7 +205,7 @@ def assemble(tensor: Any) -> dict[str, Any]:
                 setattr(tensor, alias + suffix, tensor.__dict__[name + suffix])
     for name in METHODS_AS_FUNCTIONS:
         functions[name] = tensor.__dict__[name]
-    tensor.__repr__ = printing.tensor_text
+    tensor.__repr__ = overridable("__repr__", printing.tensor_text, method=True)
     tensor.__array_priority__ = 1000
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
     tensor.__irshift__ = OPERATORS["bitwise_right_shift"].inplace

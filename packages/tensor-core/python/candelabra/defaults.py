@@ -79,24 +79,6 @@ def get_default_device() -> device:
     return _C.get_default_device()
 
 
-_entered: list[device] = []
-
-
-def _enter_device(self: device) -> device:
-    _entered.append(_C.get_default_device())
-    _C.set_default_device(self)
-    return self
-
-
-def _leave_device(self: device, kind: object, error: object, trace: object) -> None:
-    _C.set_default_device(_entered.pop())
-
-
-# ``with candelabra.device("cpu"):`` sets the default device in the block.
-_C.device.__enter__ = _enter_device
-_C.device.__exit__ = _leave_device
-
-
 def get_num_threads(device: Device = "cpu") -> int:
     """Return the number of threads of a backend.
 

@@ -229,12 +229,12 @@ def _is_default_device(device: _C.device) -> bool:
 
 
 def _suffixes(t: Tensor) -> Iterator[str]:
-    if not _is_default_device(t.device):
+    if t.is_meta or not _is_default_device(t.device):
         yield f"device='{t.device}'"
     empty = t.numel() == 0
-    if (empty and t.ndim != 1) or (not empty and not options.edgeitems):
+    if t.is_meta or (empty and t.ndim != 1) or (not empty and not options.edgeitems):
         yield f"size={tuple(t.shape)}"
-    if not _is_usual(t.dtype, empty):
+    if t.dtype is not _C.get_default_dtype() if t.is_meta else not _is_usual(t.dtype, empty):
         yield f"dtype={t.dtype}"
     if t.grad_fn is not None:
         yield f"grad_fn=<{_node_name(t.grad_fn)}>"
@@ -252,7 +252,9 @@ def tensor_text(self: Tensor) -> str:
     plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)
-    if self.numel() == 0:
+    if self.is_meta:
+        text = "..."
+    elif self.numel() == 0:
         text = "[]"
     else:
         shown = _shown(_detach(self), self.numel() > options.threshold)

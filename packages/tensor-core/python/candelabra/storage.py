@@ -7,17 +7,21 @@ counts it in elements of one.
 
 from __future__ import annotations
 
+import copy
+import sys
 from operator import index
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.methods.storage_methods import CONVERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from candelabra._C import Tensor, dtype
+    from candelabra._C import Tensor
+    from candelabra._C import dtype as _Dtype
     from candelabra.types import Device
 
 UntypedStorage = _C.Storage
@@ -62,46 +66,60 @@ class TypedStorage:
     """
 
     is_sparse = False
-    #: Of the old classes: what they are of.
-    _fixed: dtype | None = None
+    dtype: _Dtype
+    _untyped_storage: _C.Storage
 
     def __init__(
         self,
         *args: Any,
         wrap_storage: Any = None,
-        dtype: dtype | None = None,
+        dtype: _Dtype | None = None,
         device: Device = None,
         _internal: bool = False,
     ) -> None:
         if not _internal:
             _C.warn(_DEPRECATED)
-        if self._fixed is not None:
-            if dtype is not None:
-                raise RuntimeError(f"{type(self).__name__}(): Keyword argument 'dtype' cannot be specified")
-            dtype = self._fixed
-        if len(args) > 1:
-            raise RuntimeError(f"{type(self).__name__}(): Too many positional arguments: it takes a size or a sequence")
-        self.dtype = _C.get_default_dtype() if dtype is None else dtype
         if wrap_storage is not None:
-            if args:
+            _check_wrapped("TypedStorage.__init__", args, wrap_storage)
+            if not isinstance(dtype, _C.dtype):
+                error = RuntimeError if dtype is None else TypeError
+                raise error(_combination("TypedStorage.__init__", "Argument 'dtype' must be a dtype, and specified"))
+            if device is not None:
                 raise RuntimeError(
-                    f"{type(self).__name__}(): No positional arguments should be given when using 'wrap_storage'"
+                    _combination(
+                        "TypedStorage.__init__",
+                        "Argument 'device' should not be specified when 'wrap_storage' is given",
+                    )
                 )
-            if not isinstance(wrap_storage, UntypedStorage):
-                raise TypeError(
-                    f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage).__name__}"
-                )
+            self.dtype = dtype
             self._untyped_storage = wrap_storage
             return
-        self._untyped_storage = _memory_of(
-            args[0] if args else 0, self.dtype, device, type(self).__name__
-        ).untyped_storage()
+        if len(args) > 1:
+            raise RuntimeError(_combination("TypedStorage.__init__", "Too many positional arguments"))
+        self.dtype = _C.get_default_dtype() if dtype is None else dtype
+        self._untyped_storage = _memory_of(args[0] if args else 0, self.dtype, device).untyped_storage()
 
     def _elements(self) -> Tensor:
         return _C.tensor_on_storage(self._untyped_storage, self.dtype)
 
-    def _like(self, elements: Tensor) -> TypedStorage:
-        return TypedStorage(wrap_storage=elements.untyped_storage(), dtype=elements.dtype, _internal=True)
+    def _wrapped(self, storage: _C.Storage) -> TypedStorage:
+        if type(self) is TypedStorage:
+            return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
+        return type(self)(wrap_storage=storage, dtype=self.dtype)
+
+    def _converted(self, goal: _Dtype) -> TypedStorage:
+        made = self._elements().to(goal)
+        if goal is self.dtype:
+            made = OPERATORS["clone"](made)
+        return TypedStorage(wrap_storage=made.untyped_storage(), dtype=goal, _internal=True)
+
+    @property
+    def _dtype(self) -> _Dtype:
+        return self.dtype
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
 
     # ---- the memory
 
@@ -154,9 +172,55 @@ class TypedStorage:
         """Return whether the memory is pinned."""
         return self._untyped_storage.is_pinned(device)
 
+    def pin_memory(self, device: Device = None) -> TypedStorage:
+        """Return a copy in pinned memory; the memory itself if it is pinned."""
+        return self._wrapped(self._untyped_storage.pin_memory(device))
+
+    @property
+    def filename(self) -> str | None:
+        """The file of memory from ``from_file(shared=True)``, or None."""
+        return self._untyped_storage.filename
+
     def resizable(self) -> bool:
-        """Return whether the size can be changed: it cannot."""
-        return False
+        """Return whether the size can be changed."""
+        return self._untyped_storage.resizable()
+
+    def resize_(self, size: int) -> None:
+        """Give the storage another number of elements; see `UntypedStorage.resize_`."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: Any = None, device: Device = None, **kwargs: Any) -> TypedStorage:
+        """Return a storage with a copy of the numbers of a buffer; the parameters are those of
+        `UntypedStorage.from_buffer`.
+        """
+        _C.warn(_DEPRECATED)
+        fixed = getattr(cls, "dtype", None)
+        if fixed is not None and (dtype is not None or device is not None or len(args) == 5):
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer"
+            )
+        if device is not None and _C.device(device).type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {device}")
+        chosen = fixed or dtype or _C.get_default_dtype()
+        storage = UntypedStorage.from_buffer(*args, **{**kwargs, "dtype": chosen})
+        return TypedStorage(wrap_storage=storage, dtype=chosen, _internal=True)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Return a storage of a number of elements on a memory-mapped file; only the classes of one
+        dtype have it. See `UntypedStorage.from_file`.
+        """
+        _C.warn(_DEPRECATED)
+        fixed = getattr(cls, "dtype", None)
+        if fixed is None:
+            raise RuntimeError("from_file can only be called on derived classes")
+        storage = UntypedStorage.from_file(filename, shared, size * fixed.itemsize)
+        return TypedStorage(wrap_storage=storage, dtype=fixed, _internal=True)
+
+    def _new_shared(self, size: int, *, device: Device = None) -> TypedStorage:
+        storage = UntypedStorage._new_shared(size * self.dtype.itemsize, device="cpu" if device is None else device)
+        return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
 
     # ---- the elements
 
@@ -192,39 +256,42 @@ class TypedStorage:
         self._elements().fill_(value)
         return self
 
-    def copy_(self, source: TypedStorage, non_blocking: bool | None = None) -> TypedStorage:
-        """Copy the elements of a storage of as many, converted."""
-        elements = source._elements() if isinstance(source, TypedStorage) else _C.tensor_on_storage(source, self.dtype)
-        if elements.numel() != self.size():
-            raise RuntimeError(f"size does not match, self was {self.size()} elements but src was {elements.numel()}")
-        self._elements().copy_(elements)
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Copy the bytes of a storage of as many."""
+        self._untyped_storage.copy_(source)
         return self
 
     def clone(self) -> TypedStorage:
         """Return a copy."""
-        return self._like(OPERATORS["clone"](self._elements()))
+        return self._wrapped(self._untyped_storage.clone())
 
     def cpu(self) -> TypedStorage:
-        """Return a copy on the CPU; the storage itself where it is there."""
+        """Return a copy on the CPU; the memory itself where it is there."""
         return self.to(device="cpu")
+
+    def cuda(self, device: Device = None, non_blocking: bool = False) -> TypedStorage:
+        """Return a copy on a CUDA device; the memory itself where it is there."""
+        return self._wrapped(self._untyped_storage.cuda(device, non_blocking))
 
     def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device; the storage itself where it is there."""
         moved = self._untyped_storage.to(device=device)
-        return (
-            self
-            if moved is self._untyped_storage
-            else TypedStorage(wrap_storage=moved, dtype=self.dtype, _internal=True)
-        )
+        return self if moved is self._untyped_storage else self._wrapped(moved)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the name of the old class, or a copy of another dtype, which is given as itself or
-        by such a class.
+        """Return the name of the class of the dtype, or a copy of another dtype, which is given as
+        itself, or by such a class or its name.
         """
         if dtype is None:
-            return f"candelabra.{CLASS_NAMES.get(self.dtype.name, 'TypedStorage')}"
-        goal = getattr(dtype, "_fixed", dtype)
-        return self if goal is self.dtype else self._like(self._elements().to(goal))
+            # Programs compare it with a literal: for those that import torch, with PyTorch's.
+            package = "torch" if getattr(sys.modules.get("torch"), "Tensor", None) is _C.Tensor else "candelabra"
+            return f"{package}.{CLASS_NAMES.get(self.dtype.name, 'TypedStorage')}"
+        if isinstance(dtype, str):
+            dtype = globals().get(dtype.rpartition(".")[2])
+        goal = getattr(dtype, "dtype", dtype)
+        if not isinstance(goal, _C.dtype):
+            raise TypeError(f"TypedStorage.type(): {dtype!r} is no dtype, and no class of storages of one")
+        return self if goal is self.dtype else self._converted(goal)
 
     def pickle_storage_type(self) -> str:
         """Return the name of the old class."""
@@ -239,13 +306,10 @@ class TypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: Any) -> TypedStorage:
-        return memo.setdefault(id(self), self.clone())
+        return self._wrapped(copy.deepcopy(self._untyped_storage, memo))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr() and self.dtype is other.dtype
-
-    def __hash__(self) -> int:
-        return hash((self.data_ptr(), self.dtype))
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __repr__(self) -> str:
         lines = "".join(f" {element}\n" for element in self.tolist())
@@ -254,22 +318,36 @@ class TypedStorage:
         )
 
 
-def _rebuilt(untyped: _C.Storage, dtype: dtype) -> TypedStorage:
+def _rebuilt(untyped: _C.Storage, dtype: _Dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
 
-def _memory_of(given: Any, dtype: dtype, device: Device, name: str) -> Tensor:
-    if isinstance(given, (str, bytes)) or (not hasattr(given, "__index__") and not hasattr(given, "__len__")):
-        raise TypeError(
-            f"{name}(): invalid data type '{type(given).__name__}': it takes a size or a sequence of numbers"
-        )
-    if isinstance(given, TypedStorage):
-        given = given.tolist()
-    if hasattr(given, "__len__"):
+def _combination(name: str, problem: str) -> str:
+    return (
+        f"{name} received an invalid combination of arguments. Expected nothing, a size, a sequence of numbers, or wrap_storage=: an "
+        f"UntypedStorage\n{problem}"
+    )
+
+
+def _check_wrapped(name: str, args: tuple[Any, ...], storage: Any) -> None:
+    if args:
+        raise RuntimeError(_combination(name, "No positional arguments should be given when using 'wrap_storage'"))
+    if not isinstance(storage, UntypedStorage):
+        raise TypeError(_combination(name, f"Argument 'wrap_storage' must be UntypedStorage, but got {type(storage)}"))
+
+
+def _memory_of(given: Any, dtype: _Dtype, device: Device) -> Tensor:
+    is_size = hasattr(given, "__index__") and not isinstance(given, _C.Tensor)
+    is_sequence = hasattr(given, "__len__") and hasattr(given, "__getitem__") and hasattr(given, "index")
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(given).__name__}'")
+    if not is_size and not is_sequence:
+        raise TypeError(_combination("TypedStorage.__init__", f"Argument type not recognized: {type(given)}"))
+    if not is_size:
         return _C.tensor_from_data(list(given), dtype, device)
     size = index(given)
     if size < 0:
-        raise RuntimeError(f"{name}(): a storage of {size} elements cannot be made")
+        raise RuntimeError(f"TypedStorage(): a storage of {size} elements cannot be made")
     return OPERATORS["empty"]((size,), dtype=dtype, device=device)
 
 
@@ -283,52 +361,58 @@ def _converting(name: str) -> Callable[[TypedStorage], TypedStorage]:
     goal = getattr(_C, name)
 
     def convert(self: TypedStorage) -> TypedStorage:
-        return self.type(goal)
+        return self._converted(goal)
 
-    convert.__doc__ = f"Return a copy of dtype {name}; the storage itself where it has that."
+    convert.__doc__ = f"Return a copy of dtype {name}."
     return convert
 
 
-for _method, _name in (
-    ("double", "float64"), ("float", "float32"), ("half", "float16"), ("bfloat16", "bfloat16"), ("long", "int64"), ("int", "int32"),
-    ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool"), ("complex_float", "complex64"),
-    ("complex_double", "complex128"),
-):  # fmt: skip
+for _method, _name in CONVERSIONS.items():
     setattr(TypedStorage, _method, _converting(_name))
 
 
-class _OldClass(type(TypedStorage)):  # type: ignore[misc]
+class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
     """The type of FloatStorage and its relatives; an instance of one is any typed storage of its
     dtype.
     """
 
-    _fixed: dtype
+    dtype: _Dtype
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, TypedStorage) and instance.dtype is cls._fixed
+        return type(instance) is TypedStorage and instance.dtype is cls.__dict__.get("dtype")
 
-    @property
-    def dtype(cls) -> dtype:
-        """The dtype of its storages."""
-        return cls._fixed
-
-    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-        if "dtype" in keywords:
-            raise RuntimeError(f"{cls.__name__}(): Keyword argument 'dtype' cannot be specified")
-        if len(arguments) > 1:
-            raise RuntimeError(f"{cls.__name__}(): Too many positional arguments: it takes a size or a sequence")
-        return TypedStorage(*arguments, dtype=cls._fixed, **keywords)
+    def __call__(cls, *arguments: Any, wrap_storage: Any = None, **keywords: Any) -> Any:
+        if cls is _LegacyStorage:
+            raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+        name = f"{cls.__name__}.__new__"
+        if keywords:
+            raise RuntimeError(_combination(name, f"Keyword argument '{next(iter(keywords))}' cannot be specified"))
+        if wrap_storage is not None:
+            _check_wrapped(name, arguments, wrap_storage)
+        elif len(arguments) > 1:
+            raise RuntimeError(_combination(name, "Too many positional arguments"))
+        return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype)
 
     def __repr__(cls) -> str:
         return f"<class 'candelabra.{cls.__name__}'>"
 
 
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """The base of the classes of storages of one dtype; deprecated."""
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Device = None) -> TypedStorage:  # type: ignore[override]
+        storage = UntypedStorage._new_shared(size * cls.dtype.itemsize, device="cpu" if device is None else device)
+        return TypedStorage(wrap_storage=storage, dtype=cls.dtype, _internal=True)
+
+
 for _name, _class in CLASS_NAMES.items():
-    globals()[_class] = _OldClass(
+    globals()[_class] = _LegacyStorageMeta(
         _class,
-        (),
+        (_LegacyStorage,),
         {
-            "_fixed": getattr(_C, _name),
+            "dtype": getattr(_C, _name),
+            "_dtype": getattr(_C, _name),
             "__module__": "candelabra",
             "__doc__": f"Typed storages of dtype {_name}; deprecated.",
         },

@@ -73,6 +73,23 @@ int32_t copy_within(int32_t, const cb_memory* destination, const cb_memory* sour
   return CB_OK;
 }
 
+int32_t allocate_nothing(int32_t, cb_allocation* allocation) {
+  static char token;  // a storage needs a handle
+  allocation->storage = &token;
+  allocation->address = nullptr;
+  return CB_OK;
+}
+void deallocate_nothing(int32_t, void*, uint64_t) {}
+int32_t take_nothing(int32_t, const cb_memory*, const void*, uint64_t, void*) {
+  return CB_OK;
+}
+int32_t give_nothing(int32_t, void*, const cb_memory*, uint64_t, void*) {
+  return CB_NOT_IMPLEMENTED;
+}
+int32_t copy_nothing(int32_t, const cb_memory*, const cb_memory*, uint64_t, void*) {
+  return CB_OK;
+}
+
 template <typename Function>
 void set_default(Function*& slot, Function* function) {
   if (!slot) slot = function;
@@ -157,6 +174,12 @@ class TableCheck {
   const cb_backend& table_;
 };
 
+// version() and the groups, which a library may lack, are asked for at the call.
+bool is_complete(const cb_collectives& t) {
+  return t.name && t.unique_id && t.create && t.rank && t.destroy && t.abort && t.query && t.wait && t.all_reduce &&
+         t.broadcast && t.reduce && t.all_gather && t.reduce_scatter && t.all_to_all && t.send && t.receive;
+}
+
 }  // namespace
 
 uint64_t dtypes_of_minor(uint32_t) {
@@ -193,18 +216,43 @@ void check_table(const std::string& device_type, const std::string& distribution
   TableCheck(device_type, distribution, padded(*table)).run();
 }
 
-void check_accelerator_table(const std::string& device_type, const std::string& distribution,
+void check_accelerator_table(const std::string& device_type, const std::string& distribution, uint64_t capabilities,
                              const cb_accelerator* table) {
-  if (!table) return;
-  const auto is_size = [](uint64_t size) { return size >= 2 * sizeof size && size % sizeof size == 0; };
-  const auto expect = [&](bool is_right, const char* type, uint64_t size) {
+  const auto expect = [&](bool is_right, const char* type, const auto&... fault) {
     check(is_right, backend_error, "the table ", type, " of ", distribution, " for device '", device_type,
-          "' is malformed: its size is ", size, ", not sizeof(", type, "); see docs/backends.md");
+          "' is malformed: ", fault..., "; see docs/backends.md");
   };
-  expect(is_size(table->size), "cb_accelerator", table->size);
-  const bool has_collectives = table->size >= offsetof(cb_accelerator, collectives) + sizeof table->collectives;
-  if (const cb_collectives* given = has_collectives ? table->collectives : nullptr)
-    expect(given->size >= sizeof(cb_collectives) && is_size(given->size), "cb_collectives", given->size);
+  const auto expect_size = [&](bool is_right, const char* type, uint64_t size) {
+    const bool is_size = size >= 2 * sizeof size && size % sizeof size == 0;
+    expect(is_right && is_size, type, "its size is ", size, ", not sizeof(", type, ")");
+  };
+  cb_accelerator t{};
+  if (table) {
+    expect_size(true, "cb_accelerator", table->size);
+    std::memcpy(&t, table, std::min<size_t>(table->size, sizeof t));
+  }
+  if (t.collectives) expect_size(t.collectives->size >= sizeof(cb_collectives), "cb_collectives", t.collectives->size);
+  const struct {
+    uint64_t capability;
+    bool is_kept;
+    const char* names;
+  } promises[] = {
+      {CB_CAP_PINNED_MEMORY, t.allocate_pinned && t.deallocate_pinned,
+       "CB_CAP_PINNED_MEMORY, but lacks one of allocate_pinned, deallocate_pinned"},
+      {CB_CAP_PEER_ACCESS, t.can_access_peer && t.copy_peer,
+       "CB_CAP_PEER_ACCESS, but lacks one of can_access_peer, copy_peer"},
+      {CB_CAP_IPC, t.ipc_export_memory && t.ipc_open_memory && t.ipc_close_memory,
+       "CB_CAP_IPC, but lacks one of ipc_export_memory, ipc_open_memory, ipc_close_memory"},
+      {CB_CAP_GRAPHS,
+       t.pool_create && t.pool_retain && t.pool_release && t.graph_begin && t.graph_end && t.graph_launch &&
+           t.graph_destroy,
+       "CB_CAP_GRAPHS, but lacks one of pool_create, pool_retain, pool_release, graph_begin, graph_end, "
+       "graph_launch, graph_destroy"},
+      {CB_CAP_COLLECTIVES, t.collectives && is_complete(*t.collectives),
+       "CB_CAP_COLLECTIVES, but lacks collectives or one of its functions"},
+  };
+  for (const auto& promise : promises)
+    expect(!(capabilities & promise.capability) || promise.is_kept, "cb_accelerator", "the device has ", promise.names);
 }
 
 cb_backend completed(const cb_backend& given) {
@@ -240,6 +288,17 @@ cb_backend host_memory_backend(const char* device_type) {
   table.copy_to_host = copy_to_host;
   table.copy_within = copy_within;
   return completed(table);
+}
+
+cb_backend meta_backend(const char* device_type) {
+  cb_backend table = host_memory_backend(device_type);
+  table.capabilities = 0;
+  table.allocate = allocate_nothing;
+  table.deallocate = deallocate_nothing;
+  table.copy_from_host = take_nothing;
+  table.copy_to_host = give_nothing;
+  table.copy_within = copy_nothing;
+  return table;
 }
 
 }  // namespace candelabra

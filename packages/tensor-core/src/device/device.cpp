@@ -41,31 +41,88 @@ struct DeviceObject {
   bool given_index;  // device("cpu", 0), as against device("cpu"); tensors are on the latter
 };
 PyTypeObject* device_py_type = nullptr;
+
+// PyTorch's device types. They can be named where no backend provides them: device("cuda") has the
+// type first_named - i, where i is the position here, until its first use loads the backend.
+constexpr std::array<std::string_view, 18> known_names = {
+    "cuda", "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
+    "fpga", "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
+constexpr int first_named = -2;
+std::string_view unloaded_name(Device device) {
+  return known_names[static_cast<size_t>(first_named - device.type)];
+}
+// The device of an object, whose type is negative while its backend is not loaded.
 Device value_of(PyObject* self) {
-  return reinterpret_cast<DeviceObject*>(self)->value;
+  Device& value = reinterpret_cast<DeviceObject*>(self)->value;
+  if (value.type < 0) [[unlikely]] {
+    if (const int type = find_device_type(unloaded_name(value)); type >= 0) value.type = static_cast<int8_t>(type);
+  }
+  return value;
+}
+std::string_view type_name(Device device) {
+  return device.type < 0 ? unloaded_name(device) : std::string_view(device_type(device).name);
 }
 
 // A device type with one device in host memory has no index to tell: "cpu", as against "cuda:0".
 bool has_index(const DeviceType& type) {
-  return type.device_count > 1 || !type.has(CB_CAP_HOST_MEMORY);
+  return type.device_count > 1 || !(type.has(CB_CAP_HOST_MEMORY) || type.name == "meta");
 }
 bool gives_index(PyObject* self) {
-  return reinterpret_cast<DeviceObject*>(self)->given_index || has_index(device_type(value_of(self)));
+  const Device device = value_of(self);
+  return reinterpret_cast<DeviceObject*>(self)->given_index || (device.type >= 0 && has_index(device_type(device)));
 }
 // As to_text(Device), with an index that the program gave.
 std::string text_of(PyObject* self) {
   const Device device = value_of(self);
-  return gives_index(self) ? text(device_type(device).name, ":", static_cast<int>(device.index)) : to_text(device);
+  return gives_index(self) ? text(type_name(device), ":", static_cast<int>(device.index))
+                           : std::string(type_name(device));
 }
 bool names_index(PyObject* type) {
   if (is_device_object(type)) return reinterpret_cast<DeviceObject*>(type)->given_index;
   return PyUnicode_Check(type) && PyUnicode_FindChar(type, ':', 0, PyUnicode_GET_LENGTH(type), 1) >= 0;
 }
 
+void add_meta_device_type();
+
 void load_device_type(std::string_view name) {
+  if (name == "meta") return add_meta_device_type();
   if (!loader) raise(backend_error, "no backend for device '", std::string(name), "' is loaded");
   Ref<> argument = owned(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   owned(PyObject_CallOneArg(loader, argument.get()));
+}
+
+// The name and the index in "cuda:1"; the index is -1 where there is none.
+std::pair<std::string_view, int> parse_device(std::string_view text_) {
+  const std::string_view name = text_.substr(0, text_.find(':'));
+  int index = -1;
+  if (name.size() < text_.size()) {
+    const std::string_view digits = text_.substr(name.size() + 1);
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    check(!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && index >= 0,
+          PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
+  }
+  check(!name.empty(), PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
+  return {name, index};
+}
+
+// A device of a known type can be named where its backend cannot be loaded.
+Device named_device(PyObject* object) {
+  try {
+    return is_device_object(object) ? value_of(object) : device_from_object(object);
+  } catch (const PythonError&) {
+    if (!PyUnicode_Check(object) || !PyErr_ExceptionMatches(backend_error)) throw;
+    const auto [name, index] = parse_device(PyUnicode_AsUTF8(object));
+    const auto* known = std::ranges::find(known_names, name);
+    if (known == known_names.end()) throw;
+    PyErr_Clear();
+    return {static_cast<int8_t>(first_named - (known - known_names.begin())),
+            static_cast<int8_t>(std::clamp(index, 0, INT8_MAX))};
+  }
+}
+
+// The number of devices that an index may name.
+int nameable_devices(Device device) {
+  return device.type < 0 || is_meta(device) ? INT8_MAX : device_type(device).device_count;
 }
 
 PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
@@ -75,13 +132,14 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
     PyObject* index = Py_None;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:device", const_cast<char**>(names), &type, &index))
       return nullptr;
-    Device device = device_from_object(type);
+    Device device = named_device(type);
     if (index != Py_None) {
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) return nullptr;
-      const DeviceType& found = device_type(device);
-      check(number >= 0 && number < found.device_count, PyExc_RuntimeError, "device index ", number,
-            " is out of range: '", found.name, "' has ", found.device_count, " device(s)");
+      const int count = nameable_devices(device);
+      check(number >= 0, PyExc_RuntimeError, "Device index must not be negative");
+      check(number < count, PyExc_RuntimeError, "device index ", number, " is out of range: '", type_name(device),
+            "' has ", count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }
     PyObject* made = device_object(device);
@@ -92,10 +150,9 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
 
 PyObject* device_repr(PyObject* self) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    const DeviceType& type = device_type(value_of(self));
-    return gives_index(self)
-               ? PyUnicode_FromFormat("device(type='%s', index=%d)", type.name.c_str(), value_of(self).index)
-               : PyUnicode_FromFormat("device(type='%s')", type.name.c_str());
+    const std::string name(type_name(value_of(self)));
+    return gives_index(self) ? PyUnicode_FromFormat("device(type='%s', index=%d)", name.c_str(), value_of(self).index)
+                             : PyUnicode_FromFormat("device(type='%s')", name.c_str());
   });
 }
 PyObject* device_str(PyObject* self) {
@@ -108,15 +165,53 @@ PyObject* device_compare(PyObject* a, PyObject* b, int operation) {
   return PyBool_FromLong(equal == (operation == Py_EQ));
 }
 Py_hash_t device_hash(PyObject* self) {
-  return value_of(self).type * 256 + value_of(self).index + 1;
+  const Device device = value_of(self);
+  // By name: the number of a type changes once its backend is loaded.
+  const auto hash = static_cast<Py_hash_t>(std::hash<std::string_view>()(type_name(device)) >> 8 << 7) + device.index;
+  return hash == -1 ? -2 : hash;
 }
 PyObject* device_reduce(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr),
                    [&] { return Py_BuildValue("O(s)", Py_TYPE(self), text_of(self).c_str()); });
 }
 
+// The devices of the ``with`` blocks that this thread is in: tensors are made on the innermost.
+struct Entered {
+  Device device;
+  bool given_index;
+};
+thread_local std::vector<Entered> entered_devices;
+thread_local int entered_count = 0;  // its size, which is read without a guard
+
+// Loads the backend where a device has only been named.
+Device usable(const Entered& entered) {
+  Device device = entered.device;
+  if (device.type >= 0) return {device.type, is_meta(device) ? int8_t{0} : device.index};
+  const std::string name(unloaded_name(device));
+  return device_from_text(entered.given_index ? text(name, ":", static_cast<int>(device.index)) : name);
+}
+
+PyObject* device_enter(PyObject* self, PyObject*) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    entered_devices.push_back({value_of(self), gives_index(self)});
+    ++entered_count;
+    return Py_NewRef(self);
+  });
+}
+PyObject* device_exit(PyObject*, PyObject*) {
+  if (entered_count > 0) {
+    entered_devices.pop_back();
+    --entered_count;
+  }
+  Py_RETURN_NONE;
+}
+
 PyGetSetDef device_getset[] = {
-    {"type", [](PyObject* self, void*) { return PyUnicode_FromString(device_type(value_of(self)).name.c_str()); },
+    {"type",
+     [](PyObject* self, void*) {
+       const std::string_view name = type_name(value_of(self));
+       return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+     },
      nullptr, "The device type, for instance ``cpu``.", nullptr},
     {"index",
      [](PyObject* self, void*) -> PyObject* {
@@ -129,6 +224,8 @@ PyGetSetDef device_getset[] = {
 };
 PyMethodDef device_methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, nullptr},
+    {"__enter__", device_enter, METH_NOARGS, "Make tensors on this device in the block, on this thread."},
+    {"__exit__", device_exit, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot device_slots[] = {
@@ -242,12 +339,28 @@ int add_device_type(const char* name, const char* distribution, const char* path
           "): device_count() gave ", type.device_count, "; there are at most 127 devices of a type");
     check(type.device_count > 0, backend_error, type.name, ": no device found (", type.distribution, ")");
     const void* accelerator = type.table->extension ? type.table->extension("accelerator") : nullptr;
-    check_accelerator_table(type.name, type.distribution, static_cast<const cb_accelerator*>(accelerator));
+    check_accelerator_table(type.name, type.distribution, type.table->capabilities,
+                            static_cast<const cb_accelerator*>(accelerator));
   } catch (...) {
     types.pop_back();
     throw;
   }
   return static_cast<int>(types.size()) - 1;
+}
+
+// Tensors of the device type meta have no memory. It needs no backend: shape rules are all there is
+// to a call.
+void add_meta_device_type() {
+  const auto number = static_cast<int>(types.size());
+  check(number < max_device_types, backend_error, "no more than ", max_device_types, " device types can be loaded");
+  Registered& type = types.emplace_back();
+  type.name = "meta";
+  type.distribution = "candelabra-tensor-core";
+  type.completed_table = meta_backend(type.name.c_str());
+  type.table = &type.completed_table;
+  for (Operator* op : all_operators()) op->kernels[static_cast<size_t>(number)].compiled = compute_nothing;
+  meta_type = number;
+  type.ready = true;
 }
 
 void register_kernels_of_table(const Registered& type, int number) {
@@ -338,6 +451,12 @@ void shut_backends_down() {
 
 }  // namespace
 
+int meta_type = INT8_MIN - 1;  // no Device has this type
+
+int32_t compute_nothing(cb_call*) {
+  return CB_OK;
+}
+
 PyMethodDef device_functions[] = {
     {"get_default_device", get_default_device, METH_NOARGS, "The device of tensors made without device=."},
     {nullptr, nullptr, 0, nullptr},
@@ -363,25 +482,20 @@ std::string to_text(Device device) {
 }
 
 Device device_from_text(std::string_view text_) {
-  std::string_view name = text_.substr(0, text_.find(':'));
-  int index = 0;
-  if (name.size() < text_.size()) {
-    std::string_view digits = text_.substr(name.size() + 1);
-    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    check(!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && index >= 0,
-          PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
-  }
-  check(!name.empty(), PyExc_RuntimeError, "Invalid device string: '", std::string(text_), "'");
+  auto [name, index] = parse_device(text_);
   if (find_device_type(name) < 0) load_device_type(name);
   int type = find_device_type(name);
   check(type >= 0, backend_error, "the backend for device '", std::string(name), "' registered nothing");
-  if (name.size() == text_.size()) index = current_index(type);
+  if (index < 0) index = current_index(type);
+  if (type == meta_type) index = 0;  // all tensors without memory are on one device
   check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '",
         std::string(name), "' has ", device_type(type).device_count, " device(s)");
   return {static_cast<int8_t>(type), static_cast<int8_t>(index)};
 }
 
 Device default_device() {
+  if (entered_count > 0) [[unlikely]]
+    return usable(entered_devices.back());
   if (!default_chosen) {
     const Device cpu = device_from_text("cpu");
     // Another thread may have chosen one while the backend was loaded.
@@ -408,7 +522,12 @@ bool is_device_object(PyObject* object) {
 }
 
 Device device_from_object(PyObject* object) {
-  if (is_device_object(object)) return value_of(object);
+  if (is_device_object(object)) {
+    const Device device = value_of(object);
+    if (device.type >= 0 && !is_meta(device)) [[likely]]
+      return device;
+    return usable({.device = device, .given_index = gives_index(object)});
+  }
   if (PyUnicode_Check(object)) {
     Py_ssize_t length;
     const char* characters = PyUnicode_AsUTF8AndSize(object, &length);

@@ -38,6 +38,15 @@ inline DeviceType& device_type(Device device) {
   return device_type(device.type);
 }
 int device_type_count();
+
+// The number of the device type meta, whose tensors have no memory; none before its first use.
+extern int meta_type;
+inline bool is_meta(Device device) {
+  return device.type == meta_type;
+}
+// The kernel of all operators on the device type meta: the core does not call it.
+int32_t compute_nothing(cb_call* call);
+inline constexpr const char* no_data = "Cannot copy out of meta tensor; no data!";
 // The index of a loaded device type, or -1. Never loads a backend.
 int find_device_type(std::string_view name);
 

@@ -197,6 +197,10 @@ void resolve_device(Call& call);
 // Resizes out=, with new memory if necessary. Warns if it had elements.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
+// Whether a call that the device's kernel does not compute is left to the decomposition of a
+// primitive. With the CPU fallback, only where the device has the tier "required".
+bool may_decompose(const Call& call);
+
 // Thrown by run() if there is no kernel for the call, and the operator has a decomposition or the
 // device type has the CPU fallback.
 struct Declined {};

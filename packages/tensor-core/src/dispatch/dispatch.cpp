@@ -1,4 +1,6 @@
 // Runs a parsed call: device, shape rule, memory, kernel.
+#include <algorithm>
+
 #include "device/random.hpp"
 #include "dispatch/kernel_call.hpp"
 #include "dispatch/outputs.hpp"
@@ -161,12 +163,76 @@ void run_python_kernel(Call& call, const Kernel& kernel) {
   }
 }
 
+// Whether a device type has reached the tier "required": decompositions end in its kernels.
+bool has_required_tier(int type) {
+  return std::ranges::all_of(all_operators(), [&](const Operator* op) {
+    return !(op->tags & tag_required) || op->kernels[static_cast<size_t>(type)].there();
+  });
+}
+
+// Whether a device type has a kernel for every primitive. What such a kernel declines is an error.
+bool has_all_kernels(int type) {
+  constexpr uint32_t no_kernel = tag_composite | tag_core | tag_view;
+  return std::ranges::all_of(all_operators(), [&](const Operator* op) {
+    return (op->tags & no_kernel) || op->kernels[static_cast<size_t>(type)].there();
+  });
+}
+
+// The operator of an in-place variant, or the operator itself.
+const Operator& base_of(const Call& call) {
+  return call.op.functional ? *call.op.functional : call.op;
+}
+
+// Makes the tensor that a decomposition returned the output, or copies it to the output's memory.
+void take_result(Call& call, Output& output, PyObject* returned) {
+  check(is_tensor(returned), PyExc_TypeError, call.name(), "(): the decomposition returned ",
+        Py_TYPE(returned)->tp_name, " and not a Tensor");
+  TensorObject* result = as_tensor(returned);
+  if (call.op.tags & tag_data_dependent) output.sizes = result->sizes;
+  const bool is_new = result->storage->references == 1 && Py_REFCNT(returned) == 1 && result->offset == 0;
+  const bool has_form = result->dtype == output.dtype && result->sizes == output.sizes &&
+                        (output.strides ? result->strides == *output.strides : result->contiguous);
+  if (!output.given && !output.tensor && is_new && has_form) {
+    output.tensor = TensorRef::borrow(result);
+  } else {
+    if (!output.tensor) prepare_output(call, output);
+    // Kernels see a dimension of size 1 in tensors without dimensions; the result may have it.
+    const bool is_reshaped = !(result->sizes == output.sizes) && result->numel == product(output.sizes);
+    const TensorRef dense = is_reshaped ? contiguous(result) : TensorRef::borrow(result);
+    const TensorRef shaped = is_reshaped
+                                 ? make_view(dense.get(), output.sizes, contiguous_strides(output.sizes), dense->offset)
+                                 : TensorRef::borrow(result);
+    copy_into(output.tensor.get(), shaped.get());
+  }
+  finish_output(call, output);
+}
+
+// Computes the call by the decomposition of the operator. Where this returns NotImplemented, the
+// CPU fallback is next.
+void compute_by_decomposition(Call& call) {
+  const bool is_random = call.op.tags & tag_random;
+  const GeneratorState before = is_random ? generator_state(call.generator, call.device) : GeneratorState{};
+  Ref<> results = call_decomposition(call, base_of(call).decomposition);
+  if (results.get() == Py_NotImplemented) {
+    if (is_random) return_random_numbers(call, before);
+    if (device_type(call.device).has_cpu_fallback) throw Declined();
+    raise_not_implemented(call);
+  }
+  if (call.output_count == 0) return;
+  if (call.output_count == 1) {
+    return take_result(call, call.outputs[0], results.get());
+  }
+  check(PyTuple_Check(results.get()) && PyTuple_GET_SIZE(results.get()) == call.output_count, PyExc_TypeError,
+        call.name(), "(): the decomposition did not return ", call.output_count, " tensors");
+  for (int k = 0; k < call.output_count; ++k) {
+    if (!call.outputs[k].scratch) take_result(call, call.outputs[k], PyTuple_GET_ITEM(results.get(), k));
+  }
+}
+
 // Allocates the results and calls the kernel.
-void compute(Call& call) {
+void compute_by_kernel(Call& call) {
   Operator& op = call.op;
   const Kernel& kernel = call.kernel();
-  if (!kernel.there()) [[unlikely]]
-    refuse_without_kernel(call);
   if (kernel.is_restricted) [[unlikely]]
     check_supported(call, kernel);
   if (kernel.flags & CB_KERNEL_CONTIGUOUS) [[unlikely]]
@@ -178,7 +244,10 @@ void compute(Call& call) {
       prepare_output(call, call.outputs[k]);
     }
   }
-  if (kernel.compiled) [[likely]] {
+  if (kernel.compiled == compute_nothing) [[unlikely]] {
+    check(!(op.tags & tag_data_dependent), PyExc_NotImplementedError, call.name(),
+          "(): the shape of the result depends on the data, and tensors on the device meta have none");
+  } else if (kernel.compiled) [[likely]] {
     call_kernel(call, kernel);
   } else {
     run_python_kernel(call, kernel);
@@ -191,7 +260,31 @@ void compute(Call& call) {
   }
 }
 
+void compute(Call& call) {
+  const Kernel& kernel = call.kernel();
+  if (!kernel.there()) [[unlikely]] {
+    if (!may_decompose(call)) refuse_without_kernel(call);
+    return compute_by_decomposition(call);
+  }
+  try {
+    compute_by_kernel(call);
+  } catch (const Declined&) {
+    if ((call.op.tags & tag_composite) || !may_decompose(call)) throw;
+    compute_by_decomposition(call);
+  }
+}
+
 }  // namespace
+
+bool may_decompose(const Call& call) {
+  const int type = call.device.type;
+  if (call.kernel().there() && has_all_kernels(type)) return false;
+  if (device_type(call.device).has_cpu_fallback && !has_required_tier(type)) return false;
+  // Only devices without some kernel pay for the import.
+  static constinit LookedUpOnce decompositions;
+  decompositions.get([] { return owned(PyImport_ImportModule("candelabra.decompositions")); });
+  return base_of(call).decomposition != nullptr;
+}
 
 void run(Call& call) {
   Operator& op = call.op;

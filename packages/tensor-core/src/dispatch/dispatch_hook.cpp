@@ -29,13 +29,19 @@ std::vector<PyTypeObject*>& wrapper_types() {
   return types;
 }
 
+// Sets this thread's hook, which may be null, and returns the previous one.
+Ref<> exchange_hook(Ref<> hook) {
+  Ref<> before = std::exchange(slot.callable, std::move(hook));
+  dispatch_hooks += (slot.callable ? 1 : 0) - (before ? 1 : 0);
+  return before;
+}
+
 PyObject* set_dispatch_hook(PyObject*, PyObject* callable) {
   if (callable != Py_None && !PyCallable_Check(callable)) {
     PyErr_Format(PyExc_TypeError, "expected a callable or None, not %s", Py_TYPE(callable)->tp_name);
     return nullptr;
   }
-  Ref<> before = std::exchange(slot.callable, callable == Py_None ? Ref<>() : Ref<>::borrow(callable));
-  dispatch_hooks += (slot.callable ? 1 : 0) - (before ? 1 : 0);
+  Ref<> before = exchange_hook(callable == Py_None ? Ref<>() : Ref<>::borrow(callable));
   return before ? before.release() : Py_NewRef(Py_None);
 }
 
@@ -74,6 +80,12 @@ PyObject* make_wrapper(PyObject*, PyObject* arguments) {
 }
 
 }  // namespace
+
+NoDispatchHook::NoDispatchHook() : before_(dispatch_hook() ? exchange_hook(Ref<>()).release() : nullptr) {}
+
+NoDispatchHook::~NoDispatchHook() {
+  if (before_) exchange_hook(Ref<>(before_));
+}
 
 PyObject* thread_dispatch_hook() {
   return slot.callable.get();

@@ -17,6 +17,18 @@ inline PyObject* dispatch_hook() {
   return dispatch_hooks.load(std::memory_order_relaxed) == 0 ? nullptr : thread_dispatch_hook();
 }
 
+// Removes this thread's hook for a scope.
+class NoDispatchHook {
+ public:
+  NoDispatchHook();
+  NoDispatchHook(const NoDispatchHook&) = delete;
+  NoDispatchHook& operator=(const NoDispatchHook&) = delete;
+  ~NoDispatchHook();
+
+ private:
+  PyObject* before_;  // owned
+};
+
 // Whether an object was made by make_wrapper. Its memory may not be its whole value, so callers ask
 // the object for the value.
 bool is_wrapper(PyObject* object);

@@ -178,13 +178,6 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
   }
 }
 
-[[noreturn]] void raise_not_implemented(Call& call) {
-  throw Error(PyExc_NotImplementedError,
-              text('"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name, "' on device ",
-                   to_text(call.device)),
-              text("the backend is from ", device_type(call.device).distribution));
-}
-
 [[noreturn]] void raise_kernel_failure(Call& call, Frame& frame, int32_t status) {
   if (frame.has_raised) throw PythonError();
   frame.error[error_capacity - 1] = 0;
@@ -247,8 +240,16 @@ Dtype leading_dtype(const Call& call) {
   return call.outputs[0].dtype;
 }
 
+void raise_not_implemented(Call& call) {
+  throw Error(PyExc_NotImplementedError,
+              text('"', call.name(), "\" not implemented for '", info(leading_dtype(call)).type_name, "' on device ",
+                   to_text(call.device)),
+              text("the backend is from ", device_type(call.device).distribution));
+}
+
 void decline(Call& call) {
-  if ((call.op.tags & tag_composite) || device_type(call.device).has_cpu_fallback) throw Declined();
+  if ((call.op.tags & tag_composite) || device_type(call.device).has_cpu_fallback || may_decompose(call))
+    throw Declined();
   raise_not_implemented(call);
 }
 

@@ -17,6 +17,8 @@ Dtype leading_dtype(const Call& call);
 // For a kernel that does not compute this call. Throws Declined if the operator has a decomposition
 // or the device type has the CPU fallback, else NotImplementedError.
 [[noreturn]] void decline(Call& call);
+// Throws NotImplementedError, with the dtype that the kernel would compute in.
+[[noreturn]] void raise_not_implemented(Call& call);
 // Declines the call if it has a dtype that the kernel does not have.
 void check_supported(Call& call, const Kernel& kernel);
 

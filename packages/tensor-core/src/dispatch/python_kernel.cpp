@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "device/random.hpp"
+#include "dispatch/dispatch_hook.hpp"
 #include "dispatch/outputs.hpp"
 #include "operators/operator.hpp"
 
@@ -116,35 +117,73 @@ Ref<> first_argument(Call& call, Ref<>& capsule) {
   return outputs;
 }
 
+// The arguments as the kernel sees them, after `first`. Without it they are those of a
+// decomposition, which also gets the device.
+Ref<> arguments_tuple(Call& call, Ref<> first) {
+  const int before = first ? 1 : 0;
+  Ref<> arguments = owned(PyTuple_New(call.argument_count + before));
+  if (first) PyTuple_SET_ITEM(arguments.get(), 0, first.release());
+  for (int i = 0; i < call.argument_count; ++i) {
+    const bool is_device = call.op.schema.parameters[static_cast<size_t>(i)].type == ParameterType::Device;
+    Ref<> object = is_device && before == 0 ? owned(device_object(call.device)) : argument_object(call[i]);
+    PyTuple_SET_ITEM(arguments.get(), i + before, object.release());
+  }
+  return arguments;
+}
+
+// Calls a function with the random numbers reserved for the call, without recording. Null with a
+// Python error if it raises.
+Ref<> call_unrecorded(Call& call, PyObject* function, const Ref<>& arguments) {
+  Ref<> keywords;
+  if (call.op.tags & tag_random) {
+    const GeneratorState taken = take_random_numbers(call);
+    keywords = owned(Py_BuildValue("{s:K,s:K}", "seed", static_cast<unsigned long long>(taken.seed), "offset",
+                                   static_cast<unsigned long long>(taken.offset)));
+  }
+  const NoGrad no_grad;
+  return Ref<>(PyObject_Call(function, arguments.get(), keywords.get()));
+}
+
 }  // namespace
 
 void call_python_kernel(Call& call, PyObject* function) {
   Ref<> capsule;
-  Ref<> arguments = owned(PyTuple_New(call.argument_count + 1));
-  PyTuple_SET_ITEM(arguments.get(), 0, first_argument(call, capsule).release());
-  for (int i = 0; i < call.argument_count; ++i)
-    PyTuple_SET_ITEM(arguments.get(), i + 1, argument_object(call[i]).release());
-  Ref<> keywords;
-  if (call.op.tags & tag_random) {
-    GeneratorState taken = take_random_numbers(call);
-    keywords = owned(Py_BuildValue("{s:K,s:K}", "seed", static_cast<unsigned long long>(taken.seed), "offset",
-                                   static_cast<unsigned long long>(taken.offset)));
-  }
-  // Operations inside a kernel are not recorded.
-  bool enabled = std::exchange(grad_mode.enabled, false);
-  PyObject* result = PyObject_Call(function, arguments.get(), keywords.get());
-  grad_mode.enabled = enabled;
+  const Ref<> arguments = arguments_tuple(call, first_argument(call, capsule));
+  const Ref<> result = call_unrecorded(call, function, arguments);
   // a kernel that kept allocate() gets an error when it calls it later
   if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
   if (!result) {
+    // numpy() and the buffer protocol raise these for memory that the host cannot read.
+    const bool may_lack_address =
+        !device_type(call.device).has(CB_CAP_HOST_MEMORY) &&
+        (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_BufferError));
     note_python_error(text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ",
-                           device_type(call.device).distribution));
+                           device_type(call.device).distribution,
+                           may_lack_address
+                               ? "; the host cannot read the memory of this device: a kernel in Python reads "
+                                 "a tensor by a.to(\"cpu\") and writes one by out.copy_()"
+                               : ""));
+    throw PythonError();
   }
-  owned(result);
   if (call.op.tags & tag_data_dependent) {
     check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(),
           "(): the kernel did not call allocate()");
   }
+}
+
+Ref<> call_decomposition(Call& call, PyObject* function) {
+  const Ref<> arguments = arguments_tuple(call, Ref<>());
+  Ref<> result;
+  {
+    // The hooks of this thread have seen the call; its parts are not theirs.
+    const NoDispatchHook unhooked;
+    result = call_unrecorded(call, function, arguments);
+  }
+  if (!result) {
+    note_python_error(text("in the decomposition of ", call.name(), " for device ", to_text(call.device)));
+    throw PythonError();
+  }
+  return result;
 }
 
 }  // namespace candelabra

@@ -7,6 +7,9 @@ namespace candelabra {
 
 // Calls a Python kernel. docs/operators-in-python.md describes the protocol.
 void call_python_kernel(Call& call, PyObject* function);
+// Calls the decomposition of a primitive with the arguments as a kernel would get them; returns
+// what it returns.
+Ref<> call_decomposition(Call& call, PyObject* function);
 
 // Reserves random numbers for a call of an operator tagged random. Returns the generator's state
 // before the call, and advances the generator by what the call may use.

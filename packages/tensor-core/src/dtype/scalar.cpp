@@ -234,6 +234,7 @@ cb_scalar item(TensorObject* self) {
     wait_for(self->device());
     return load_scalar(self->dtype, self->data());
   }
+  check(!is_meta(self->device()), PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
   alignas(16) char element[16];
   copy_bytes_to_host(element, position_of(*self), static_cast<size_t>(itemsize(self->dtype)));
   return load_scalar(self->dtype, element);

@@ -7,7 +7,6 @@
 
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
-#include "python/bindings.hpp"
 
 namespace candelabra {
 
@@ -41,7 +40,12 @@ std::optional<Dtype> dtype_of_kind(char kind, int size) {
 }
 
 std::string dtype_text(PyObject* array) {
-  return "numpy." + py::handle(array).attr("dtype").attr("type").attr("__name__").cast<std::string>();
+  const Ref<> dtype = owned(PyObject_GetAttrString(array, "dtype"));
+  const Ref<> type = owned(PyObject_GetAttrString(dtype.get(), "type"));
+  const Ref<> name = owned(PyObject_GetAttrString(type.get(), "__name__"));
+  const char* text = PyUnicode_AsUTF8(name.get());
+  if (!text) throw PythonError();
+  return std::string("numpy.") + text;
 }
 
 // PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64

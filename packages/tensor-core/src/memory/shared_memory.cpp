@@ -122,6 +122,8 @@ void move_storage(Storage* given, Storage* target) {
   check(storage->bytes == target->bytes && storage->device == target->device, PyExc_ValueError,
         "move_storage(): ", storage->bytes, " bytes on ", to_text(storage->device), " do not go to ", target->bytes,
         " bytes on ", to_text(target->device));
+  check(capacity_of(storage) == storage->bytes, PyExc_RuntimeError,
+        "a storage that was made smaller cannot be moved to shared memory: tensors may view what it had");
   if (mapping_of(storage)) return;
   wait_for(storage->device);
   if (storage->bytes > 0) {

@@ -37,24 +37,47 @@ struct StorageObject {
 };
 
 PyTypeObject* storage_type = nullptr;
+// Makes the memory of UntypedStorage(...) from its arguments; Python code, never freed.
+PyObject* storage_maker = nullptr;
 Storage& of(PyObject* self) {
   return *reinterpret_cast<StorageObject*>(self)->storage;
 }
 
 void storage_dealloc(PyObject* self) {
   Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
-  storage->wrapper = nullptr;
-  release(storage);
+  if (storage) {
+    if (storage->wrapper == self) storage->wrapper = nullptr;
+    release(storage);
+  }
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-PyObject* storage_repr(PyObject* self) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    return PyUnicode_FromFormat("<candelabra.Storage of %zd bytes on %s>", static_cast<Py_ssize_t>(of(self).bytes),
-                                to_text(of(self).device).c_str());
+PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    Ref<> made = owned(PyObject_Call(storage_maker, args, kwargs));
+    if (type == storage_type) return made.release();
+    Storage* storage = retain(storage_from_object(made.get()));
+    made = Ref<>();
+    PyObject* self = type->tp_alloc(type, 0);
+    if (!self) {
+      release(storage);
+      return nullptr;
+    }
+    reinterpret_cast<StorageObject*>(self)->storage = storage;
+    storage->wrapper = self;
+    return self;
   });
+}
+
+// The arguments are those of storage_new(); subclasses have their own.
+int storage_init(PyObject*, PyObject*, PyObject*) {
+  return 0;
+}
+
+Py_ssize_t storage_length(PyObject* self) {
+  return static_cast<Py_ssize_t>(of(self).bytes);
 }
 
 PyObject* storage_bytes(PyObject* self, PyObject*) {
@@ -79,30 +102,33 @@ PyMethodDef storage_methods[] = {
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        root_storage(&of(self))->is_address_known = true;
-       return PyLong_FromVoidPtr(of(self).data);
+       return PyLong_FromVoidPtr(is_meta(of(self).device) ? nullptr : of(self).data);
      },
      METH_NOARGS, "The address of the memory on its device."},
     {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
-    {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef storage_getset[] = {
     {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr,
      "The device of the memory.", nullptr},
+    {"_cdata", [](PyObject* self, void*) { return PyLong_FromVoidPtr(root_storage(&of(self))); }, nullptr,
+     "A number that is the same for all storages on this memory.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyType_Slot storage_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
-    {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+    {Py_tp_new, reinterpret_cast<void*>(storage_new)},
+    {Py_tp_init, reinterpret_cast<void*>(storage_init)},
+    {Py_sq_length, reinterpret_cast<void*>(storage_length)},
     {Py_tp_methods, storage_methods},
     {Py_tp_getset, storage_getset},
     {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
     {0, nullptr},
 };
-PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, storage_slots};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                            storage_slots};
 
 }  // namespace
 
@@ -228,7 +254,8 @@ uint64_t contents_of(Storage* storage) {
 }
 
 Storage* storage_from_object(PyObject* object) {
-  check(Py_TYPE(object) == storage_type, PyExc_TypeError, "expected a Storage, but got ", Py_TYPE(object)->tp_name);
+  check(PyObject_TypeCheck(object, storage_type), PyExc_TypeError, "expected a Storage, but got ",
+        Py_TYPE(object)->tp_name);
   return &of(object);
 }
 
@@ -241,6 +268,73 @@ PyObject* storage_object(Storage* storage) {
   return storage->wrapper;
 }
 
+namespace {
+
+void release_slice(Storage& slice) {
+  end_export(static_cast<Storage*>(slice.owner));
+}
+
+py::object slice_storage(Storage* storage, Int64Argument offset, Int64Argument bytes) {
+  Storage* root = root_storage(storage);
+  check(root->is_addressable, PyExc_RuntimeError, "memory without an address cannot be sliced");
+  check(offset >= 0 && bytes >= 0 && static_cast<size_t>(offset + bytes) <= root->bytes, PyExc_IndexError,
+        "a slice of ", bytes.value, " bytes at ", offset.value, " is out of range for storage of size ", root->bytes);
+  char* start = static_cast<char*>(root->data) + offset;
+  Storage* slice = adopt_storage(root->device, start, static_cast<size_t>(bytes.value), release_slice,
+                                 begin_export(root), static_cast<cb_memory_kind>(root->kind));
+  slice->is_host_visible = root->is_host_visible;
+  py::object object = stolen(storage_object(slice));
+  release(slice);
+  return object;
+}
+
+// The owner of a storage that was resized has the memory, in its whole size.
+void release_resized(Storage& storage) {
+  release(static_cast<Storage*>(storage.owner));
+}
+
+}  // namespace
+
+size_t capacity_of(Storage* storage) {
+  Storage* root = root_storage(storage);
+  return root->release == release_resized ? static_cast<Storage*>(root->owner)->bytes : root->bytes;
+}
+
+namespace {
+
+bool is_resizable(Storage* storage) {
+  Storage* root = root_storage(storage);
+  return (!root->release || root->release == release_resized) && root->exports == 0;
+}
+
+void resize_storage(Storage* storage, Int64Argument bytes, const py::object& new_memory) {
+  Storage* target = new_memory.is_none() ? nullptr : storage_from_object(new_memory.ptr());
+  Storage* root = root_storage(storage);
+  check(is_resizable(root), PyExc_RuntimeError, "Trying to resize storage that is not resizable");
+  const auto wanted = static_cast<size_t>(bytes.value);
+  check(bytes >= 0 && target != root && (target || wanted <= capacity_of(root)), PyExc_ValueError,
+        "resize_storage(): no memory for ", bytes.value, " bytes");
+  if (target) {
+    check(!target->release && target->bytes == wanted && target->device == root->device, PyExc_ValueError,
+          "resize_storage(): the new memory is another's, or of another size or device");
+    // Tensors view the old memory up to its capacity, which the new memory has too.
+    check(wanted >= capacity_of(root), PyExc_ValueError, "resize_storage(): the new memory is too small");
+  }
+  if (target || root->release != release_resized) {
+    Storage* old = adopt_storage(root->device, root->data, root->bytes, root->release, root->owner);
+    copy_memory_facts(*old, *root);
+    root->release = release_resized;
+    root->owner = target ? retain(target) : retain(old);
+    if (target) copy_memory_facts(*root, *target);
+    release(old);
+  }
+  root->bytes = wanted;
+  ++root->past_changes;
+  for (Storage* alias = root->aliases; alias; alias = alias->next_alias) copy_memory_facts(*alias, *root);
+}
+
+}  // namespace
+
 void register_storage(py::module_& module) {
   using namespace py::literals;
   const py::object type = stolen(PyType_FromSpec(&storage_spec));
@@ -248,6 +342,17 @@ void register_storage(py::module_& module) {
   module.add_object("Storage", type);
   module.def("tensor_on_storage", tensor_on_storage, "storage"_a, "dtype"_a,
              "A 1-D tensor on the whole memory of a storage.");
+  module.def(
+      "set_storage_maker", [](const py::object& maker) { storage_maker = py::handle(maker).inc_ref().ptr(); },
+      "maker"_a, "Set the function that returns the storage for the arguments of Storage().");
+  module.def("slice_storage", slice_storage, "storage"_a, "offset"_a, "nbytes"_a,
+             "A storage on a part of the memory of another.");
+  module.def("is_resizable", is_resizable, "storage"_a,
+             "Whether the core owns the memory, and nothing outside it has the address.");
+  module.def("storage_capacity", capacity_of, "storage"_a, "The number of bytes to which resizing needs no memory.");
+  module.def("resize_storage", resize_storage, "storage"_a, "nbytes"_a, "target"_a = py::none(),
+             "Give a storage another size, and the memory of the new storage `target` where it has to grow. Memory "
+             "that tensors view is kept.");
 }
 
 }  // namespace candelabra

@@ -67,6 +67,8 @@ void release(Storage* storage);  // the counterpart of retain()
 Storage* alias_storage(Storage* storage);
 // The storage that owns the memory: for an alias, the one it was made from.
 Storage* root_storage(Storage* storage);
+// The number of bytes that tensors may view: more than `bytes` where the storage was made smaller.
+size_t capacity_of(Storage* storage);
 
 // Keeps the memory at its address while an exported buffer or capsule uses it. The counterpart is
 // end_export().

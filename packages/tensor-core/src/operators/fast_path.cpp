@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "dispatch/torch_function.hpp"
 #include "operators/arguments.hpp"
 
 namespace candelabra {
@@ -29,6 +30,9 @@ bool may_fit(const FastPath& front, PyObject* const* arguments, Py_ssize_t count
 PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   const FastPath& front = as_front(self);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
+    if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+  }
   PyObject* const* given = arguments;
   Py_ssize_t given_count = count;
   PyObject* longer[max_arguments];
@@ -39,7 +43,9 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
     std::copy_n(&PyTuple_GET_ITEM(front.appended, 0), given_count - 1, longer + 1);
     given = longer;
   }
-  if (may_fit(front, given, given_count)) [[likely]] {
+  const auto parameters = static_cast<Py_ssize_t>(front.op->schema.parameters.size());
+  if (given_count + (names ? PyTuple_GET_SIZE(names) : 0) <= parameters && may_fit(front, given, given_count))
+      [[likely]] {
     try {
       Ref<> result = call_operator(*front.op, given, given_count, names, Manner{.front = &front});
       return PyTuple_Check(result.get()) ? Py_NewRef(PyTuple_GET_ITEM(result.get(), 0)) : result.release();

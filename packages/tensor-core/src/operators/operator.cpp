@@ -8,6 +8,7 @@
 #include "device/random.hpp"
 #include "dispatch/cpu_fallback.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_function.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
 #include "tensor/tensor_type.hpp"
@@ -455,6 +456,8 @@ PyGetSetDef operator_attributes[] = {
     {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); },
      nullptr, "Of an in-place variant: the operator it belongs to; else None.", nullptr},
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
+    {"decomposition", get_slot<&Operator::decomposition>, set_slot<&Operator::decomposition>,
+     "Of a primitive, for devices without a kernel: decomposition(*arguments as kernels get them) -> results", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>,
      "Called where the arguments do not fit the schema.", nullptr},
     {"autograd_function", get_slot<&Operator::autograd_function>, set_autograd_function,
@@ -504,7 +507,11 @@ PyMemberDef operator_members[] = {
 }  // namespace
 
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
+    if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+  }
+  return invoke(self, arguments, count, names, true);
 }
 
 const Kernel& Call::kernel() const {

@@ -30,7 +30,10 @@ struct Operator {
   ShapeRule shape;
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
-  PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
+  // of a primitive, for devices without a kernel: decomposition(*arguments as kernels get them) ->
+  // results
+  PyObject* decomposition;
+  PyObject* fallback;  // for arguments that do not match the schema: alternative signatures
   // the autograd function, set by candelabra.autograd and called after the kernel:
   // autograd_function(result,
   // *arguments) -> result

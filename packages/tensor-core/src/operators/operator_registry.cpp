@@ -55,7 +55,8 @@ Operator* make_operator(Schema schema, const Row& row) {
   new (&op->title) std::string(row.title);
   op->tags = row.tags;
   op->shape = row.rule.rule;
-  op->composite = op->fallback = op->autograd_function = op->inplace_autograd_function = op->dict = nullptr;
+  op->composite = op->decomposition = op->fallback = op->autograd_function = op->inplace_autograd_function = op->dict =
+      nullptr;
   op->implementation = op->allocator = nullptr;
   op->doc = Py_NewRef(row.doc);
   op->inplace = op->functional = nullptr;

@@ -29,6 +29,7 @@ enum Tag : uint32_t {
   tag_any_device = 65536,
   tag_float32_numbers = 131072,
   tag_wrapped_numbers = 262144,
+  tag_required = 524288,
 };
 
 enum class ParameterType : uint8_t {

@@ -61,8 +61,6 @@ void register_collectives(py::module_& module);
 void register_storage(py::module_& module);
 void register_shared_memory(py::module_& module);
 void register_dlpack(py::module_& module);
-void register_tensor_settings(py::module_& module);    // tensor.cpp
-void register_autograd_settings(py::module_& module);  // tensor_attributes.cpp
 
 }  // namespace candelabra
 

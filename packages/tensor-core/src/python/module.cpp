@@ -3,10 +3,13 @@
 
 #include "device/random.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/overridable.hpp"
+#include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/fast_path.hpp"
 #include "operators/operator.hpp"
 #include "python/bindings.hpp"
+#include "shapes/shapes.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace {
@@ -44,11 +47,31 @@ void populate_hot_path(PyObject* module) {
   bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
               init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
               init_random(module);
-  for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
-                                 data_functions, numpy_functions, random_functions, dispatch_hook_functions}) {
+  for (PyMethodDef* functions :
+       {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions, data_functions,
+        numpy_functions, random_functions, dispatch_hook_functions, torch_function_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
-  if (!done) throw PythonError();
+  if (!done || !init_torch_function(module) || !init_overridable(module)) throw PythonError();
+}
+
+// Functions that the Python packages set once. Their translation units do without pybind11.
+void register_settings(py::module_& module) {
+  using namespace py::literals;
+  module.def(
+      "set_fill_unset", [](TruthArgument fills) { shapes::set_fills_unset_memory(fills != 0); }, "fills"_a,
+      "Set whether empty() and Tensor(sizes) fill the memory that they return.");
+  module.def(
+      "set_legacy_constructor", [](py::handle function) { set_legacy_constructor(function.ptr()); }, "function"_a,
+      "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
+      "tensor.");
+  module.def(
+      "set_view_history", [](py::handle function) { set_view_history(function.ptr()); }, "function"_a,
+      "Set the function that gives a view the history that follows from its base's.");
+  module.def(
+      "set_autograd_loader", [](py::handle function) { set_autograd_loader(function.ptr()); }, "load"_a,
+      "Set the function called before a tensor requires grad, by any number of threads at once, until it has "
+      "returned True.");
 }
 
 PyModuleDef definition;
@@ -69,8 +92,7 @@ PyObject* create_module() {
   register_collectives(module);
   register_shared_memory(module);
   register_dlpack(module);
-  register_tensor_settings(module);
-  register_autograd_settings(module);
+  register_settings(module);
   module.attr("ABI_MAJOR") = CB_ABI_MAJOR;
   module.attr("ABI_MINOR") = CB_ABI_MINOR;
   return module.ptr();

@@ -162,6 +162,7 @@ void wait_for(Device device) {
 void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
   if (bytes == 0) return;
   const Device device = source.storage.device;
+  check(!is_meta(device), PyExc_NotImplementedError, no_data);
   const DeviceType& type = device_type(device);
   if (source.storage.is_host_visible && bytes < direct_bytes) {
     wait_for(device);
@@ -224,6 +225,7 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
 
 void copy_into(TensorObject* destination, TensorObject* source) {
   if (destination == source || copy_as_bytes(destination, source)) return;
+  check(!is_meta(source->device()) || is_meta(destination->device()), PyExc_NotImplementedError, no_data);
   TensorRef apart;
   if (share_memory_partly(*destination, *source)) {
     apart = clone(source, MemoryFormat::Preserve);
@@ -258,6 +260,7 @@ TensorRef to_device(TensorObject* self, Device device) {
 
 TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
   if (self->device() == device) return TensorRef::borrow(self);
+  check(!is_meta(self->device()), PyExc_NotImplementedError, no_data);
   const TensorRef block = is_dense_and_non_overlapping(*self) ? TensorRef::borrow(self) : contiguous(self);
   const size_t bytes = static_cast<size_t>(block->numel) * itemsize(block->dtype);
   const DeviceType& from = device_type(block->device());

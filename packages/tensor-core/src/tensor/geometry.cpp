@@ -179,7 +179,10 @@ bool may_overlap_itself(const TensorObject& tensor) {
 }
 
 bool share_memory_partly(const TensorObject& a, const TensorObject& b) {
-  if (a.storage->device != b.storage->device || a.numel == 0 || b.numel == 0) return false;
+  const Storage &memory = *a.storage, &other = *b.storage;
+  if (memory.device != other.device || a.numel == 0 || b.numel == 0) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data), other_begin = reinterpret_cast<uintptr_t>(other.data);
+  if (begin + memory.bytes <= other_begin || other_begin + other.bytes <= begin) return false;
   if (is_same_view(a, b)) return false;
   return CommonByte(a, b).exists();
 }

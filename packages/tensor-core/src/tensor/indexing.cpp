@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "shapes/checks.hpp"
@@ -213,8 +214,8 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
 // slice, None or an ellipsis is read as a tuple.
 bool is_read_as_tuple(PyObject* key) {
   constexpr Py_ssize_t longest = 31;
-  if (is_tensor(key) || is_numpy_array(key) || PyUnicode_Check(key) || PyBytes_Check(key)) return false;
-  if (!PySequence_Check(key)) return false;
+  if (!PySequence_Check(key) || is_tensor(key) || is_numpy_array(key)) return false;
+  if (PyUnicode_Check(key) || PyBytes_Check(key)) return false;
   const Py_ssize_t count = PySequence_Size(key);
   if (count < 0) PyErr_Clear();
   if (count < 0 || count > longest) return false;
@@ -570,6 +571,10 @@ PyObject* tensor_iter(PyObject* self) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
     check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
+    if (may_be_overridden(self) && may_be_overridden(&self, 1)) {
+      const Ref<> views = owned(PyObject_CallMethod(self, "unbind", nullptr));
+      return PyObject_GetIter(views.get());
+    }
     const bool recording = uses_operators(tensor);
     const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {

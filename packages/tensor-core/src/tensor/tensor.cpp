@@ -1,9 +1,9 @@
 // The Tensor type: creation, deallocation, and constructors of new tensors.
 #include "tensor/tensor.hpp"
+#include "dispatch/watched_members.hpp"
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
-#include "python/bindings.hpp"
 #include "shapes/shapes.hpp"
 #include "tensor/indexing.hpp"
 #include "tensor/tensor_type.hpp"
@@ -264,6 +264,8 @@ TensorRef make_alias(TensorObject* self) {
 }
 
 bool init_tensor(PyObject* module) {
+  watch_attributes(tensor_attributes);
+  watch_methods(tensor_methods);
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
@@ -276,10 +278,10 @@ bool init_tensor(PyObject* module) {
       {Py_tp_hash, reinterpret_cast<void*>(_Py_HashPointer)},
       {Py_tp_richcompare, reinterpret_cast<void*>(tensor_compare)},
       {Py_tp_iter, reinterpret_cast<void*>(tensor_iter)},
-      {Py_mp_length, reinterpret_cast<void*>(tensor_len)},
-      {Py_mp_subscript, reinterpret_cast<void*>(tensor_getitem)},
-      {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_setitem)},
-      {Py_sq_contains, reinterpret_cast<void*>(tensor_contains)},
+      {Py_mp_length, watched_slot<tensor_len, "__len__">()},
+      {Py_mp_subscript, watched_slot<tensor_getitem, "__getitem__">()},
+      {Py_mp_ass_subscript, watched_slot<tensor_setitem, "__setitem__">()},
+      {Py_sq_contains, watched_slot<tensor_contains, "__contains__">()},
       {Py_bf_getbuffer, reinterpret_cast<void*>(tensor_getbuffer)},
       {Py_bf_releasebuffer, reinterpret_cast<void*>(tensor_releasebuffer)},
       {Py_nb_add, reinterpret_cast<void*>(number_slots::add)},
@@ -309,10 +311,10 @@ bool init_tensor(PyObject* module) {
       {Py_nb_inplace_and, reinterpret_cast<void*>(number_slots::inplace_and)},
       {Py_nb_inplace_or, reinterpret_cast<void*>(number_slots::inplace_or)},
       {Py_nb_inplace_xor, reinterpret_cast<void*>(number_slots::inplace_xor)},
-      {Py_nb_bool, reinterpret_cast<void*>(tensor_bool)},
-      {Py_nb_int, reinterpret_cast<void*>(tensor_int)},
-      {Py_nb_float, reinterpret_cast<void*>(tensor_float)},
-      {Py_nb_index, reinterpret_cast<void*>(tensor_index)},
+      {Py_nb_bool, watched_slot<tensor_bool, "__bool__">()},
+      {Py_nb_int, watched_slot<tensor_int, "__int__">()},
+      {Py_nb_float, watched_slot<tensor_float, "__float__">()},
+      {Py_nb_index, watched_slot<tensor_index, "__index__">()},
       {Py_tp_doc, const_cast<char*>("A multi-dimensional array of elements of one dtype on one device.")},
       {0, nullptr},
   };
@@ -322,16 +324,8 @@ bool init_tensor(PyObject* module) {
   return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
 }
 
-void register_tensor_settings(py::module_& module) {
-  using namespace py::literals;
-  module.def(
-      "set_fill_unset", [](TruthArgument fills) { shapes::set_fills_unset_memory(fills != 0); }, "fills"_a,
-      "Set whether empty() and Tensor(sizes) fill the memory that they return.");
-  module.def(
-      "set_legacy_constructor", [](py::handle function) { Py_XSETREF(legacy_constructor, function.inc_ref().ptr()); },
-      "function"_a,
-      "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "
-      "tensor.");
+void set_legacy_constructor(PyObject* function) {
+  Py_XSETREF(legacy_constructor, Py_NewRef(function));
 }
 
 }  // namespace candelabra

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "dispatch/call.hpp"
+#include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
-#include "python/bindings.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -330,7 +330,7 @@ PyMethodDef own_methods[] = {
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
        root_storage(tensor->storage)->is_address_known = true;
-       return PyLong_FromVoidPtr(tensor->numel ? tensor->data() : nullptr);
+       return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
@@ -369,6 +369,10 @@ PyMethodDef own_methods[] = {
     {"_bump_history", bump_history, METH_NOARGS,
      "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
+    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_torch_function)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "__torch_function__(func, types, args=(), kwargs=None)\n\nCall func without overrides, and return its results as "
+     "instances of the class."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
      METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
@@ -432,16 +436,12 @@ PyMethodDef grad_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-void register_autograd_settings(py::module_& module) {
-  using namespace py::literals;
-  module.def(
-      "set_view_history", [](py::handle function) { Py_XSETREF(view_history, function.inc_ref().ptr()); }, "function"_a,
-      "Set the function that gives a view the history that follows from its base's.");
-  module.def(
-      "set_autograd_loader", [](py::handle function) { Py_XSETREF(autograd_loader, function.inc_ref().ptr()); },
-      "load"_a,
-      "Set the function called before a tensor requires grad, by any number of threads at once, until it has "
-      "returned True.");
+void set_view_history(PyObject* function) {
+  Py_XSETREF(view_history, Py_NewRef(function));
+}
+
+void set_autograd_loader(PyObject* load) {
+  Py_XSETREF(autograd_loader, Py_NewRef(load));
 }
 
 void ask_for_gradients(TensorObject* tensor) {
@@ -465,6 +465,8 @@ PyGetSetDef tensor_attributes[] = {
      "The type of the elements.", nullptr},
     {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
      "Where the memory is.", nullptr},
+    {"is_meta", [](PyObject* self, void*) { return PyBool_FromLong(is_meta(as_tensor(self)->device())); }, nullptr,
+     "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
      "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
@@ -508,7 +510,7 @@ PyGetSetDef tensor_attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-PyMethodDef tensor_methods[64] = {};
+PyMethodDef tensor_methods[64] = {};  // watch_methods() has as many callers
 
 void init_tensor_methods() {
   size_t count = 0;

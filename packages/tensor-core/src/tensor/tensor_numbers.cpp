@@ -1,6 +1,7 @@
 // Python's number slots of Tensor, which call the operators directly.
 #include <array>
 
+#include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "tensor/tensor_type.hpp"
@@ -96,16 +97,17 @@ PyObject* with_arrays(Operator* op, PyObject* a, PyObject* b) {
 }
 
 PyObject* binary(Slot slot, PyObject* a, PyObject* b) {
-  if (!is_operand(a) || !is_operand(b)) return with_arrays(operator_of(slot), a, b);
   PyObject* arguments[] = {a, b};
+  if ((!is_operand(a) || !is_operand(b)) && !may_be_overridden(arguments, 2))
+    return with_arrays(operator_of(slot), a, b);
   return call(operator_of(slot), arguments, 2);
 }
 
 PyObject* inplace_binary(Slot slot, PyObject* a, PyObject* b) {
   Operator* op = operator_of(slot);
   if (!op) return nullptr;
-  if (!is_operand(b)) return with_arrays(op->inplace, a, b);
   PyObject* arguments[] = {a, b};
+  if (!is_operand(b) && !may_be_overridden(arguments, 2)) return with_arrays(op->inplace, a, b);
   return call(op->inplace, arguments, 2);
 }
 

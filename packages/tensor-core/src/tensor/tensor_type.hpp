@@ -23,6 +23,10 @@ TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
 void load_autograd();
 // tensor.requires_grad = True
 void ask_for_gradients(TensorObject* tensor);
+// Functions of Python that candelabra and candelabra.autograd set (module.cpp).
+void set_legacy_constructor(PyObject* function);
+void set_view_history(PyObject* function);
+void set_autograd_loader(PyObject* load);
 extern PyMethodDef grad_functions[];
 // The edge along which a tensor's gradient flows (Tensor._edge): new reference.
 PyObject* tensor_edge(PyObject* self);

@@ -83,7 +83,7 @@ def on_device(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str],
         installed = Installed(tmp_path)
         installed.distribution("host-backend", "1", "cpu", "host_backend", WORKING)
         source = textwrap.dedent(PLUGIN).replace("{library}", str(library))
-        installed.distribution("fake-backend", "1", "fake", "fake_backend", source)
+        installed.distribution("fake-backend", "1", "fake", "fake_backend", source, accelerator="fake_backend")
         done = installed.run(textwrap.dedent(PRELUDE) + textwrap.dedent(script))
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -94,7 +94,10 @@ def on_device(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str],
 def test_found_and_asked(on_device):
     on_device("""
         assert "fake" not in _C.loaded_device_types()
-        assert accelerator.is_available() and accelerator.device_count() == 2
+        assert accelerator.is_available()
+        import sys
+        assert "fake" not in _C.loaded_device_types() and "fake_backend" not in sys.modules
+        assert accelerator.device_count() == 2
         assert accelerator.current_accelerator() == candelabra.device("fake:0")
         properties = accelerator.get_device_properties(1)
         assert (properties.name, properties.major, properties.minor, properties.multi_processor_count) == ("Fake 1", 4, 2, 7)
@@ -289,6 +292,73 @@ def test_without_a_device(tmp_path):
             raise AssertionError("synchronize")
     """)
     assert done.returncode == 0, done.stderr
+
+
+BROKEN = """
+    print("the plugin is imported")
+    raise RuntimeError("the plugin is broken")
+"""
+#: A program that asks for an accelerator in every way that needs none of its devices.
+ASKING = """
+    import sys
+    import candelabra
+    from candelabra import accelerator
+    print(accelerator.is_available(), sorted(name for name in sys.modules if name.endswith("_backend")))
+"""
+
+
+def test_asking_imports_no_plugin(tmp_path):
+    """A backend that declares nothing is no accelerator until it is used; a declared one is."""
+    installed = Installed(tmp_path)
+    installed.distribution("broken-backend", "1", "broken", "broken_backend", BROKEN)
+    assert installed.check(ASKING + "    print(accelerator.device_count(), accelerator.current_accelerator())") == (
+        "False []\n0 None\n"
+    )
+    installed.distribution("other-backend", "2", "other", "other_backend", BROKEN, accelerator="other_backend")
+    assert installed.check(ASKING) == "True []\n"
+    done = installed.run(ASKING + "    accelerator.synchronize()")
+    assert "BackendError: the backend for device 'other' (other-backend 2) could not be loaded" in done.stderr
+
+
+def test_a_probe_tells_of_devices(tmp_path):
+    installed = Installed(tmp_path)
+    installed.distribution("some-backend", "1", "some", "some_backend", BROKEN, accelerator="some_probe:devices")
+    probe = tmp_path / "some_probe.py"
+    for body, expected in (("return 0", "False []\n"), ("return 12", "True []\n"), ("return True", "True []\n")):
+        probe.write_text(f"def devices():\n    {body}\n")
+        assert installed.check(ASKING) == expected
+    probe.write_text("def devices():\n    raise OSError('no such driver')\n")
+    done = installed.run(ASKING)
+    assert done.stdout == "False []\n"
+    for part in ("some_probe:devices of some-backend 1", "OSError: no such driver", "counts as absent"):
+        assert part in done.stderr
+
+
+def test_the_environment_names_the_accelerator(tmp_path):
+    installed = Installed(tmp_path)
+    installed.distribution("host-backend", "1", "host", "host_backend", WORKING)
+    installed.distribution("broken-backend", "1", "broken", "broken_backend", BROKEN)
+    asked = ASKING + "    print(accelerator.current_accelerator())"
+    assert installed.run(asked, CANDELABRA_ACCELERATOR="host").stdout == "True []\nhost\n"
+    assert installed.run(asked, CANDELABRA_ACCELERATOR="absent").stdout == "False []\nNone\n"
+    broken = installed.run(asked, CANDELABRA_ACCELERATOR="broken")
+    assert broken.stdout == "True []\nthe plugin is imported\n"
+    assert "BackendError: the backend for device 'broken' (broken-backend 1)" in broken.stderr
+    absent = installed.run(ASKING + "    accelerator.synchronize()", CANDELABRA_ACCELERATOR="absent")
+    assert "no backend for device 'absent' is installed" in absent.stderr
+    chosen = ASKING + "    accelerator.use('host')\n    print(accelerator.is_available(), accelerator.device_count())"
+    assert installed.run(chosen, CANDELABRA_ACCELERATOR="absent").stdout == "False []\nTrue 1\n"
+
+
+def test_an_undeclared_backend_counts_from_its_first_use_on(on_device, tmp_path):
+    on_device("""
+        from candelabra.backends import discovery
+        discovery._declared = {}
+        assert not accelerator.is_available()
+        fails(RuntimeError, "candelabra.accelerator.use() takes one of fake", accelerator.synchronize)
+        candelabra.empty(1, device="fake")
+        assert accelerator.is_available() and accelerator.current_accelerator().type == "fake"
+    """)
 
 
 def test_what_stands_in_for_cuda_says_what_to_install(tmp_path):

@@ -37,12 +37,15 @@ class Installed:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def distribution(self, name: str, version: str, device: str, module: str, source: str, object_: str = "") -> None:
+    def distribution(
+        self, name: str, version: str, device: str, module: str, source: str, object_: str = "", accelerator: str = ""
+    ) -> None:
         info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         target = f"{module}:{object_}" if object_ else module
-        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device} = {target}\n")
+        declared = f"[candelabra.accelerators]\n{device} = {accelerator}\n" if accelerator else ""
+        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device} = {target}\n{declared}")
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source.replace("{device}", device)))
 
     def run(self, code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -480,7 +483,8 @@ def test_the_table_of_backends(installed):
     assert done.returncode == 0, done.stderr
     assert "acme: acme-backend 1.2" in done.stdout
     assert f"ABI          {candelabra._C.ABI_MAJOR}.{candelabra._C.ABI_MINOR} (compiled kernels)" in done.stdout
-    assert "kernels      2 of " in done.stdout and "fall back to a composite" in done.stdout
+    assert "kernels      2 of " in done.stdout and "have a decomposition" in done.stdout
+    assert "tier         none; 45 kernels are missing for required" in done.stdout
     assert "broken: broken-backend 0.3" in done.stdout and "missing_library" in done.stdout
 
 

@@ -130,7 +130,7 @@ def test_bytes_of_a_storage():
     x = candelabra.tensor([1, 2, 3], dtype=candelabra.uint8)
     storage = x.untyped_storage()
     assert storage.tolist() == [1, 2, 3] == list(storage) and storage[1] == 2
-    assert storage[1:].tolist() == [2, 3] and storage[1:].data_ptr() != storage.data_ptr() + 1
+    assert storage[1:].tolist() == [2, 3] and storage[1:].data_ptr() == storage.data_ptr() + 1
     storage[0] = 7
     assert x.tolist() == [7, 2, 3]
     copied = storage.clone()
@@ -143,8 +143,8 @@ def test_bytes_of_a_storage():
         False,
         False,
     )
-    assert (storage.is_cuda, storage.is_sparse, storage.resizable) == (False, False, False)
-    with pytest.raises(RuntimeError, match="expected a storage of 3 bytes, but got one of 1"):
+    assert (storage.is_cuda, storage.is_sparse, storage.is_sparse_csr, storage.is_hpu) == (False, False, False, False)
+    with pytest.raises(RuntimeError, match="size does not match, self was 3 bytes but src was 1 bytes"):
         storage.copy_(storage[:1])
     with pytest.raises(IndexError):
         storage[3]

@@ -41,6 +41,8 @@ class Array(Tensor):
     (Array([1, 1, 0]), 3)
     """
 
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
+
     __slots__ = ()
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:

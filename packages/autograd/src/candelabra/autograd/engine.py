@@ -224,6 +224,8 @@ class Walk:
     def run(self) -> None:
         """Run until no node is pending."""
         before = _C.set_grad_enabled(self.create_graph)
+        # Gradients are computed on the values of subclasses: no override sees the formulas.
+        overrides = _C.set_torch_function_state(2)
         outer, _current.walk = _current.walk, self
         try:
             self._run()
@@ -232,6 +234,7 @@ class Walk:
                 self._finish_leaf(leaf, grad)
         finally:
             _current.walk = outer
+            _C.set_torch_function_state(overrides)
             _C.set_grad_enabled(before)
 
     def reaches(self, edge: Edge) -> bool:

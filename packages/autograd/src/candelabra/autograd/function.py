@@ -131,7 +131,12 @@ class FunctionNode(MultiNode):
                 candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None else part
                 for part, of in zip(gradients, self._outputs_like, strict=True)
             ]
-        made = _backward_of(self._function)(self, *gradients)
+        # The program's own code: its calls are asked overrides for, unlike those of formulas.
+        overrides = candelabra._C.set_torch_function_state(0)
+        try:
+            made = _backward_of(self._function)(self, *gradients)
+        finally:
+            candelabra._C.set_torch_function_state(overrides)
         if not isinstance(made, tuple):
             made = tuple(made) if isinstance(made, list) else (made,)
         expected = len(self._layout)

@@ -14,7 +14,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from candelabra import Tensor, dispatch_hooks
+from candelabra import _C, Tensor, dispatch_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,6 +167,7 @@ class Wrapper(Tensor):
 
     _layer: FunctorchLayer
     _value: Tensor
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def _detached(self) -> Tensor:
         return self._layer.detached(self)

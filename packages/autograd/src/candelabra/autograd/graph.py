@@ -390,8 +390,6 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
 class _Handles(RemovableHandle):
     """A handle that removes several hooks at once."""
 
-    __slots__ = ("handles",)
-
     def __init__(self, handles: list[RemovableHandle]) -> None:
         super().__init__({})
         self.handles = handles

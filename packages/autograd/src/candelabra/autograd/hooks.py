@@ -6,11 +6,11 @@ Hooks on a non-leaf tensor are stored on its node. Hooks on a leaf are stored in
 from __future__ import annotations
 
 import weakref
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor
+from candelabra import hooks as handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     Hook = Callable[..., Any]
     Hooks = dict[int, Hook]
 
-_next_id = count().__next__
 
-
-class RemovableHandle:
+class RemovableHandle(handles.RemovableHandle):
     """A handle that removes a hook with ``remove()`` or at the end of a ``with`` block.
 
     Examples
@@ -36,11 +34,10 @@ class RemovableHandle:
     tensor([2., 2.])
     """
 
-    __slots__ = ("__weakref__", "_hooks", "id")
-
     def __init__(self, hooks: Hooks) -> None:
+        # The dictionaries of nodes and leaves are plain ones, which have no weak references.
         self._hooks: Hooks | None = hooks
-        self.id = _next_id()
+        self._take_number()
 
     def remove(self) -> None:
         """Remove the hook; repeated calls do nothing."""

@@ -6,10 +6,12 @@ from typing import Any
 
 from candelabra import Tensor
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableMeta"]
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """The type of `Variable`, whose instances are all tensors."""
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)
 
@@ -18,7 +20,7 @@ class _VariableMeta(type):
         return made.requires_grad_() if requires_grad else made
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """Return a detached tensor; kept for old programs, since every tensor is now a variable.
 
     Parameters

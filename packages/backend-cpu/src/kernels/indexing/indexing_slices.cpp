@@ -25,54 +25,54 @@ int indexed_dims(const cb_tensor& tensor) {
 }
 
 // Slices of `indexed` along dim by index, slices of `dense` in order.
-void set_along(IndexedSlices& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim,
+void set_along(IndexedSlices& slices, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim,
                const cb_tensor& index, Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
-  int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
-  (write_indexed ? slabs.from : slabs.to).set_even(dense_stride);
+  int64_t* offsets = (write_indexed ? slices.to : slices.from).for_each_of(index.numel);
+  (write_indexed ? slices.from : slices.to).set_even(dense_stride);
   for_each_index(index, [&](int64_t j, int64_t number) { offsets[j] = checked(number, dim, size, negative) * stride; });
   const cb_tensor& written = write_indexed ? indexed : dense;
   const cb_tensor& read = write_indexed ? dense : indexed;
   int first = static_cast<int>(dim);
-  slabs.set_shape(written, first, indexed_dims(written), read, first, indexed_dims(read));
-  slabs.prefer(dense_stride);
+  slices.set_shape(written, first, indexed_dims(written), read, first, indexed_dims(read));
+  slices.prefer(dense_stride);
 }
 
 void index_select(Call& call) {
   const arguments::IndexSelect args(call);
   const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
-  IndexedSlices slabs(index.numel);
-  set_along(slabs, self, out, args.dim, index, Negative::Refused, false);
-  copy_slices<true>(slabs, out, self);
+  IndexedSlices slices(index.numel);
+  set_along(slices, self, out, args.dim, index, Negative::Refused, false);
+  copy_slices<true>(slices, out, self);
 }
 
 void index_add(Call& call) {
   const arguments::IndexAdd args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
-  IndexedSlices slabs(index.numel);
-  set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
+  IndexedSlices slices(index.numel);
+  set_along(slices, out, source, args.dim, index, Negative::Refused, true);
   dispatch<AllTypes>(out.dtype,
-                     [&]<typename T>() { add_slices(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
+                     [&]<typename T>() { add_slices(slices, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
 }
 
 void index_copy(Call& call) {
   const arguments::IndexCopy args(call);
   const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
-  IndexedSlices slabs(index.numel);
-  set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
+  IndexedSlices slices(index.numel);
+  set_along(slices, out, source, args.dim, index, Negative::Refused, true);
   initialize_from(out, self);
-  copy_slices<false>(slabs, out, source);
+  copy_slices<false>(slices, out, source);
 }
 
 void index_fill(Call& call) {
   const arguments::IndexFill args(call);
   const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
-  IndexedSlices slabs(index.numel);
-  set_along(slabs, out, out, args.dim, index, Negative::Wraps, true);
+  IndexedSlices slices(index.numel);
+  set_along(slices, out, out, args.dim, index, Negative::Wraps, true);
   initialize_from(out, self);
   alignas(Bits128) std::byte element[sizeof(Bits128)];
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
@@ -83,7 +83,7 @@ void index_fill(Call& call) {
     U value;
     std::memcpy(&value, element, sizeof value);
     U* to = mutable_data<U>(out);
-    slabs.for_each<false>([=](int64_t o, int64_t, int64_t n, int64_t stride, int64_t) {
+    slices.for_each<false>([=](int64_t o, int64_t, int64_t n, int64_t stride, int64_t) {
       for (int64_t k = 0; k < n; ++k) to[o + k * stride] = value;
     });
   });
@@ -114,9 +114,9 @@ struct Indexed {
 };
 
 // Sets slices between self (by index) and a tensor of the indexed shape.
-void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& self,
+void set_indexed(IndexedSlices& slices, const Indexed& indexed, const cb_tensor& self,
                  std::span<const cb_tensor* const> indices, const cb_tensor& dense, bool write_indexed) {
-  int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
+  int64_t* offsets = (write_indexed ? slices.to : slices.from).for_each_of(slices.count);
   bool first = true;
   for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
     if (!indices[d]) continue;
@@ -128,7 +128,7 @@ void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& 
     first = false;
   }
   int index_dims = indexed.shape->ndim;
-  (write_indexed ? slabs.from : slabs.to).set_dense(dense, indexed.position, index_dims);
+  (write_indexed ? slices.from : slices.to).set_dense(dense, indexed.position, index_dims);
   // self without its indexed dimensions.
   int64_t sizes[max_dims], strides[max_dims];
   cb_tensor kept = self;
@@ -141,12 +141,12 @@ void set_indexed(IndexedSlices& slabs, const Indexed& indexed, const cb_tensor& 
   kept.sizes = sizes;
   kept.strides = strides;
   if (write_indexed)
-    slabs.set_shape(kept, 0, 0, dense, indexed.position, index_dims);
+    slices.set_shape(kept, 0, 0, dense, indexed.position, index_dims);
   else
-    slabs.set_shape(dense, indexed.position, index_dims, kept, 0, 0);
+    slices.set_shape(dense, indexed.position, index_dims, kept, 0, 0);
   int64_t step = index_dims ? dense.strides[indexed.position + index_dims - 1] : 0;
-  slabs.slice_by_slice =
-      slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
+  slices.slice_by_slice =
+      slices.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slices.shape.strides[write_indexed][0]);
 }
 
 // A fast path where every dimension of self has a contiguous index: offsets are computed in blocks.
@@ -190,24 +190,24 @@ void index(Call& call) {
   Indexed indexed(indices);
   if (!indexed.shape) return move_elements(out, self);
   if (out.numel > 0 && index_elements(self, indices, out)) return;
-  IndexedSlices slabs(indexed.shape->numel);
-  set_indexed(slabs, indexed, self, indices, out, false);
-  copy_slices<true>(slabs, out, self);
+  IndexedSlices slices(indexed.shape->numel);
+  set_indexed(slices, indexed, self, indices, out, false);
+  copy_slices<true>(slices, out, self);
 }
 
 // In order, so that the last of equal indices wins, with prefetches of the targets.
-void put_elements(const IndexedSlices& slabs, const cb_tensor& out, const cb_tensor& values) {
+void put_elements(const IndexedSlices& slices, const cb_tensor& out, const cb_tensor& values) {
   constexpr int64_t ahead = 24;
-  const int64_t *offsets = slabs.to.values(), last = slabs.count - 1;
+  const int64_t *offsets = slices.to.values(), last = slices.count - 1;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(values);
     for (int64_t j = 0; j <= last; ++j) {
       if (offsets) {
         __builtin_prefetch(to + offsets[std::min(j + ahead, last)], 1);
-        to[offsets[j]] = from[slabs.from[j]];
+        to[offsets[j]] = from[slices.from[j]];
       } else {
-        to[slabs.to[j]] = from[slabs.from[j]];
+        to[slices.to[j]] = from[slices.from[j]];
       }
     }
   });
@@ -219,23 +219,23 @@ void index_put(Call& call) {
   cb_tensor& out = call.output();
   const auto indices = args.indices;
   Indexed indexed(indices);
-  std::optional<IndexedSlices> slabs;
+  std::optional<IndexedSlices> slices;
   if (indexed.shape) {
-    slabs.emplace(indexed.shape->numel);
-    set_indexed(*slabs, indexed, out, indices, values, true);
+    slices.emplace(indexed.shape->numel);
+    set_indexed(*slices, indexed, out, indices, values, true);
   } else {
-    slabs.emplace(1);
-    slabs->to.set_even(0);
-    slabs->from.set_even(0);
-    slabs->set_shape(out, 0, 0, values, 0, 0);
+    slices.emplace(1);
+    slices->to.set_even(0);
+    slices->from.set_even(0);
+    slices->set_shape(out, 0, 0, values, 0, 0);
   }
   if (args.accumulate)
-    return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slices(*slabs, out, &self, data<T>(values), T(1)); });
+    return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slices(*slices, out, &self, data<T>(values), T(1)); });
   initialize_from(out, self);
-  if (slabs->shape.numel == 1)
-    put_elements(*slabs, out, values);
+  if (slices->shape.numel == 1)
+    put_elements(*slices, out, values);
   else
-    copy_slices<false>(*slabs, out, values);
+    copy_slices<false>(*slices, out, values);
 }
 
 // ---- take
@@ -281,45 +281,45 @@ void take(Call& call) {
     });
     return;
   }
-  IndexedSlices slabs(index.numel);
+  IndexedSlices slices(index.numel);
   auto g = geometry<1>({&self}, Order::RowMajor);
-  int64_t* offsets = slabs.from.for_each_of(index.numel);
+  int64_t* offsets = slices.from.for_each_of(index.numel);
   for_each_index(index, [&](int64_t j, int64_t number) {
     int64_t wrapped = number < 0 ? number + self.numel : number;
     if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(self.numel)) throw_out_of_range(number, self.numel);
     offsets[j] = g.flat() ? wrapped * g.strides[0][0] : Position<1>(g, wrapped).offsets[0];
   });
-  slabs.to.set_dense(out, 0, out.ndim);
+  slices.to.set_dense(out, 0, out.ndim);
   cb_tensor one = out;
   one.ndim = 0;
-  slabs.set_shape(one, 0, 0, one, 0, 0);
-  copy_slices<true>(slabs, out, self);
+  slices.set_shape(one, 0, 0, one, 0, 0);
+  copy_slices<true>(slices, out, self);
 }
 
 // ---- embedding
 
 // Sets slices between rows of a matrix (by index) and a tensor with one more dimension than the
 // indices.
-void set_rows(IndexedSlices& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense,
+void set_rows(IndexedSlices& slices, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense,
               bool write_matrix) {
-  int64_t* offsets = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
+  int64_t* offsets = (write_matrix ? slices.to : slices.from).for_each_of(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t number) {
     offsets[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
   });
-  (write_matrix ? slabs.from : slabs.to).set_dense(dense, 0, indices.ndim);
+  (write_matrix ? slices.from : slices.to).set_dense(dense, 0, indices.ndim);
   if (write_matrix)
-    slabs.set_shape(matrix, 0, 1, dense, 0, indices.ndim);
+    slices.set_shape(matrix, 0, 1, dense, 0, indices.ndim);
   else
-    slabs.set_shape(dense, 0, indices.ndim, matrix, 0, 1);
+    slices.set_shape(dense, 0, indices.ndim, matrix, 0, 1);
 }
 
 void embedding(Call& call) {
   const arguments::Embedding args(call);
   const cb_tensor &weight = *args.weight, &indices = *args.indices;
   cb_tensor& out = call.output();
-  IndexedSlices slabs(indices.numel);
-  set_rows(slabs, weight, indices, out, false);
-  copy_slices<true>(slabs, out, weight);
+  IndexedSlices slices(indices.numel);
+  set_rows(slices, weight, indices, out, false);
+  copy_slices<true>(slices, out, weight);
 }
 
 void set_zero(const cb_tensor& out) {
@@ -332,20 +332,20 @@ void set_zero(const cb_tensor& out) {
 }
 
 // Removes the slices whose index is padding.
-void remove_padding(IndexedSlices& slabs, const cb_tensor& indices, int64_t padding) {
+void remove_padding(IndexedSlices& slices, const cb_tensor& indices, int64_t padding) {
   Scratch<char> keep(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t index) { keep[j] = index != padding; });
   Offsets to, from;
-  int64_t *kept_to = to.for_each_of(slabs.count), *kept_from = from.for_each_of(slabs.count);
+  int64_t *kept_to = to.for_each_of(slices.count), *kept_from = from.for_each_of(slices.count);
   int64_t kept = 0;
-  for (int64_t j = 0; j < slabs.count; ++j) {
+  for (int64_t j = 0; j < slices.count; ++j) {
     if (!keep[j]) continue;
-    kept_to[kept] = slabs.to[j];
-    kept_from[kept++] = slabs.from[j];
+    kept_to[kept] = slices.to[j];
+    kept_from[kept++] = slices.from[j];
   }
-  std::swap(slabs.to, to);
-  std::swap(slabs.from, from);
-  slabs.count = kept;
+  std::swap(slices.to, to);
+  std::swap(slices.from, from);
+  slices.count = kept;
 }
 
 void embedding_backward(Call& call) {
@@ -355,13 +355,13 @@ void embedding_backward(Call& call) {
   const int64_t padding = args.padding_idx;
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {
-      IndexedSlices slabs(indices.numel);
-      set_rows(slabs, out, indices, grad, true);
-      if (padding >= 0) remove_padding(slabs, indices, padding);
-      if (const auto groups = group(slabs)) {
+      IndexedSlices slices(indices.numel);
+      set_rows(slices, out, indices, grad, true);
+      if (padding >= 0) remove_padding(slices, indices, padding);
+      if (const auto groups = group(slices)) {
         const bool all = is_contiguous(out);
         if (!all) set_zero(out);
-        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all,
+        return add_groups<T, T>(*groups, slices.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all,
                                 out.numel, data<T>(grad), 1.0f);
       }
     }
@@ -374,15 +374,15 @@ void embedding_backward(Call& call) {
       summed.dtype = CB_FLOAT32;
       summed.strides = strides;
     }
-    IndexedSlices slabs(indices.numel);
-    set_rows(slabs, summed, indices, grad, true);
-    if (padding >= 0) remove_padding(slabs, indices, padding);
+    IndexedSlices slices(indices.numel);
+    set_rows(slices, summed, indices, grad, true);
+    if (padding >= 0) remove_padding(slices, indices, padding);
     if constexpr (!is_half_v<T>)
-      if (const auto groups = is_contiguous(out) ? group(slabs) : nullptr)
-        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel,
+      if (const auto groups = is_contiguous(out) ? group(slices) : nullptr)
+        return add_groups<T, T>(*groups, slices.shape.numel, mutable_data<T>(out), nullptr, true, out.numel,
                                 data<T>(grad), T(1));
     set_zero(summed);
-    add_slices<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
+    add_slices<S, T>(slices, summed, nullptr, data<T>(grad), S(1));
     if constexpr (is_half_v<T>) {
       auto g = geometry<2>({&out, &summed});
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {

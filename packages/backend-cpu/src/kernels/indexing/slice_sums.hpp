@@ -19,15 +19,15 @@ struct Groups {
   Scratch<int64_t> sources, destinations, starts;
   int64_t count = 0;
 
-  explicit Groups(int64_t slabs) : sources(slabs), destinations(slabs), starts(slabs + 1) {}
+  explicit Groups(int64_t slices) : sources(slices), destinations(slices), starts(slices + 1) {}
 };
 
 // Groups slices by a counting sort. Returns null if they are few, not contiguous, or spread over
 // far more memory than they fill.
-inline std::unique_ptr<Groups> group(const IndexedSlices& slabs) {
+inline std::unique_ptr<Groups> group(const IndexedSlices& slices) {
   constexpr int64_t fewest = 64, shortest = 8, max_spread = 8;
-  const int64_t *to = slabs.to.values(), n = slabs.count, length = slabs.shape.numel;
-  if (!to || n < fewest || length < shortest || !slabs.shape.contiguous() || !slabs.slice_by_slice) return nullptr;
+  const int64_t *to = slices.to.values(), n = slices.count, length = slices.shape.numel;
+  if (!to || n < fewest || length < shortest || !slices.shape.contiguous() || !slices.slice_by_slice) return nullptr;
   // Different slices are at least `length` apart, so that their offsets divided by it are unique
   // keys.
   Scratch<int64_t> keys(n);
@@ -52,7 +52,7 @@ inline std::unique_ptr<Groups> group(const IndexedSlices& slabs) {
   groups->starts[groups->count] = n;
   for (int64_t j = 0; j < n; ++j) groups->sources[next[keys[j]]++] = j;
   for (int64_t g = 0; g < groups->count; ++g) groups->destinations[g] = to[groups->sources[groups->starts[g]]];
-  for (int64_t k = 0; k < n; ++k) groups->sources[k] = slabs.from[groups->sources[k]];
+  for (int64_t k = 0; k < n; ++k) groups->sources[k] = slices.from[groups->sources[k]];
   return groups;
 }
 
@@ -120,17 +120,17 @@ void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, 
 
 // If `self` is given, the output is initialized from it.
 template <typename T, typename S>
-void add_slices(IndexedSlices& slabs, const cb_tensor& out, const cb_tensor* self, const S* from, T factor) {
+void add_slices(IndexedSlices& slices, const cb_tensor& out, const cb_tensor* self, const S* from, T factor) {
   T* to = mutable_data<T>(out);
   if constexpr (!std::is_same_v<T, bool>)
-    if (const auto groups = group(slabs)) {
+    if (const auto groups = group(slices)) {
       const bool all = self && self->data != out.data && is_contiguous(out) && is_contiguous(*self);
       if (self && !all) initialize_from(out, *self);
-      return add_groups(*groups, slabs.shape.numel, to, all ? data<T>(*self) : to, all, out.numel, from,
+      return add_groups(*groups, slices.shape.numel, to, all ? data<T>(*self) : to, all, out.numel, from,
                         static_cast<compute_t<T>>(factor));
     }
   if (self) initialize_from(out, *self);
-  slabs.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
+  slices.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
     T* a = to + o;
     const S* b = from + i;
     if constexpr (std::is_same_v<T, bool>) {

@@ -1,4 +1,4 @@
-// Slices selected by an index (slabs): their offsets, and loops over pairs of them. Indices are
+// Slices selected by an index (slices): their offsets, and loops over pairs of them. Indices are
 // converted to offsets first, so that every index is checked before anything is written.
 #pragma once
 
@@ -40,7 +40,7 @@ inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negati
   return wrapped;
 }
 
-// The offsets of slabs: a list, or multiples of a step.
+// The offsets of slices: a list, or multiples of a step.
 class Offsets {
  public:
   // Allocates a list for the caller to fill.
@@ -85,19 +85,19 @@ class Offsets {
 
 // ---- Slabs
 
-// Pairs of slabs: their offsets in the tensor written to and in the one read from, and their common
-// shape.
+// Pairs of slices: their offsets in the tensor written to and in the one read from, and their
+// common shape.
 struct IndexedSlices {
   int64_t count;
   Offsets to, from;
   Geometry<2> shape;
-  // False: the outer loop is over elements and the inner one over slabs, because neighbours in
-  // memory are in different slabs.
+  // False: the outer loop is over elements and the inner one over slices, because neighbours in
+  // memory are in different slices.
   bool slice_by_slice = true;
 
   explicit IndexedSlices(int64_t count) : count(count) {}
 
-  // A slab has all dimensions of a tensor except [first, first + indexed).
+  // A slice has all dimensions of a tensor except [first, first + indexed).
   void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read,
                  int read_first, int read_indexed) {
     SlabView a(written, written_first, written_indexed), b(read, read_first, read_indexed);
@@ -107,9 +107,9 @@ struct IndexedSlices {
     slice_by_slice = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]);
   }
 
-  // Calls run(to, from, n, to_stride, from_stride). Exclusive: slabs do not overlap, so that
-  // threads may share them. Otherwise each thread processes a part of every slab, so that writes to
-  // one element stay in order.
+  // Calls run(to, from, n, to_stride, from_stride). Exclusive: slices do not overlap, so that
+  // threads may share them. Otherwise each thread processes a part of every slice, so that writes
+  // to one element stay in order.
   template <bool Exclusive, typename F>
   void for_each(const F& run) {
     for_each_of_runs(
@@ -117,12 +117,12 @@ struct IndexedSlices {
   }
 
  private:
-  // Runs of n elements, one in each of `count` slabs. The loops over slabs pass whole batches of
+  // Runs of n elements, one in each of `count` slices. The loops over slices pass whole batches of
   // runs, so that they are compiled once and not per operation and dtype.
   struct Runs {
-    const int64_t *to, *from;  // offsets of the slabs
+    const int64_t *to, *from;  // offsets of the slices
     int64_t count;
-    int64_t to_shift, from_shift;  // of the run's first element in its slab
+    int64_t to_shift, from_shift;  // of the run's first element in its slice
     int64_t n, to_stride, from_stride;
 
     // By value, so that the members of `run` stay in registers.
@@ -169,7 +169,7 @@ struct IndexedSlices {
                    [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
   }
 
-  // The outer loop is over elements, the inner one over slabs. Their offsets stay in the L2 cache.
+  // The outer loop is over elements, the inner one over slices. Their offsets stay in the L2 cache.
   void for_each_element(RunFunction call, const void* function) const {
     constexpr int64_t batch = 8192;
     const int64_t most = std::min(count, batch);
@@ -209,11 +209,11 @@ struct IndexedSlices {
   };
 };
 
-// Whether slabs are contiguous rows, at least a register long and short enough for the overhead of
+// Whether slices are contiguous rows, at least a register long and short enough for the overhead of
 // a call per row to matter.
-inline bool are_short_rows(const IndexedSlices& slabs, int64_t bytes) {
-  return slabs.slice_by_slice && slabs.shape.numel > 1 && slabs.shape.flat() && slabs.shape.strides[0][0] == 1 &&
-         slabs.shape.strides[1][0] == 1 && bytes >= 16 && bytes <= 1024;
+inline bool are_short_rows(const IndexedSlices& slices, int64_t bytes) {
+  return slices.slice_by_slice && slices.shape.numel > 1 && slices.shape.flat() && slices.shape.strides[0][0] == 1 &&
+         slices.shape.strides[1][0] == 1 && bytes >= 16 && bytes <= 1024;
 }
 
 using Bytes16 = char __attribute__((vector_size(16), aligned(1), may_alias));
@@ -237,16 +237,16 @@ template <bool By32>
 // Copies indexed short rows. `far`: the table is larger than the L2 cache, so that rows are
 // prefetched.
 template <bool By32>
-void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes,
+void move_short_rows(const IndexedSlices& slices, std::byte* out, const std::byte* in, int64_t size, int64_t bytes,
                      bool far) {
   constexpr int64_t batch = 256, ahead = 12, cache_line = 64;
   // Far rows are latency bound: more threads help earlier.
-  parallel_for(slabs.count, (far ? 1 : 2) * grain_for(slabs.shape.numel), [&](int64_t begin, int64_t end) {
+  parallel_for(slices.count, (far ? 1 : 2) * grain_for(slices.shape.numel), [&](int64_t begin, int64_t end) {
     int64_t to_buffer[batch], from_buffer[batch];
     for (int64_t first = begin; first < end; first += batch) {
       const int64_t n = std::min(batch, end - first);
-      const int64_t* to_at = slabs.to.some(first, n, to_buffer);
-      const int64_t* from_at = slabs.from.some(first, n, from_buffer);
+      const int64_t* to_at = slices.to.some(first, n, to_buffer);
+      const int64_t* from_at = slices.from.some(first, n, from_buffer);
       for (int64_t j = 0; j < n; ++j) {
         if (far && j + ahead < n)
           for (int64_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(in + from_at[j + ahead] * size + at);
@@ -256,58 +256,59 @@ void move_short_rows(const IndexedSlices& slabs, std::byte* out, const std::byte
   });
 }
 
-// Whether slabs are contiguous on one side and strided on the other, such as rows of a transposed
-// matrix. They are copied a cache line of each slab at a time, so that the strided side uses all of
-// a cache line before it is evicted from L2.
-inline bool are_columns(const IndexedSlices& slabs, int64_t size) {
-  const int64_t to = std::abs(slabs.shape.strides[0][0]), from = std::abs(slabs.shape.strides[1][0]),
+// Whether slices are contiguous on one side and strided on the other, such as rows of a transposed
+// matrix. They are copied a cache line of each slice at a time, so that the strided side uses all
+// of a cache line before it is evicted from L2.
+inline bool are_columns(const IndexedSlices& slices, int64_t size) {
+  const int64_t to = std::abs(slices.shape.strides[0][0]), from = std::abs(slices.shape.strides[1][0]),
                 cache_line = 64 / size;
-  return slabs.shape.flat() && slabs.count >= 4 && slabs.shape.numel > cache_line && std::min(to, from) == 1 &&
+  return slices.shape.flat() && slices.count >= 4 && slices.shape.numel > cache_line && std::min(to, from) == 1 &&
          std::max(to, from) >= cache_line;
 }
 
 template <bool Exclusive, typename U>
-void move_columns(const IndexedSlices& slabs, U* to, const U* from) {
+void move_columns(const IndexedSlices& slices, U* to, const U* from) {
   constexpr int64_t width = std::max<int64_t>(64 / sizeof(U), 1), batch = 256;
-  const int64_t elements = slabs.shape.numel, to_stride = slabs.shape.strides[0][0],
-                from_stride = slabs.shape.strides[1][0];
+  const int64_t elements = slices.shape.numel, to_stride = slices.shape.strides[0][0],
+                from_stride = slices.shape.strides[1][0];
   const auto block = [&](int64_t first_slab, int64_t last_slab, int64_t begin, int64_t end) {
     int64_t to_buffer[batch], from_buffer[batch];
     for (int64_t element = begin; element < end; element += width) {
       const int64_t n = std::min(width, end - element);
       for (int64_t first = first_slab; first < last_slab; first += batch) {
         const int64_t count = std::min(batch, last_slab - first);
-        const int64_t *to_at = slabs.to.some(first, count, to_buffer),
-                      *from_at = slabs.from.some(first, count, from_buffer);
+        const int64_t *to_at = slices.to.some(first, count, to_buffer),
+                      *from_at = slices.from.some(first, count, from_buffer);
         for (int64_t j = 0; j < count; ++j)
           move_run(to + to_at[j] + element * to_stride, to_stride, from + from_at[j] + element * from_stride,
                    from_stride, n);
       }
     }
   };
-  if (Exclusive && slabs.count >= elements / width)
-    parallel_for(slabs.count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
+  if (Exclusive && slices.count >= elements / width)
+    parallel_for(slices.count, grain_for(elements),
+                 [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
   else
-    parallel_for(elements, std::max(width, grain_for(slabs.count)),
-                 [&](int64_t begin, int64_t end) { block(0, slabs.count, begin, end); });
+    parallel_for(elements, std::max(width, grain_for(slices.count)),
+                 [&](int64_t begin, int64_t end) { block(0, slices.count, begin, end); });
 }
 
 template <bool Exclusive>
-void copy_slices(IndexedSlices& slabs, const cb_tensor& out, const cb_tensor& in) {
-  const int64_t size = itemsize(out.dtype), bytes = slabs.shape.numel * size;
-  if (Exclusive && slabs.count > 0 && are_short_rows(slabs, bytes)) {
+void copy_slices(IndexedSlices& slices, const cb_tensor& out, const cb_tensor& in) {
+  const int64_t size = itemsize(out.dtype), bytes = slices.shape.numel * size;
+  if (Exclusive && slices.count > 0 && are_short_rows(slices, bytes)) {
     constexpr int64_t near_bytes = 1 << 20;
     const bool far = in.numel * size > near_bytes;
     auto* to = static_cast<std::byte*>(out.data);
     const auto* from = static_cast<const std::byte*>(in.data);
-    return bytes % 32 == 0 ? move_short_rows<true>(slabs, to, from, size, bytes, far)
-                           : move_short_rows<false>(slabs, to, from, size, bytes, far);
+    return bytes % 32 == 0 ? move_short_rows<true>(slices, to, from, size, bytes, far)
+                           : move_short_rows<false>(slices, to, from, size, bytes, far);
   }
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
-    if (slabs.slice_by_slice && are_columns(slabs, size)) return move_columns<Exclusive, U>(slabs, to, from);
-    slabs.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
+    if (slices.slice_by_slice && are_columns(slices, size)) return move_columns<Exclusive, U>(slices, to, from);
+    slices.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
       move_run(to + o, out_stride, from + i, in_stride, n);
     });
   });

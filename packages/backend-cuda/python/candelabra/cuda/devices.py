@@ -164,7 +164,7 @@ def get_gencode_flags() -> str:
     return " ".join(f"-gencode compute=compute_{number},code=sm_{number}" for number in numbers)
 
 
-_WAITING = {"default": 0, "warn": 1, "error": 2}
+_SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
@@ -187,11 +187,11 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     """
     from candelabra.backends import cuda as switches
 
-    mode = _WAITING.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
+    mode = _SYNC_DEBUG_MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
     if mode not in (0, 1, 2):
         raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
     init()
-    switches.set_switch("told_of_waiting", int(mode))
+    switches.set_switch("sync_debug_mode", int(mode))
 
 
 def get_sync_debug_mode() -> int:
@@ -205,7 +205,7 @@ def get_sync_debug_mode() -> int:
     """
     from candelabra.backends import cuda as switches
 
-    return int(switches.switch("told_of_waiting"))
+    return int(switches.switch("sync_debug_mode"))
 
 
 def can_device_access_peer(device: Device | int, peer_device: Device | int) -> bool:

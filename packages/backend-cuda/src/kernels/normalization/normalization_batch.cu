@@ -223,7 +223,7 @@ void forward(const Call& call) {
     reduce(call, Moments<T>{}, input, std::array<const cb_tensor*, 2>{&to_mean.tensor(), &to_squares.tensor()});
   }
   const Contiguous weight(call, args.weight), bias(call, args.bias);
-  const auto run_finish = [&]<typename R>() {
+  const auto run_statistics = [&]<typename R>() {
     launch(call, finish_statistics<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means,
            squares, shape.count(), running<R>(running_mean), running<R>(running_var), args.momentum, args.eps,
            weight.as<T>(), bias.as<T>(), shape.channels, static_cast<V*>(call.output(1).data),
@@ -232,9 +232,9 @@ void forward(const Call& call) {
   const cb_tensor* some = running_mean ? running_mean : running_var;
   // Running statistics of half precision input may be float32.
   if (!some || some->dtype == input.dtype)
-    run_finish.template operator()<T>();
+    run_statistics.template operator()<T>();
   else
-    run_finish.template operator()<V>();
+    run_statistics.template operator()<V>();
   if (shape.numel == 0) return;
   const Ordered ordered(input, shape.channels_last);
   const Contiguous x(call, &ordered.tensor());

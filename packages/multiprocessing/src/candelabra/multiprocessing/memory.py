@@ -16,7 +16,7 @@ from .named_files import NamedFile
 from .shared_files import AnonymousFile, SharedFile
 
 #: Larger allocations are checked against the available memory first.
-ASKED_FIRST = 1 << 26
+CHECKED_ABOVE = 1 << 26
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def _allocate(descriptor: int, nbytes: int) -> None:
     if nbytes == 0:
         return
     # Exceeding the available memory could trigger the OOM killer before the allocation fails.
-    if nbytes > ASKED_FIRST and nbytes > (available := _available()):
+    if nbytes > CHECKED_ABOVE and nbytes > (available := _available()):
         raise candelabra.OutOfMemoryError(f"no shared memory left for {nbytes} bytes: {available} are available")
     try:
         # Allocates all pages, so that later accesses cannot raise SIGBUS.

@@ -30,6 +30,7 @@ class Parameter(Tensor):
 
     #: Read by candelabra.printing: the values print like those of a plain tensor.
     _prints_as_tensor = True
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:

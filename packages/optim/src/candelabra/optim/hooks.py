@@ -3,35 +3,12 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-_numbers = itertools.count()
-
-
-class RemovableHandle:
-    """Handle that removes a hook: call `remove`, or use the handle as a context manager."""
-
-    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
-        self.id = next(_numbers)
-        self._hooks = weakref.ref(hooks)
-
-    def remove(self) -> None:
-        """Remove the hook. Further calls have no effect."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
-
+from candelabra.hooks import RemovableHandle
 
 #: Hooks that run for every optimizer.
 global_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from candelabra import _C, backends
+from candelabra.backends.discovery import declared_accelerators, has_device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,22 +17,25 @@ if TYPE_CHECKING:
 
 HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
 _chosen: str | None = None
-# The result of the search: not searched yet, a device type, or None. Devices do not appear or
-# disappear while a process runs.
-_found: list[str | None] = []
+#: The accelerator that was found first; it stays.
+_found: list[str] = []
+#: Whether a declared accelerator has a device, as its probe said. Devices do not appear or
+#: disappear while a process runs.
+_present: dict[str, bool] = {}
 
 
 # ---- which accelerator
 
 
-def _look() -> str | None:
-    wanted = _chosen or os.environ.get("CANDELABRA_ACCELERATOR")
-    if wanted:
-        return wanted if backends.is_available(wanted) else None
-    for device_type in sorted(backends.installed()):
-        if device_type != "cpu" and backends.is_available(device_type) and _is_accelerator(device_type):
-            return device_type
-    return None
+def _wanted() -> str | None:
+    return _chosen or os.environ.get("CANDELABRA_ACCELERATOR")
+
+
+def _is_present(device_type: str) -> bool:
+    """Tell from the metadata, and the probe that it may name, whether a device type can be used."""
+    if device_type not in _present:
+        _present[device_type] = has_device(device_type)
+    return _present[device_type]
 
 
 def _is_accelerator(device_type: str) -> bool:
@@ -40,24 +44,44 @@ def _is_accelerator(device_type: str) -> bool:
 
 
 def _find() -> str | None:
-    for found in _found:
-        return found
-    found = _look()
-    _found[:] = [found]
-    return found
+    """Return the device type of the accelerator, or None. This loads no backend."""
+    loaded = _C.loaded_device_types()
+    wanted = _wanted()
+    if wanted:
+        return wanted if wanted in loaded or _is_present(wanted) else None
+    if not _found:
+        candidates = {name for name in loaded if name != "cpu" and _is_accelerator(name)}
+        candidates |= {name for name in declared_accelerators() if name not in loaded and _is_present(name)}
+        _found[:] = sorted(candidates)[:1]
+    return _found[0] if _found else None
 
 
 def accelerator_type() -> str:
+    """Return the device type of the accelerator, whose backend is loaded.
+
+    Raises
+    ------
+    BackendError
+        If it cannot be loaded.
+    RuntimeError
+        If there is no accelerator.
+    """
     found = _find()
-    if found is None:
-        wanted = _chosen or os.environ.get("CANDELABRA_ACCELERATOR")
-        for device_type in [wanted] if wanted else sorted(backends.installed()):
-            if device_type != "cpu":
-                backends.load(device_type)  # says why it cannot be used
-        raise RuntimeError(
-            "Cannot access accelerator device when none is available: no backend of one is installed (pip install candelabra-backend-cuda)"
-        )
-    return found
+    if found is not None:
+        backends.load(found)
+        return found
+    if wanted := _wanted():
+        backends.load(wanted)  # says why it cannot be used
+        return wanted
+    for device_type in sorted(declared_accelerators()):
+        backends.load(device_type)  # says why it has no device
+        return device_type
+    others = [name for name in sorted(backends.installed()) if name != "cpu"]
+    hint = f"; candelabra.accelerator.use() takes one of {', '.join(others)}" if others else ""
+    raise RuntimeError(
+        "Cannot access accelerator device when none is available: no backend of one is installed "
+        f"(pip install candelabra-backend-cuda){hint}"
+    )
 
 
 def use(device_type: str | None) -> None:
@@ -86,6 +110,10 @@ def use(device_type: str | None) -> None:
 def is_available() -> bool:
     """Return whether there is an accelerator.
 
+    The answer imports no backend. It comes from the metadata of the installed distributions, which
+    declare accelerators in the entry-point group ``candelabra.accelerators``, and from the probe
+    that a declaration may name. A backend that declares nothing counts from its first use on.
+
     Examples
     --------
     >>> import candelabra
@@ -96,7 +124,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """Return the number of devices of the accelerator; 0 if there is none.
+    """Return the number of devices of the accelerator; 0 if there is none. This loads its backend.
 
     Examples
     --------
@@ -109,7 +137,8 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """Return the device type of the accelerator as a device, or None if there is none.
+    """Return the device type of the accelerator as a device, or None if there is none. This loads
+    its backend.
 
     Parameters
     ----------

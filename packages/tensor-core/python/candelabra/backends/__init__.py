@@ -66,7 +66,9 @@ def load(device_type: str) -> None:
         If the backend was built for another major version of the ABI.
     """
     with _lock:
-        if device_type not in _C.loaded_device_types():
+        if device_type == "meta":
+            _C.device("meta")  # the core has it
+        elif device_type not in _C.loaded_device_types():
             _load_entry(entry_of(device_type))
 
 

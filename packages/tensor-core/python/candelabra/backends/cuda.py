@@ -39,7 +39,7 @@ _switches: dict[str, int] = {
     "cudnn_deterministic": False,
     "cudnn_attention": True,
     "cufft_plans": 4096,
-    "told_of_waiting": 0,
+    "sync_debug_mode": 0,
 }
 _tell: list[Callable[[str, int], None]] = []
 _ask: list[Callable[[str], int]] = []

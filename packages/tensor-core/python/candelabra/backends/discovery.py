@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 #: The entry-point group of backend plugins.
 GROUP = "candelabra.backends"
+#: The entry-point group in which a distribution declares that a device type is an accelerator: one
+#: with memory of its own.
+ACCELERATORS = "candelabra.accelerators"
 #: Distributions of ours by device type: they provide it where several claim it and nobody chose.
 KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-backend-cuda"}
 
 _selected: dict[str, str] = {}
+_declared: dict[str, EntryPoint] | None = None
 
 
 def installed() -> dict[str, list[EntryPoint]]:
@@ -44,6 +48,48 @@ def installed() -> dict[str, list[EntryPoint]]:
             seen.add(claim)
             found.setdefault(entry.name, []).append(entry)
     return found
+
+
+def declared_accelerators() -> dict[str, EntryPoint]:
+    """Return the declarations of accelerators by device type. They are read once.
+
+    Where several distributions declare one device type, the chosen one counts, or else the first.
+    """
+    global _declared
+    if _declared is None:
+        from importlib.metadata import entry_points
+
+        found: dict[str, EntryPoint] = {}
+        for entry in entry_points(group=ACCELERATORS):
+            wanted = _selected.get(entry.name) or os.environ.get(variable(entry.name))
+            if entry.name not in found or distribution_name(entry) == normalized(wanted or ""):
+                found[entry.name] = entry
+        _declared = found
+    return _declared
+
+
+def has_device(device_type: str) -> bool:
+    """Tell whether a device type is installed and has a device, without loading its backend.
+
+    A declaration that names a function (``module:function``) is a probe: it returns the number of
+    devices. A declaration without one, and none at all, promise a device. A probe that fails warns,
+    and counts as no device.
+    """
+    if device_type not in installed():
+        return False
+    entry = declared_accelerators().get(device_type)
+    if entry is None or not entry.attr:
+        return True
+    try:
+        return int(entry.load()()) > 0
+    except Exception as error:
+        warnings.warn(
+            f"the probe {entry.value} of {distribution_text(entry)} for device '{device_type}' failed: "
+            f"{type(error).__name__}: {error}; the device counts as absent",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
 
 
 def normalized(name: str) -> str:
@@ -97,6 +143,8 @@ def select(device_type: str, distribution: str | None) -> None:
     """
     if device_type in _C.loaded_device_types():
         raise RuntimeError(f"select(): the backend of '{device_type}' is loaded already; choose before its first use")
+    global _declared
+    _declared = None
     if distribution is None:
         _selected.pop(device_type, None)
         return

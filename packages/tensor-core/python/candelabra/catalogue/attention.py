@@ -26,7 +26,7 @@ _NOTES = (
 operator(
     "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
     " -> (Tensor output, Tensor logsumexp)",
-    shape="_scaled_dot_product_attention", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_scaled_dot_product_attention", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="lower", batching="attention",
     sees=_SEES_ATTENTION,
     doc=document(
@@ -41,7 +41,7 @@ operator(
 operator(
     "_scaled_dot_product_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp,"
     " bool is_causal, float scale) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
-    shape="_scaled_dot_product_attention_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_scaled_dot_product_attention_backward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     batching="attention",
     sees=f"{_SEES_ATTENTION} grad and output are (N, H, L, V), of any strides and that dtype.",
     doc=document(

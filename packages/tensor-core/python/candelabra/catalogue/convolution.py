@@ -21,7 +21,7 @@ _GEOMETRY = {
 }
 operator(
     "convolution(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
-    shape="convolution", tags=HIDDEN,
+    shape="convolution", tier="fast", tags=HIDDEN,
     autocast="lower", batching="convolution",
     sees=f"{_SEES_CONVOLUTION} bias is contiguous. The output has the layout of the arguments.",
     doc=document(
@@ -35,7 +35,7 @@ operator(
 operator(
     "convolution_backward_input(Tensor grad, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
-    shape="convolution_backward_input", tags=HIDDEN,
+    shape="convolution_backward_input", tier="fast", tags=HIDDEN,
     autocast="lower", bilinear=("grad", "weight"), batching="convolution_backward_input",
     sees=f"{_SEES_CONVOLUTION} The output has the layout of the arguments.",
     doc=document(
@@ -49,7 +49,7 @@ operator(
 operator(
     "convolution_backward_weight(Tensor grad, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
-    shape="convolution_backward_weight", tags=HIDDEN,
+    shape="convolution_backward_weight", tier="fast", tags=HIDDEN,
     bilinear=("grad", "input"), batching="convolution_backward_weight",
     sees=f"{_SEES_CONVOLUTION} The output is contiguous in every case.",
     doc=document(

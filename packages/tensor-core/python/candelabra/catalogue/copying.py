@@ -6,7 +6,7 @@ _FORMAT = "memory_format, optional: the order of the elements in memory; that of
 # The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of
 # broadcasting and of other devices.
 operator(
-    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tags=METHOD_ONLY | NO_OUT | ANY_DEVICE,
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tier="required", tags=METHOD_ONLY | NO_OUT | ANY_DEVICE,
     batching="elementwise",
     sees=(
         "The output is self. src has its sizes and is on the same device; dtypes differ freely (complex to real "

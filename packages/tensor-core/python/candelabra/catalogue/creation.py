@@ -56,7 +56,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="fill", tags=NO_OUT | ONE_VALUE,
+    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="fill", tier="required", tags=NO_OUT | ONE_VALUE,
     batching="fill",
     sees="The output is self, of any strides; value fits its dtype.",
     doc=document(
@@ -67,7 +67,7 @@ operator(
 )  # fmt: skip
 operator(
     "arange(Scalar start, Scalar end=nan, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
-    shape="arange", tags=HIDDEN | NONDIFFERENTIABLE,
+    shape="arange", tier="required", tags=HIDDEN | NONDIFFERENTIABLE,
     sees="The output is contiguous, of the dtype that was asked for; its size was computed from the numbers.",
     doc=document(
         "Return the numbers from `start` to `end`, exclusive; :func:`candelabra.arange` has defaults.",

@@ -29,6 +29,7 @@ ONE_VALUE = 32768  #: writes one value to all elements, which may share memory
 ANY_DEVICE = 65536  #: takes tensors of several devices; the shape rule copies between them
 FLOAT32_NUMBERS = 131072  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
 WRAPPED_NUMBERS = 262144  #: a tensor of a transformation, given for a number, goes to the fallback
+REQUIRED = 524288  #: in the tier "required"; the fact `tier` of a row sets it
 
 #: What a row says in `refuses` of a category of dtypes: the exception and its message, in which
 #: ``{}`` is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
@@ -43,7 +44,7 @@ FAMILIES: dict[str, list[str]] = {}
 class Facts:
     """What a row says of its operator beside what the core is told."""
 
-    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "refuses", "sees", "shape")
+    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "refuses", "sees", "shape", "tier")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Facts:
         bilinear: tuple[str, ...],
         batching: str,
         refuses: tuple[str, ...],
+        tier: str,
     ) -> None:
         self.shape = shape
         self.sees = sees
@@ -64,6 +66,7 @@ class Facts:
         self.bilinear = bilinear
         self.batching = batching
         self.refuses = refuses
+        self.tier = tier
 
 
 #: By operator name.
@@ -85,6 +88,7 @@ def operator(
     batching: str = "",
     refuses: dict[str, Refusal] | None = None,
     title: str = "",
+    tier: str = "",
 ) -> _C.Operator:
     """Declare one operator.
 
@@ -133,6 +137,10 @@ def operator(
         ``"float"``, ``"complex"``) that the operator does not take, each with what is raised.
     title
         What error messages call the operator, where that is not its name: ``"linalg.cholesky"``.
+    tier
+        ``"required"``: decompositions end in the operator's kernel, so that every backend has one.
+        ``"fast"``: its kernel is worth the most for training. See
+        :mod:`candelabra.backends.tiers`.
     """
     name = schema[: schema.index("(")]
     if out:
@@ -141,9 +149,11 @@ def operator(
         category: refusal and (refusal[0], refusal[1].replace("{}", name))
         for category, refusal in (refuses or {}).items()
     }
+    if tier == "required":
+        tags |= REQUIRED
     declared = _C.declare_operator(schema, shape, tags, doc, refusals, title)
     OPERATORS[name] = declared
-    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching, tuple(refusals))
+    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching, tuple(refusals), tier)
     return declared
 
 

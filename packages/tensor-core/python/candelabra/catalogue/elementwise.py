@@ -1,5 +1,7 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
+from typing import Any
+
 from .declaration import (
     COMPOSITE,
     FLOAT32_NUMBERS,
@@ -77,17 +79,18 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
+facts: list[dict[str, Any]]
 for name, shape, sentence, given, shown, *facts in (
-    ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL)),
+    ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
     ("sgn", "unary", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
-    ("floor", "unary", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING)),
+    ("floor", "unary", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING, tier="required")),
     ("ceil", "unary", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
     ("trunc", "unary", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact", refuses=_ROUNDING)),
     ("frac", "unary", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",), refuses=_ROUNDING_PART)),
-    ("square", "square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(autocast="float32 on accelerators")),
+    ("square", "square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(autocast="float32 on accelerators", tier="fast")),
     ("conj_physical", "unary", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])", dict(out="exact", linear=("self",))),
-    ("relu", "unary", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])", dict(refuses=_RELU)),
+    ("relu", "unary", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])", dict(refuses=_RELU, tier="fast")),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self) -> Tensor", shape=shape, **dict(*facts), tags=INPLACE, sees=_SEES_UNARY,
@@ -129,30 +132,30 @@ operator(
 # ---- one argument, integers become the default floating dtype
 _FLOATING = "of the dtype of `input`; of the default dtype for integers"
 for name, sentence, given, shown, *facts in (
-    ("exp", "Raise e to the power of each element.", "[0.0, 1.0]", "tensor([1.0000, 2.7183])", dict(autocast="float32 on accelerators")),
+    ("exp", "Raise e to the power of each element.", "[0.0, 1.0]", "tensor([1.0000, 2.7183])", dict(autocast="float32 on accelerators", tier="required")),
     ("exp2", "Raise 2 to the power of each element.", "[0.0, 3.0]", "tensor([1., 8.])"),
-    ("expm1", "Compute ``exp(x) - 1``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 1.7183])", dict(autocast="float32 on accelerators")),
-    ("log", "Compute natural logarithms.", "[1.0, 10.0]", "tensor([0.0000, 2.3026])", dict(autocast="float32 on accelerators")),
+    ("expm1", "Compute ``exp(x) - 1``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 1.7183])", dict(autocast="float32 on accelerators", tier="required")),
+    ("log", "Compute natural logarithms.", "[1.0, 10.0]", "tensor([0.0000, 2.3026])", dict(autocast="float32 on accelerators", tier="required")),
     ("log2", "Compute logarithms to the base 2.", "[1.0, 8.0]", "tensor([0., 3.])", dict(autocast="float32 on accelerators")),
     ("log10", "Compute logarithms to the base 10.", "[1.0, 1000.0]", "tensor([0., 3.])", dict(autocast="float32 on accelerators")),
-    ("log1p", "Compute ``log(1 + x)``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 0.6931])", dict(autocast="float32 on accelerators")),
-    ("sqrt", "Compute square roots; NaN for negative numbers.", "[4.0, 9.0]", "tensor([2., 3.])"),
-    ("rsqrt", "Compute ``1 / sqrt(x)``.", "[4.0, 16.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators")),
-    ("reciprocal", "Compute ``1 / x``.", "[2.0, 4.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators")),
-    ("sin", "Compute sines of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 0.8415])"),
-    ("cos", "Compute cosines of angles in radians.", "[0.0, 1.0]", "tensor([1.0000, 0.5403])"),
+    ("log1p", "Compute ``log(1 + x)``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 0.6931])", dict(autocast="float32 on accelerators", tier="required")),
+    ("sqrt", "Compute square roots; NaN for negative numbers.", "[4.0, 9.0]", "tensor([2., 3.])", dict(tier="required")),
+    ("rsqrt", "Compute ``1 / sqrt(x)``.", "[4.0, 16.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators", tier="fast")),
+    ("reciprocal", "Compute ``1 / x``.", "[2.0, 4.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators", tier="fast")),
+    ("sin", "Compute sines of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 0.8415])", dict(tier="required")),
+    ("cos", "Compute cosines of angles in radians.", "[0.0, 1.0]", "tensor([1.0000, 0.5403])", dict(tier="required")),
     ("tan", "Compute tangents of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 1.5574])", dict(autocast="float32 on accelerators")),
     ("asin", "Compute arc sines, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 1.5708])", dict(autocast="float32 on accelerators")),
     ("acos", "Compute arc cosines, from 0 to pi.", "[0.0, 1.0]", "tensor([1.5708, 0.0000])", dict(autocast="float32 on accelerators")),
     ("atan", "Compute arc tangents, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 0.7854])"),
     ("sinh", "Compute hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 1.1752])", dict(autocast="float32 on accelerators")),
     ("cosh", "Compute hyperbolic cosines.", "[0.0, 1.0]", "tensor([1.0000, 1.5431])", dict(autocast="float32 on accelerators")),
-    ("tanh", "Compute hyperbolic tangents.", "[0.0, 1.0]", "tensor([0.0000, 0.7616])"),
+    ("tanh", "Compute hyperbolic tangents.", "[0.0, 1.0]", "tensor([0.0000, 0.7616])", dict(tier="required")),
     ("asinh", "Compute inverse hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 0.8814])"),
     ("acosh", "Compute inverse hyperbolic cosines; NaN below 1.", "[1.0, 2.0]", "tensor([0.0000, 1.3170])"),
     ("atanh", "Compute inverse hyperbolic tangents; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.5493])"),
-    ("sigmoid", "Compute the logistic function, ``1 / (1 + exp(-x))``.", "[0.0, 2.0]", "tensor([0.5000, 0.8808])"),
-    ("erf", "Compute the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x.", "[0.0, 1.0]", "tensor([0.0000, 0.8427])"),
+    ("sigmoid", "Compute the logistic function, ``1 / (1 + exp(-x))``.", "[0.0, 2.0]", "tensor([0.5000, 0.8808])", dict(tier="fast")),
+    ("erf", "Compute the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x.", "[0.0, 1.0]", "tensor([0.0000, 0.8427])", dict(tier="required")),
     ("erfc", "Compute the complementary error function, ``1 - erf(x)``, accurately also for small results.", "[0.0, 1.0]", "tensor([1.0000, 0.1573])"),
     ("erfinv", "Compute the inverse of the error function; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.4769])", dict(autocast="float32 on accelerators")),
     ("lgamma", "Compute the natural logarithm of the magnitude of the gamma function.", "[1.0, 5.0]", "tensor([0.0000, 3.1781])"),
@@ -176,7 +179,7 @@ operator(
 
 # ---- one argument, other results
 operator(
-    "abs(Tensor self) -> Tensor", shape="unary_real", tags=INPLACE,
+    "abs(Tensor self) -> Tensor", shape="unary_real", tier="required", tags=INPLACE,
     out="exact",
     sees="self has any dtype but bool; the output is real where self is complex.",
     doc=_unary("abs", "Compute magnitudes.", "[-1, 2]", "tensor([1, 2])", "of the dtype of `input`, or of its parts for a complex one"),
@@ -203,7 +206,7 @@ for name, sentence, given, shown, *facts in (
         doc=_unary(name, sentence, given, shown, "of dtype bool"),
     )  # fmt: skip
 operator(
-    "logical_not(Tensor self) -> Tensor", shape="unary_bool", tags=INPLACE | NONDIFFERENTIABLE,
+    "logical_not(Tensor self) -> Tensor", shape="unary_bool", tier="fast", tags=INPLACE | NONDIFFERENTIABLE,
     sees=_SEES_UNARY_BOOL,
     doc=_unary("logical_not", "Tell which elements are zero.", "[0, 2]", "tensor([ True, False])", "of dtype bool"),
 )  # fmt: skip
@@ -253,18 +256,18 @@ for name, shape, sentence, given, shown in (
     ("sub", "subtract", "Subtract: ``input - alpha * other``.", "candelabra.tensor([1, 2]), candelabra.tensor([1, 1]), alpha=2", "tensor([-1,  0])"),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape=shape, tags=INPLACE | NUMBERS,
+        f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape=shape, tier="required", tags=INPLACE | NUMBERS,
         sees=_SEES_BINARY_ALPHA,
         doc=_binary(name, sentence, given, shown, alpha="number: multiplies `other`"),
     )  # fmt: skip
 operator(
-    "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
+    "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tier="required", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
     bilinear=("self", "other"),
     sees="self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32.",
     doc=_binary("mul", "Multiply.", "candelabra.tensor([1, 2]), 1.5", "tensor([1.5000, 3.0000])"),
 )  # fmt: skip
 operator(
-    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
+    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tier="required", tags=INPLACE | NUMBERS | FLOAT32_NUMBERS,
     sees=(
         'self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32. '
         'rounding_mode is none, "floor" or "trunc": without one the dtype is floating point or complex, with one it'
@@ -285,7 +288,7 @@ operator(
 for name, sentence, given, shown, *facts in (
     ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])", dict(refuses=_NO_COMPLEX)),
     ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])", dict(refuses=_NO_COMPLEX)),
-    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])", dict(refuses=_NO_COMPLEX)),
+    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])", dict(refuses=_NO_COMPLEX, tier="required")),
 ):  # fmt: skip
     numbers = NUMBERS | TENSOR_FIRST if name == "fmod" else NUMBERS
     operator(
@@ -294,7 +297,7 @@ for name, sentence, given, shown, *facts in (
         doc=_binary(name, sentence, given, shown, tags=numbers),
     )  # fmt: skip
 operator(
-    "pow(Tensor self, Tensor exponent) -> Tensor", shape="pow", tags=INPLACE | NUMBERS,
+    "pow(Tensor self, Tensor exponent) -> Tensor", shape="pow", tier="required", tags=INPLACE | NUMBERS,
     autocast="float32 on accelerators",
     sees="self and exponent have the dtype of the output; a number that is an integer exponent is not negative and fits.",
     doc=document(
@@ -303,18 +306,18 @@ operator(
     ),
 )  # fmt: skip
 _NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
-for name, sentence, shown in (
-    ("maximum", "Compute the elementwise maximum; NaN if one of the elements is NaN.", "tensor([2., nan])"),
-    ("minimum", "Compute the elementwise minimum; NaN if one of the elements is NaN.", "tensor([1., nan])"),
-    ("fmax", "Compute the elementwise maximum; if one of the elements is NaN, the other.", "tensor([2., 3.])"),
-    ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])"),
+for name, sentence, shown, tier in (
+    ("maximum", "Compute the elementwise maximum; NaN if one of the elements is NaN.", "tensor([2., nan])", "required"),
+    ("minimum", "Compute the elementwise minimum; NaN if one of the elements is NaN.", "tensor([1., nan])", "required"),
+    ("fmax", "Compute the elementwise maximum; if one of the elements is NaN, the other.", "tensor([2., 3.])", ""),
+    ("fmin", "Compute the elementwise minimum; if one of the elements is NaN, the other.", "tensor([1., 3.])", ""),
 ):
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tier=tier, refuses=_COMPLEX_EXTREMUM, sees=_SEES_BINARY,
         doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
     )  # fmt: skip
 for name, sentence, given, shown, *facts in (
-    ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
+    ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])", dict(tier="required")),
     ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])", dict(refuses=_NO_INTEGRAL)),
     ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])"),
     ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])"),
@@ -339,9 +342,9 @@ operator(
     ),
 )  # fmt: skip
 for name, sentence, given, shown, *facts in (
-    ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])"),
-    ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])"),
-    ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])"),
+    ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])", dict(tier="required")),
+    ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])", dict(tier="required")),
+    ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])", dict(tier="required")),
     ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])", dict(refuses=_NO_BOOL)),
     ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])", dict(refuses=_NO_BOOL)),
 ):  # fmt: skip
@@ -350,27 +353,27 @@ for name, sentence, given, shown, *facts in (
         sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
-for name, shape, sentence, given, shown in (
-    ("eq", "compare", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
-    ("ne", "compare", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
-    ("lt", "compare_order", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
-    ("le", "compare_order", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])"),
-    ("gt", "compare_order", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])"),
-    ("ge", "compare_order", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
-    ("logical_and", "compare", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
-    ("logical_or", "compare", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
-    ("logical_xor", "compare", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+for name, shape, sentence, given, shown, tier in (
+    ("eq", "compare", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", "required"),
+    ("ne", "compare", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", "required"),
+    ("lt", "compare_order", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])", "required"),
+    ("le", "compare_order", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])", "required"),
+    ("gt", "compare_order", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])", "fast"),
+    ("ge", "compare_order", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])", "fast"),
+    ("logical_and", "compare", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])", ""),
+    ("logical_or", "compare", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])", ""),
+    ("logical_xor", "compare", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])", ""),
 ):  # fmt: skip
     numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape=shape,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape=shape, tier=tier,
         tags=INPLACE | NONDIFFERENTIABLE | numbers, sees=_SEES_COMPARE,
         doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip
 
 # ---- three arguments
 operator(
-    "where(Tensor condition, Tensor input, Tensor other) -> Tensor", shape="where", tags=NUMBERS,
+    "where(Tensor condition, Tensor input, Tensor other) -> Tensor", shape="where", tier="required", tags=NUMBERS,
     out="exact",
     sees="condition is bool; input and other have the dtype of the output.",
     doc=document(
@@ -384,7 +387,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS | TENSOR_FIRST,
+    "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tier="fast", tags=INPLACE | NUMBERS | TENSOR_FIRST,
     out="exact",
     sees=(
         "self, and min and max where they are given, have the dtype of the output, neither complex nor bool; one of"
@@ -401,7 +404,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float",
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tier="fast",
     tags=INPLACE | NUMBERS | TENSOR_FIRST | FLOAT32_NUMBERS,
     sees=(
         "The three tensors have the dtype of the output, floating point or complex, but a number beside float16 or "
@@ -421,7 +424,7 @@ for name, sentence, shown in (
     ("addcdiv", "Add a quotient: ``input + value * tensor1 / tensor2``.", "tensor([2.5000])"),
 ):
     operator(
-        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape=name, tags=INPLACE,
+        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape=name, tier="fast", tags=INPLACE,
         sees=_SEES_TERNARY,
         doc=document(
             sentence,
@@ -453,7 +456,7 @@ def _gradient(call: str, of: str, shown: str, saved: str = "self", **parameters:
 
 _APPROXIMATE = 'str: ``"none"``, or ``"tanh"`` for the formula with a hyperbolic tangent'
 operator(
-    "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="gelu", tags=HIDDEN | COMPOSITE,
+    "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="gelu", tier="fast", tags=HIDDEN | COMPOSITE,
     sees=f"{_SEES_ACTIVATION} {_SEES_APPROXIMATE}",
     doc=_activation(
         "gelu(X)", "Multiply each element by the normal distribution function of it (Hendrycks and Gimpel 2016).", "[-1.0, 1.0]",
@@ -461,17 +464,17 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="gelu_backward",
+    "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="gelu_backward", tier="fast",
     tags=HIDDEN | COMPOSITE, sees=f"{_SEES_ACTIVATION_PAIR} {_SEES_APPROXIMATE}",
     doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
 )  # fmt: skip
 operator(
-    "silu(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    "silu(Tensor self) -> Tensor", shape="activation", tier="fast", tags=HIDDEN | COMPOSITE | INPLACE,
     sees=_SEES_ACTIVATION,
     doc=_activation("silu(X)", "Multiply each element by the logistic function of it.", "[0.0, 1.0]", "tensor([0.0000, 0.7311])"),
 )  # fmt: skip
 operator(
-    "silu_backward(Tensor grad, Tensor self) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    "silu_backward(Tensor grad, Tensor self) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("silu_backward(one, x)", "silu", "tensor([0.5000, 0.9277])"),
 )  # fmt: skip
@@ -517,7 +520,7 @@ operator(
 )  # fmt: skip
 # grad where self > threshold, else 0: the gradient of relu and its relatives
 operator(
-    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient(
@@ -527,13 +530,13 @@ operator(
 )  # fmt: skip
 # The gradients of sigmoid and tanh from their results, as one pass each.
 operator(
-    "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("sigmoid_backward(one, x.sigmoid())", "sigmoid from its result", "tensor([0.2500, 0.1966])", "output"),
 )  # fmt: skip
 operator(
-    "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),

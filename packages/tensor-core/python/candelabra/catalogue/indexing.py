@@ -41,7 +41,7 @@ _POSITIONS = "Tensor: indices of dtype int64, one-dimensional"
 _COPY = "Tensor: a changed copy of `input`"
 
 operator(
-    "gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather",
+    "gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather", tier="required",
     out="exact apart", linear=("self",), batching="scatter",
     sees=f"{_SEES_ALONG} The sizes of index are at most those of self, except in dim.",
     doc=document(
@@ -52,7 +52,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE | NUMBERS,
+    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tier="required", tags=INPLACE | NUMBERS,
     out="exact whole", batching="scatter",
     sees=f"{_SEES_ALONG} {_SEES_SCATTERED} A number as src has the sizes of index.",
     doc=document(
@@ -65,7 +65,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE,
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tier="required", tags=INPLACE,
     out="exact whole", autocast="widest on accelerators", linear=("self", "src"), batching="scatter",
     sees=f"{_SEES_ALONG} {_SEES_SCATTERED}",
     doc=document(
@@ -91,7 +91,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select",
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select", tier="fast",
     out="exact apart", linear=("self",), batching="index_select",
     sees=_SEES_ALONG,
     doc=document(
@@ -102,7 +102,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE,
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tier="fast", tags=INPLACE,
     out="exact whole", linear=("self", "source"), batching="index_write",
     sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
@@ -137,7 +137,7 @@ operator(
 # int64 (boolean masks became indices), broadcast to one shape. The indexed dimensions are replaced
 # by that shape: in place when they are adjacent, else in front.
 operator(
-    "index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tags=HIDDEN,
+    "index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tier="fast", tags=HIDDEN,
     linear=("self",), batching="index_rule",
     sees=_SEES_INDICES,
     doc=document(
@@ -148,7 +148,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tags=INPLACE,
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tier="fast", tags=INPLACE,
     autocast="widest on accelerators", linear=("self", "values"), batching="index_put",
     sees=f"{_SEES_INDICES} values have the dtype of self and are broadcast to the indexed shape.",
     doc=document(
@@ -174,7 +174,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", shape="masked_fill", tags=INPLACE | NUMBERS,
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", shape="masked_fill", tier="fast", tags=INPLACE | NUMBERS,
     batching="masked_fill",
     sees="mask is bool; value is one element of the dtype of self. All have the sizes of the output.",
     doc=document(
@@ -225,7 +225,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", shape="embedding", tags=HIDDEN | COMPOSITE,
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", shape="embedding", tier="fast", tags=HIDDEN | COMPOSITE,
     linear=("weight",), batching="embedding",
     sees="weight is a matrix of any strides; indices are int64.",
     doc=document(
@@ -238,7 +238,7 @@ operator(
 )  # fmt: skip
 operator(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
-    shape="embedding_backward", tags=HIDDEN | COMPOSITE,
+    shape="embedding_backward", tier="fast", tags=HIDDEN | COMPOSITE,
     linear=("grad",), batching="embedding_backward",
     sees="grad has the sizes of indices and one more dimension; indices are int64.",
     doc=document(

@@ -33,7 +33,7 @@ _ARGUMENTS = {
 # 2 sum. total_weight is the sum of the weights of the targets that were not ignored.
 operator(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
-    shape="nll_loss_forward", tags=HIDDEN,
+    shape="nll_loss_forward", tier="fast", tags=HIDDEN,
     autocast="float32", batching="nll_loss_forward",
     sees=f"{_SEES_CLASSES}Without a reduction the output is (N, d...).",
     doc=document(
@@ -45,7 +45,7 @@ operator(
 )  # fmt: skip
 operator(
     "nll_loss_backward(Tensor grad, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, Tensor total_weight) -> Tensor",
-    shape="nll_loss_backward", tags=HIDDEN,
+    shape="nll_loss_backward", tier="fast", tags=HIDDEN,
     batching="nll_loss_backward",
     sees=f"{_SEES_CLASSES}grad has the sizes of target without a reduction, else no dimensions.",
     doc=document(
@@ -69,7 +69,7 @@ _SCORES = {
 operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
     " -> (Tensor output, Tensor total_weight, Tensor statistics)",
-    kernel_types={"reduction": "int"}, shape="cross_entropy_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    kernel_types={"reduction": "int"}, shape="cross_entropy_forward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32",
     sees=f"{_SEES_SCORES}Without a reduction the output is (N).",
     doc=document(
@@ -83,7 +83,7 @@ operator(
 operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, Tensor total_weight,"
     " Tensor statistics) -> Tensor",
-    kernel_types={"reduction": "int"}, shape="cross_entropy_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    kernel_types={"reduction": "int"}, shape="cross_entropy_backward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_SCORES}grad is (N) without a reduction, else it has no dimensions.",
     doc=document(
         "Compute the gradient of the cross entropy of scores and classes.",

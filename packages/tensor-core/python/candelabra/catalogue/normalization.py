@@ -29,7 +29,7 @@ _STATISTICS = {"mean": "Tensor: the second result", "rstd": "Tensor: the third r
 operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training,"
     " float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_batch_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_batch_norm", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         f"{_SEES_NORM}A channels-last input is seen as it is, and the output is channels-last then. running_mean and"
         " running_var have the dtype of input or float32, and any strides; they are changed in training, and given "
@@ -49,7 +49,7 @@ operator(
 operator(
     "native_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool training)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    shape="native_batch_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_batch_norm_backward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_NORM}Where input is channels-last, so are grad and the output. {_SEES_GRADIENTS}",
     doc=document(
         "Compute the gradients of batch normalization. In training, mean and rstd are taken to depend on the input.",
@@ -63,7 +63,7 @@ operator(
 operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
     " -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_layer_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_layer_norm", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators", batching="layer_norm",
     sees=(
         f"{_SEES_NORM}weight and bias have the sizes normalized_shape; mean and rstd have those of input, with 1 for"
@@ -79,7 +79,7 @@ operator(
 operator(
     "native_layer_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    shape="native_layer_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_layer_norm_backward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_NORM}{_SEES_GRADIENTS}",
     doc=document(
         "Compute the gradients of layer normalization. mean and rstd are taken to depend on the input.",
@@ -93,7 +93,7 @@ operator(
 # mean and rstd are of size (N, num_groups).
 operator(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int num_groups, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_group_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_group_norm", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=(
         f"{_SEES_NORM}mean and rstd are (N, num_groups). A kernel that its backend lists as taking channels-last "
@@ -109,7 +109,7 @@ operator(
 operator(
     "native_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int num_groups)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    shape="native_group_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_group_norm_backward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         f"{_SEES_NORM}A kernel that its backend lists as taking channels-last tensors sees channels-last ones as "
         f"they are. {_SEES_GRADIENTS}"

@@ -39,7 +39,7 @@ def _step(sentence: str, call: str, shown: str, **parameters: str) -> str:
 operator(
     "_fused_sgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] momentum_buffers, float lr, float weight_decay, float momentum,"
     " float dampening, bool nesterov, bool maximize, bool first) -> ()",
-    shape="fused_sgd", tags=_TAGS,
+    shape="fused_sgd", tier="fast", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of stochastic gradient descent with momentum (Sutskever et al. 2013).",
@@ -52,7 +52,7 @@ operator(
 operator(
     "_fused_adam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs,"
     " float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, bool amsgrad, bool maximize, int step) -> ()",
-    shape="fused_adam", tags=_TAGS,
+    shape="fused_adam", tier="fast", tags=_TAGS,
     sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adam (Kingma and Ba 2014) or AdamW (Loshchilov and Hutter 2017).",

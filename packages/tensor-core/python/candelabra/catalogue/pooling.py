@@ -27,7 +27,7 @@ _OUTPUT_SIZE = "sequence of int: the spatial sizes of the result"
 _X = ">>> x = candelabra.tensor([[[1.0, 3.0, 2.0, 5.0]]])\n"
 operator(
     "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)",
-    shape="max_pool", tags=HIDDEN,
+    shape="max_pool", tier="fast", tags=HIDDEN,
     batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -60,7 +60,7 @@ operator(
 )  # fmt: skip
 # Adds grad into zeros of input_size at indices: the gradient of both maximum poolings.
 operator(
-    "max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tags=HIDDEN,
+    "max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tier="fast", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -78,7 +78,7 @@ _COUNT = {
 operator(
     "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override)"
     " -> Tensor",
-    shape="avg_pool", tags=HIDDEN,
+    shape="avg_pool", tier="fast", tags=HIDDEN,
     linear=("self",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -90,7 +90,7 @@ operator(
 operator(
     "avg_pool_backward(Tensor grad, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
     " bool count_include_pad, int? divisor_override) -> Tensor",
-    shape="avg_pool_backward", tags=HIDDEN,
+    shape="avg_pool_backward", tier="fast", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -102,7 +102,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", shape="adaptive_avg_pool", tags=HIDDEN,
+    "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", shape="adaptive_avg_pool", tier="fast", tags=HIDDEN,
     linear=("self",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(
@@ -112,7 +112,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="adaptive_avg_pool_backward", tags=HIDDEN,
+    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="adaptive_avg_pool_backward", tier="fast", tags=HIDDEN,
     linear=("grad",), batching="folded",
     sees=_SEES_POOLING,
     doc=document(

@@ -16,7 +16,7 @@ def _filled(sentence: str, example: str, **parameters: str) -> str:
 
 
 operator(
-    "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="uniform", tags=_FILL,
+    "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="uniform", tier="required", tags=_FILL,
     sees=f"{_SEES_FILLED} The dtype is floating point, and from is not above to.",
     doc=_filled(
         "Fill with numbers drawn uniformly from `from` (included) to `to` (excluded).",
@@ -25,7 +25,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="normal", tags=_FILL,
+    "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="normal", tier="required", tags=_FILL,
     sees=f"{_SEES_FILLED} The dtype is floating point, and std is not negative.",
     doc=_filled(
         "Fill with numbers drawn from a normal distribution.",
@@ -34,7 +34,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="bernoulli_in_place", tags=_FILL,
+    "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="bernoulli_in_place", tier="fast", tags=_FILL,
     sees=f"{_SEES_FILLED} The dtype is not complex, and p is in [0, 1].",
     doc=_filled(
         "Fill with ones with a probability, else with zeros.",
@@ -51,7 +51,7 @@ operator(
 )  # fmt: skip
 # integers from low (included) to high (excluded)
 operator(
-    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", tags=_FILL | HIDDEN,
+    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", tier="required", tags=_FILL | HIDDEN,
     sees=f"{_SEES_FILLED} The dtype is not complex, and low is below high.",
     doc=_filled(
         "Fill with integers drawn uniformly from `low` (included) to `high` (excluded).",
@@ -83,7 +83,7 @@ operator(
 )  # fmt: skip
 # input where kept, times 1 / (1 - p), else 0; mask is bool, true where kept
 operator(
-    "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout",
+    "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout", tier="fast",
     tags=RANDOM | HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "input is floating point or complex, of any strides; output and mask (bool) have its memory order. Element "

@@ -53,13 +53,13 @@ for name, sentence, shown, *facts in (
         "sum",
         "Add up elements; integers and bools as int64.",
         "tensor([4., 6.])",
-        dict(autocast="float32 on accelerators", linear=("self",), batching="along"),
+        dict(autocast="float32 on accelerators", linear=("self",), batching="along", tier="required"),
     ),
     (
         "mean",
         "Compute the mean of elements, which must be floating point or complex.",
         "tensor([2., 3.])",
-        dict(linear=("self",), batching="along"),
+        dict(linear=("self",), batching="along", tier="fast"),
     ),
 ):
     operator(
@@ -86,14 +86,14 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", kernel_types={"dim": "int[]"}, shape="prod",
+    "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", kernel_types={"dim": "int[]"}, shape="prod", tier="required",
     autocast="float32", batching="along",
     sees=f"{_SEES_SUM} dim is a list here, too, although the schema takes one dimension.",
     doc=_reduced("prod(x, 0)", "Multiply elements; integers and bools as int64.", "tensor([3., 8.])", _DIM, dtype=_DTYPE),
 )  # fmt: skip
 for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "smallest", "tensor([1., 2.])")):
     operator(
-        f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum", out="exact", batching="along",
+        f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum", tier="required", out="exact", batching="along",
         sees=_SEES_EXTREMUM,
         doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN propagates. Equal elements share the gradient.", shown),
     )  # fmt: skip
@@ -124,9 +124,12 @@ for name, word, shown in (
             returns="(values, indices): without the reduced dimension; indices are int64", out="",
         ),
     )  # fmt: skip
-for name, word, shown in (("argmax", "largest", "tensor([1, 1])"), ("argmin", "smallest", "tensor([0, 0])")):
+for name, word, shown, tier in (
+    ("argmax", "largest", "tensor([1, 1])", "required"),
+    ("argmin", "smallest", "tensor([0, 0])", ""),
+):
     operator(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape="arg_extremum", tags=NONDIFFERENTIABLE,
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape="arg_extremum", tier=tier, tags=NONDIFFERENTIABLE,
         out="exact", batching="along",
         sees=_SEES_ARG,
         doc=_reduced(
@@ -134,8 +137,13 @@ for name, word, shown in (("argmax", "largest", "tensor([1, 1])"), ("argmin", "s
         ),
     )  # fmt: skip
 for name, sentence, shown, *facts in (
-    ("all", "Test whether all elements are nonzero.", "tensor([False,  True])", dict(batching="along")),
-    ("any", "Test whether at least one element is nonzero.", "tensor([True, True])", dict(batching="along")),
+    ("all", "Test whether all elements are nonzero.", "tensor([False,  True])", dict(batching="along", tier="fast")),
+    (
+        "any",
+        "Test whether at least one element is nonzero.",
+        "tensor([True, True])",
+        dict(batching="along", tier="fast"),
+    ),
 ):
     operator(
         f"{name}(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape="reduce_bool", **dict(*facts), tags=NONDIFFERENTIABLE,
@@ -143,7 +151,7 @@ for name, sentence, shown, *facts in (
         doc=_reduced(f"{name}(x > 1, 0)", sentence, shown),
     )  # fmt: skip
 for name, sentence, shown, *facts in (
-    ("var", "Compute variances: sums of squared differences to the mean, divided by the number of elements less the correction.", "tensor([2., 2.])", dict(batching="along")),
+    ("var", "Compute variances: sums of squared differences to the mean, divided by the number of elements less the correction.", "tensor([2., 2.])", dict(batching="along", tier="fast")),
     ("std", "Compute standard deviations: square roots of variances.", "tensor([1.4142, 1.4142])", dict(batching="along")),
 ):  # fmt: skip
     operator(

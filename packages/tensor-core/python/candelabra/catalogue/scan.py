@@ -14,7 +14,7 @@ for name, sentence, shown, *facts in (
         "cumsum",
         "Add up the elements so far along a dimension; integers and bools as int64.",
         "tensor([1, 3, 6])",
-        dict(out="whole", autocast="float32 on accelerators", linear=("self",), batching="along"),
+        dict(out="whole", autocast="float32 on accelerators", linear=("self",), batching="along", tier="required"),
     ),
     (
         "cumprod",

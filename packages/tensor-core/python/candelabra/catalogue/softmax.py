@@ -13,8 +13,8 @@ _SEES_GRADIENT = (
 )
 
 for name, sentence, shown, gradient, *facts in (
-    ("softmax", "Scale exponentials so that they sum to 1: ``exp(x) / sum(exp(x))``, without overflow.", "tensor([0.5000, 0.5000])", "[ 0.1875, -0.1875]", dict(out="exact", autocast="float32 on accelerators", batching="along")),
-    ("log_softmax", "Compute the logarithm of the softmax: ``x - log(sum(exp(x)))``, without overflow.", "tensor([-0.6931, -0.6931])", "[-0.2840, -2.1170]", dict(out="exact", autocast="float32 on accelerators", batching="along")),
+    ("softmax", "Scale exponentials so that they sum to 1: ``exp(x) / sum(exp(x))``, without overflow.", "tensor([0.5000, 0.5000])", "[ 0.1875, -0.1875]", dict(out="exact", autocast="float32 on accelerators", batching="along", tier="fast")),
+    ("log_softmax", "Compute the logarithm of the softmax: ``x - log(sum(exp(x)))``, without overflow.", "tensor([-0.6931, -0.6931])", "[-0.2840, -2.1170]", dict(out="exact", autocast="float32 on accelerators", batching="along", tier="fast")),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self, int dim, dtype? dtype=None) -> Tensor", shape="softmax", **dict(*facts), tags=COMPOSITE,
@@ -26,7 +26,7 @@ for name, sentence, shown, gradient, *facts in (
         ),
     )  # fmt: skip
     operator(
-        f"{name}_backward(Tensor grad, Tensor output, int dim) -> Tensor", shape="softmax_backward", tags=HIDDEN | COMPOSITE, batching="along",
+        f"{name}_backward(Tensor grad, Tensor output, int dim) -> Tensor", shape="softmax_backward", tier="fast", tags=HIDDEN | COMPOSITE, batching="along",
         sees=_SEES_GRADIENT,
         doc=document(
             f"Compute the gradient of {name} from its result.",

@@ -166,18 +166,46 @@ def refuse_others(name: str, **given: Any) -> None:
             )
 
 
-def with_checked_tensors(name: str, implementation: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
-    """Wrap a function to report which argument is not a tensor, if a tensor's attribute is missing.
+#: What `overridable` has made: a function has one public form, in whatever modules it is.
+_OVERRIDABLE: dict[tuple[Any, bool], Any] = {}
 
-    Arguments are only checked after a failure, so that successful calls are not slower. A method
-    without further tensor arguments is returned unchanged.
+
+def overridable(name: str, implementation: Callable[..., Any], method: bool = False) -> Any:
+    """Return a public function: ``__torch_function__`` of its arguments' classes may take it over.
+
+    If a tensor's attribute is missing, it reports which argument is not a tensor. Arguments are
+    only checked after a failure, so that successful calls are not slower. A method without further
+    tensor arguments needs no check.
     """
+    if isinstance(implementation, (_C.OverridableFunction, _C.Operator, _C.FastPath, type)):
+        return implementation
+    known = _OVERRIDABLE.get((implementation, method))
+    if known is None:
+        known = _C.OverridableFunction(implementation, _checker(name, implementation, method))
+        _OVERRIDABLE[implementation, method] = known
+    return known
+
+
+def overridable_property(attribute: property) -> property:
+    """Return a property of Tensor that ``__torch_function__`` may take over."""
+    parts = [
+        None if accessor is None else _C.OverridableFunction(accessor) for accessor in (attribute.fget, attribute.fset)
+    ]
+    made = property(*parts, doc=attribute.__doc__)
+    for part, accessor in zip(parts, ("__get__", "__set__")):
+        if part is not None:
+            part._show_as(getattr(made, accessor))
+    return made
+
+
+def _checker(name: str, implementation: Callable[..., Any], method: bool) -> Callable[..., None] | None:
+    """Return the function that looks for an argument that is not a tensor, if any has to be one."""
     inner = implementation
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
     code = getattr(inner, "__code__", None)
     if code is None or name in CHECK_THEMSELVES:
-        return implementation
+        return None
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations = implementation.__annotations__
     tensors = {p: i for i, p in enumerate(parameters) if annotations.get(p) == "Tensor"}
@@ -185,25 +213,20 @@ def with_checked_tensors(name: str, implementation: Callable[..., Any], method: 
     # Functions of several tensors accept them as separate arguments, or as one sequence.
     several = bool({"tensors", "matrices"} & set(code.co_varnames[: len(parameters) + 1]))
     if len(tensors) < (2 if method else 1) and not several:
-        return implementation
+        return None
 
-    @functools.wraps(implementation)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return implementation(*arguments, **keywords)
-        except AttributeError:
-            if several:
-                _check_elements(name, arguments[0] if len(arguments) == 1 and _is_sequence(arguments[0]) else arguments)
-            for parameter, position in tensors.items():
-                given = arguments[position] if position < min(positional, len(arguments)) else keywords.get(parameter)
-                if given is not None and not isinstance(given, _C.Tensor):
-                    raise TypeError(
-                        f"{name}(): argument '{parameter}' (position {position + (not method)}) must be Tensor, "
-                        f"not {type(given).__name__}"
-                    ) from None
-            raise
+    def check(*arguments: Any, **keywords: Any) -> None:
+        if several and arguments:
+            _check_elements(name, arguments[0] if len(arguments) == 1 and _is_sequence(arguments[0]) else arguments)
+        for parameter, position in tensors.items():
+            given = arguments[position] if position < min(positional, len(arguments)) else keywords.get(parameter)
+            if given is not None and not isinstance(given, _C.Tensor):
+                raise TypeError(
+                    f"{name}(): argument '{parameter}' (position {position + (not method)}) must be Tensor, "
+                    f"not {type(given).__name__}"
+                ) from None
 
-    return call
+    return check
 
 
 def _is_sequence(value: Any) -> bool:

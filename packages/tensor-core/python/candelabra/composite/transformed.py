@@ -21,6 +21,13 @@ def all_values(tensor: Tensor) -> Tensor:
     return tensor if type(tensor) is _C.Tensor else getattr(tensor, "_all_values", tensor)
 
 
+def any_holds(condition: Tensor) -> bool:
+    """Return whether a condition holds for any value. False for a tensor on the device ``meta``,
+    whose values nothing can be said about.
+    """
+    return not condition.is_meta and bool(all_values(condition).any())
+
+
 def is_differentiated(tensor: Tensor) -> bool:
     """Return whether a derivative with respect to a tensor is required, in any mode."""
     return tensor.requires_grad or (type(tensor) is not _C.Tensor and getattr(tensor, "_is_differentiated", False))

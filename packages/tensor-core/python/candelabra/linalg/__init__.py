@@ -1,5 +1,7 @@
 """``candelabra.linalg``: linear algebra on matrices and batches of matrices, by LAPACK."""
 
+from candelabra.composite.registration import overridable
+
 from .errors import LinAlgError
 from .factorizations import (
     cholesky,
@@ -37,3 +39,7 @@ __all__ = [
     "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
     "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+for _name in __all__:
+    if type(globals()[_name]).__name__ == "function":
+        globals()[_name] = overridable(_name, globals()[_name])

@@ -7,7 +7,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.composite.keyword_names import also_named
 from candelabra.composite.movement.views import wrap_dim
 from candelabra.composite.registration import out_rule
-from candelabra.composite.transformed import all_values, is_differentiated
+from candelabra.composite.transformed import any_holds, is_differentiated
 
 from .errors import check_info, give
 
@@ -285,7 +285,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     # Empty, but with the same requires_grad as the solution.
     residuals = X.reshape(-1).narrow(0, 0, 0)
     residuals = residuals.real if residuals.dtype.is_complex else residuals
-    if m > n and name != "gelsy" and (rank.numel() == 0 or bool((all_values(rank) == n).all())):
+    if m > n and name != "gelsy" and (rank.numel() == 0 or not any_holds(rank != n)):
         rest = A @ solution - right if is_differentiated(A) or is_differentiated(right) else X.narrow(-2, n, m - n)
         residuals = (rest * rest.conj()).real.sum(-2) if rest.dtype.is_complex else (rest * rest).sum(-2)
     if vector:
@@ -422,7 +422,7 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != {rows}"
         )
     inverse, info = _inv_ex(A.reshape(columns, rows))
-    if bool(all_values(info).any()):
+    if any_holds(info):
         from .errors import LinAlgError
 
         raise LinAlgError("Failed to invert the input tensor, because it is singular.")

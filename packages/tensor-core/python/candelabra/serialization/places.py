@@ -111,7 +111,7 @@ def _swap_bytes(memory: memoryview, size: int) -> None:
 
 
 def _device(device: Any, location: str) -> Any:
-    if device == "meta":
+    if device == location == "meta":
         raise FileError("it holds a tensor without memory, of the device meta")
     if isinstance(device, str) and device == location and not _plausible(device):
         raise FileError(f"it holds a tensor of the device {device[:40]!r}")

@@ -13,7 +13,7 @@ from candelabra.layout import strided
 
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
-from .places import leaf, named_device, parameter, typed_tensor
+from .places import leaf, named_device, parameter, typed_tensor, whole
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
 
 TYPE_CHECKING = False
@@ -48,7 +48,6 @@ _NOT_READ = {
     "_rebuild_sparse_csr_tensor": "a sparse tensor, and there are no sparse tensors here: save tensor.to_dense()",
     "_rebuild_nested_tensor": "a nested tensor, and there are none here: save tensor.unbind()",
     "_rebuild_qtensor": "a quantized tensor, and there are none here: save tensor.dequantize()",
-    "_rebuild_meta_tensor_no_storage": "a tensor without memory, of the device meta",
     "_rebuild_wrapper_subclass": "a tensor of a subclass that wraps others: save what it is made of",
     "_rebuild_device_tensor_from_numpy": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
@@ -92,6 +91,7 @@ class Objects:
             ("torch._utils", "_rebuild_tensor"): self._tensor,
             ("torch._utils", "_rebuild_tensor_v2"): self._tensor,
             ("torch._utils", "_rebuild_tensor_v3"): self._tensor_of_dtype,
+            ("torch._utils", "_rebuild_meta_tensor_no_storage"): self._meta_tensor,
             ("torch._utils", "_rebuild_parameter"): self._parameter,
             ("torch._utils", "_rebuild_parameter_with_state"): self._parameter,
             ("torch._tensor", "_rebuild_from_type_v2"): self._of_class,
@@ -215,6 +215,19 @@ class Objects:
                     made = OPERATORS[operator](made)
         return leaf(made, requires_grad)
 
+    def _meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Tensor:
+        if (
+            not isinstance(dtype, _C.dtype)
+            or not isinstance(size, (tuple, list))
+            or not isinstance(stride, (tuple, list))
+        ):
+            raise FileError("a tensor with impossible sizes or strides")
+        last = sum((n - 1) * step for n, step in zip(map(whole, size), map(whole, stride)) if n > 0)
+        if last >= 1 << 58:
+            raise FileError("a tensor with impossible sizes or strides")
+        flat = OPERATORS["empty"](((last + 1) * dtype.itemsize,), dtype=_C.uint8, device="meta")
+        return leaf(typed_tensor(flat, dtype, size, stride, 0), requires_grad)
+
     def _parameter(self, data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
         if not isinstance(data, _C.Tensor):
             raise FileError("a parameter without a tensor")
@@ -226,7 +239,7 @@ class Objects:
     def _of_class(self, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
         if not isinstance(function, Named) or not isinstance(cls, Named) or not isinstance(arguments, tuple):
             raise FileError("a tensor of a class without a name")
-        makers = (self._tensor, self._tensor_of_dtype, self._parameter)
+        makers = (self._tensor, self._tensor_of_dtype, self._meta_tensor, self._parameter)
         if function.call not in makers:
             raise UnsafeFileError(f"a tensor that {function.name} makes")
         if cls.name not in (

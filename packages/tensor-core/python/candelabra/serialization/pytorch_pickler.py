@@ -131,6 +131,9 @@ class TensorPickler(_PythonPickler):
             self._save_plain(tensor, tensor.requires_grad)
 
     def _save_plain(self, tensor: Any, requires_grad: bool) -> None:
+        if tensor.is_meta:
+            geometry = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
+            return self._save_call("torch._utils", "_rebuild_meta_tensor_no_storage", geometry)
         storage = tensor.untyped_storage()
         number = self._numbers.get(id(storage))
         # Newer dtypes have no storage class of their own in PyTorch.

@@ -6,6 +6,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
 from candelabra.composite.elementwise.special import mvlgamma as multigammaln
 from candelabra.composite.elementwise.special import polygamma
+from candelabra.composite.registration import overridable
 
 airy_ai = OPERATORS["special_airy_ai"]
 bessel_j0 = OPERATORS["special_bessel_j0"]
@@ -69,3 +70,7 @@ __all__ = [
     "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy",
     "zeta",
 ]  # fmt: skip
+
+for _name in __all__:
+    if type(globals()[_name]).__name__ == "function":
+        globals()[_name] = overridable(_name, globals()[_name])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import candelabra
 
@@ -19,11 +19,15 @@ def assert_close(
     actual: Any,
     expected: Any,
     *,
+    allow_subclasses: bool = True,
     rtol: float | None = None,
     atol: float | None = None,
     equal_nan: bool = False,
     check_device: bool = True,
     check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
 ) -> None:
     """Assert that two tensors, numbers, or sequences or mappings of them are close: ``|actual -
     expected| <= atol + rtol * |expected|``.
@@ -33,6 +37,8 @@ def assert_close(
     actual, expected
         The values to compare. Shapes must be equal, and devices and dtypes unless `check_device` or
         `check_dtype` is False.
+    allow_subclasses
+        Whether the types of the two may differ where both are tensors.
     rtol, atol
         Relative and absolute tolerance; give both or neither. The defaults depend on the dtype:
         1.3e-6 and 1e-5 for float32.
@@ -40,6 +46,12 @@ def assert_close(
         Whether NaN equals NaN.
     check_device, check_dtype
         Whether devices and dtypes must be equal.
+    check_layout
+        Whether layouts must be equal: all tensors are strided.
+    check_stride
+        Whether strides must be equal.
+    msg
+        The message of the error, or a function that makes it from the default message.
 
     Raises
     ------
@@ -54,39 +66,55 @@ def assert_close(
     """
     if (rtol is None) != (atol is None):
         raise ValueError("assert_close(): give both rtol and atol, or neither")
+    checks = _Checks(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    try:
+        _compare_all(actual, expected, checks)
+    except AssertionError as error:
+        if msg is None:
+            raise
+        raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
+
+
+class _Checks(NamedTuple):
+    allow_subclasses: bool
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+    device: bool
+    dtype: bool
+    stride: bool
+
+
+def _compare_all(actual: Any, expected: Any, checks: _Checks) -> None:
     if isinstance(expected, Mapping):
         if not isinstance(actual, Mapping) or set(actual) != set(expected):
             raise AssertionError(f"the keys differ: {sorted(actual, key=str)} and {sorted(expected, key=str)}")
         for key in expected:
-            assert_close(
-                actual[key],
-                expected[key],
-                rtol=rtol,
-                atol=atol,
-                equal_nan=equal_nan,
-                check_device=check_device,
-                check_dtype=check_dtype,
-            )
+            _compare_all(actual[key], expected[key], checks)
         return
     if isinstance(expected, Sequence) and not isinstance(expected, str):
         if len(actual) != len(expected):
             raise AssertionError(f"the lengths differ: {len(actual)} and {len(expected)}")
         for a, b in zip(actual, expected, strict=True):
-            assert_close(
-                a, b, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype
-            )
+            _compare_all(a, b, checks)
         return
+    if not checks.allow_subclasses and type(actual) is not type(expected):
+        raise AssertionError(f"the types differ: {type(actual)} and {type(expected)}")
     a = actual if isinstance(actual, candelabra.Tensor) else candelabra.tensor(actual)
     b = expected if isinstance(expected, candelabra.Tensor) else candelabra.tensor(expected)
     if a.shape != b.shape:
         raise AssertionError(f"the shapes differ: {list(a.shape)} and {list(b.shape)}")
-    if check_dtype and a.dtype != b.dtype:
+    if checks.dtype and a.dtype != b.dtype:
         raise AssertionError(f"the dtypes differ: {a.dtype} and {b.dtype}")
-    if check_device and a.device != b.device:
+    if checks.device and a.device != b.device:
         raise AssertionError(f"the devices differ: {a.device} and {b.device}")
+    if checks.stride and a.stride() != b.stride():
+        raise AssertionError(f"the strides differ: {a.stride()} and {b.stride()}")
     dtype = candelabra.promote_types(a.dtype, b.dtype)
-    default_rtol, default_atol = _TOLERANCES.get(str(dtype).rpartition(".")[2], (0.0, 0.0))
-    _compare(a, b, default_rtol if rtol is None else rtol, default_atol if atol is None else atol, equal_nan)
+    rtol, atol = _TOLERANCES.get(str(dtype).rpartition(".")[2], (0.0, 0.0))
+    if checks.rtol is not None and checks.atol is not None:
+        rtol, atol = checks.rtol, checks.atol
+    _compare(a, b, rtol, atol, checks.equal_nan)
 
 
 def _compare(a: candelabra.Tensor, b: candelabra.Tensor, rtol: float, atol: float, equal_nan: bool) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import sys
+import typing
+from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from . import children, stand_ins
+from candelabra import type_hints
+
+from . import children, distribution, stand_ins
 from .mirror import Mirror
 
 
@@ -18,7 +23,7 @@ def is_mirrored(name: str) -> bool:
     return name == "torch" or name.startswith("torch.")
 
 
-class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class TorchFinder(DistributionFinder, importlib.abc.Loader):
     """Finds torch and its submodules as mirrors of Candelabra's modules, or as stand-ins."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -31,7 +36,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Create the mirror of the corresponding Candelabra module, with its stand-in names."""
         rest = spec.name.partition(".")[2]
         added = stand_ins.names(rest)
-        counterpart = f"candelabra.{rest}" if rest else "candelabra"
+        counterpart = stand_ins.counterpart(rest)
         try:
             module: ModuleType | None = importlib.import_module(counterpart)
         except ModuleNotFoundError as error:
@@ -41,7 +46,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     name=spec.name,
                 ) from None
             module = None
-        return Mirror(spec.name, module, added or {})
+        return Mirror(spec.name, module, added or {}, stand_ins.submodules(rest))
+
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
+        """Find the distribution ``torch``, for ``importlib.metadata``."""
+        return distribution.find(context or DistributionFinder.Context())
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing, because a mirror is complete when it is created."""
@@ -87,6 +96,8 @@ def install() -> None:
             "candelabra.torch.install(): PyTorch itself is imported already, and its tensors are others; install before anything imports torch"
         )
     sys.meta_path.insert(0, _FINDER)
+    # Libraries resolve the hints of their modules' base classes, which are Candelabra's.
+    typing.get_type_hints = type_hints.get_type_hints
     children.start_installed()
 
 
@@ -97,4 +108,5 @@ def uninstall() -> None:
     sys.meta_path.remove(_FINDER)
     for name in [name for name, module in sys.modules.items() if is_mirrored(name) and isinstance(module, Mirror)]:
         del sys.modules[name]
+    typing.get_type_hints = type_hints.plain
     children.start_plain()

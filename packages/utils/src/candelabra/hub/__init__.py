@@ -1,5 +1,5 @@
-"""Models from a folder that says in ``hubconf.py`` how they are made, as ``torch.hub`` has them;
-nothing is ever downloaded.
+"""Models from a folder that says in ``hubconf.py`` how they are made, and downloaded state dicts, as
+``torch.hub`` has them. Code is never downloaded.
 """
 
 from __future__ import annotations
@@ -8,31 +8,48 @@ import importlib.util
 import os
 import sys
 
+from .downloading import HASH_REGEX, READ_DATA_CHUNK, download_url_to_file, load_state_dict_from_url
+from .folders import DEFAULT_CACHE_DIR, ENV_TORCH_HOME, ENV_XDG_CACHE_HOME, get_dir, set_dir
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any, NoReturn
+    from typing import Any
 
-__all__ = ["get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = [
+    "DEFAULT_CACHE_DIR", "ENV_TORCH_HOME", "ENV_XDG_CACHE_HOME", "HASH_REGEX", "MODULE_HUBCONF", "READ_DATA_CHUNK", "VAR_DEPENDENCY",
+    "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
+]  # fmt: skip
 
-_FILE = "hubconf.py"
-_directory: str | None = None
+MODULE_HUBCONF = "hubconf.py"
+VAR_DEPENDENCY = "dependencies"
+
+
+def _kept(function: str, repository: str) -> str:
+    """Return the folder of a GitHub repository that PyTorch has downloaded to `get_dir` before."""
+    name, _, branch = repository.partition(":")
+    for reference in [branch] if branch else ["main", "master"]:
+        folder = os.path.join(get_dir(), f"{name}/{reference}".replace("/", "_"))
+        if os.path.isdir(folder):
+            return folder
+    raise RuntimeError(
+        f"candelabra.hub.{function}(): {repository!r} would be downloaded and run; download what you trust yourself, "
+        "and give the folder with source='local'"
+    )
 
 
 def _entries(function: str, repo_or_dir: Any, source: str) -> ModuleType:
     """Run the ``hubconf.py`` of a folder, with the folder on the path while it is imported."""
     if source == "github":
-        raise RuntimeError(
-            f"candelabra.hub.{function}(): {repo_or_dir!r} would be downloaded and run; download what you trust yourself, "
-            "and give the folder with source='local'"
-        )
+        repo_or_dir = _kept(function, repo_or_dir)
+        source = "local"
     if source != "local":
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     folder = os.path.abspath(os.fspath(repo_or_dir))
-    path = os.path.join(folder, _FILE)
+    path = os.path.join(folder, MODULE_HUBCONF)
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"candelabra.hub.{function}(): there is no {_FILE} in {folder}")
+        raise FileNotFoundError(f"candelabra.hub.{function}(): there is no {MODULE_HUBCONF} in {folder}")
     spec = importlib.util.spec_from_file_location("hubconf", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -41,7 +58,7 @@ def _entries(function: str, repo_or_dir: Any, source: str) -> ModuleType:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(folder)
-    missing = [name for name in getattr(module, "dependencies", ()) if importlib.util.find_spec(name) is None]
+    missing = [name for name in getattr(module, VAR_DEPENDENCY, None) or () if importlib.util.find_spec(name) is None]
     if missing:
         raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
     return module
@@ -66,7 +83,7 @@ def list(
     github : str or path
         The folder.
     source : str
-        ``"local"``; repositories of ``"github"`` are refused.
+        ``"local"``; of ``"github"``, only repositories that are in `get_dir` already.
     force_reload, skip_validation, trust_repo, verbose
         Of downloads, and without effect.
 
@@ -123,7 +140,8 @@ def load(
     *args, **kwargs
         What it is called with.
     source : str
-        ``"local"``. The default is that of PyTorch, and is refused.
+        ``"local"``. The default is that of PyTorch; only repositories that are in `get_dir` already
+        can be loaded so.
     trust_repo, force_reload, verbose, skip_validation
         Of downloads, and without effect.
 
@@ -144,26 +162,3 @@ def load(
     [0, 0, 0]
     """
     return _entry(_entries("load", repo_or_dir, source), model)(*args, **kwargs)
-
-
-def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: nothing is downloaded."""
-    raise RuntimeError(
-        f"candelabra.hub.load_state_dict_from_url(): nothing is downloaded; fetch {url} yourself and give the file to candelabra.load"
-    )
-
-
-def get_dir() -> str:
-    """Return the folder for files of hubs: what `set_dir` said, else ``$TORCH_HOME/hub``, else
-    ``~/.cache/torch/hub``.
-    """
-    if _directory is not None:
-        return _directory
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
-
-
-def set_dir(d: Any) -> None:
-    """Say which folder `get_dir` returns."""
-    global _directory
-    _directory = os.path.expanduser(os.fspath(d))

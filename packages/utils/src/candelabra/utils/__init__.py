@@ -1,7 +1,8 @@
 """Data loading, training and tools for Candelabra.
 
 Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
-`cpp_extension` and `dlpack`. Access to any other attribute raises an error which says that this
+`cpp_extension`, `dlpack`, `file_baton`, `model_zoo`,
+`module_tracker` and `weak`. Access to any other attribute raises an error which says that this
 version does not have it.
 """
 
@@ -20,9 +21,26 @@ _MODULES = (
     "cpp_extension",
     "data",
     "dlpack",
+    "file_baton",
+    "model_zoo",
+    "module_tracker",
     "tensorboard",
     "trainer",
+    "weak",
 )
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Set the module that an object says it is from.
+
+    Raises
+    ------
+    TypeError
+        If `mod` is no string.
+    """
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def __getattr__(name: str) -> Any:

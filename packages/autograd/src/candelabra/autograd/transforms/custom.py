@@ -170,15 +170,15 @@ def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
 
 def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
     def rule(layer: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        def taken_apart(value: Any) -> tuple[Any, Any]:
+        def split_batch(value: Any) -> tuple[Any, Any]:
             if isinstance(value, Tensor):
                 return layer.value_of(value)
             if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
-                pairs = [taken_apart(entry) for entry in value]
+                pairs = [split_batch(entry) for entry in value]
                 return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
             return value, None
 
-        pairs = [taken_apart(argument) for argument in arguments]
+        pairs = [split_batch(argument) for argument in arguments]
         positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
         in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
         made = function(VmapInfo(layer.size, layer.randomness), in_dims, *positional, **named)

@@ -77,7 +77,7 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        size, dims, leaves, structure = _taken_apart(func, in_dims, args)
+        size, dims, leaves, structure = _flatten_batched(func, in_dims, args)
         if chunk_size is None or chunk_size >= size:
             return _mapped(func, size, dims, leaves, structure, out_dims, randomness, kwargs)
         chunks = []
@@ -104,7 +104,7 @@ def vmap(
     return batched
 
 
-def _taken_apart(
+def _flatten_batched(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
 ) -> tuple[int, list[int | None], list[Any], Structure]:
     """Return the batch size, and the dimensions, leaves and structure of the arguments."""

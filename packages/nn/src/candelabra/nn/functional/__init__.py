@@ -3,7 +3,7 @@
 The modules call these functions and pass their parameters as arguments.
 """
 
-from candelabra.composite.registration import with_checked_tensors
+from candelabra.composite.registration import overridable
 
 from . import (
     activation,
@@ -76,11 +76,7 @@ from .interpolation import grid_sampler as grid_sampler
 from .interpolation import grid_sampler_2d as grid_sampler_2d
 from .interpolation import grid_sampler_3d as grid_sampler_3d
 
-#: These functions pass their input to an operator unchanged. The operator rejects non-tensors.
-_CHECKED_BY_OPERATORS = frozenset(
-    ("dropout", "embedding", "gelu", "linear", "log_softmax", "relu", "sigmoid", "softmax", "tanh")
-)
 for _name in __all__:
-    if _name not in _CHECKED_BY_OPERATORS and type(globals()[_name]).__name__ == "function":
-        globals()[_name] = _checked = with_checked_tensors(_name, globals()[_name])
-        _checked.__module__ = __name__  # pickle looks the function up in this module
+    if type(globals()[_name]).__name__ == "function":
+        globals()[_name] = _public = overridable(_name, globals()[_name])
+        _public.__module__ = __name__  # pickle looks the function up in this module

@@ -7,6 +7,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 from candelabra.composite.elementwise.elementwise import as_it_was
+from candelabra.composite.registration import fast_path
 
 from .dtypes import floating_only, number_of
 
@@ -34,6 +35,7 @@ def _given(name: str, out: Tensor | None, result: Tensor) -> Tensor:
     return result if out is None else candelabra._C.give_to_out(name, out, result)
 
 
+@fast_path(_relu)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Apply ReLU: ``max(x, 0)``.
 
@@ -204,11 +206,13 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _given("logsigmoid", out, _log_sigmoid(input))
 
 
+@fast_path(ops.sigmoid)
 def sigmoid(input: Tensor) -> Tensor:
     """Return the sigmoid, ``1 / (1 + exp(-x))``."""
     return input.sigmoid()
 
 
+@fast_path(ops.tanh)
 def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent."""
     return input.tanh()

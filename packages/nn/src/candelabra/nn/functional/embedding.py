@@ -294,6 +294,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return candelabra.zeros((*tensor.shape, num_classes), dtype=candelabra.int64, device=tensor.device)
+    if tensor.is_meta and num_classes > 0:
+        return candelabra.zeros((*tensor.shape, num_classes), dtype=candelabra.int64, device=tensor.device)
     if int(tensor.amin()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     largest = int(tensor.amax())

@@ -228,7 +228,7 @@ def binary_cross_entropy(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they "
             "have the same size."
         )
-    if input.numel():
+    if input.numel() and not input.is_meta:
         with no_grad():
             values = all_values(input)
             if bool(values.amin() < 0) or bool(values.amax() > 1):
@@ -376,7 +376,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * candelabra.ones_like(input)
-    elif bool((var < 0).any()):
+    elif not var.is_meta and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape):
         if tuple(input.shape[:-1]) == tuple(var.shape):

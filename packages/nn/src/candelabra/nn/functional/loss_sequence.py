@@ -153,14 +153,14 @@ def multilabel_margin_loss(
     floating_only("multilabel_margin_loss_forward_out_frame", input)
     classes = input.shape[-1] if input.ndim else 1
     rows, labels = input.reshape(-1, classes), target.reshape(-1, classes)
-    if target.numel() and (int(target.amin()) < -1 or int(target.amax()) >= classes):
+    if target.numel() and not target.is_meta and (int(target.amin()) < -1 or int(target.amax()) >= classes):
         raise RuntimeError(f"target is out of range: labels must be from 0 to {classes - 1}, or -1 behind the last")
     listed = (labels >= 0).to(candelabra.int64).cumprod(1) == 1
     # Unused target entries are scattered to an additional column, which is then dropped.
     places = labels.masked_fill(~listed, classes)
     marks = candelabra.zeros((rows.shape[0], classes + 1), dtype=candelabra.bool, device=input.device)
     is_label = marks.scatter(1, places, True).narrow(1, 0, classes)
-    if rows.numel() and bool(candelabra.isfinite(rows).all()):
+    if rows.numel() and not rows.is_meta and bool(candelabra.isfinite(rows).all()):
         # -inf removes a pair from the sum. It replaces unused target entries in `of_labels`, and
         # labels in the class scores.
         of_labels = (1 - rows.gather(1, labels.masked_fill(~listed, 0))).masked_fill(~listed, -math.inf)

@@ -69,7 +69,7 @@ def _unpooled(
         raise RuntimeError(f"{name}(): the output size has to be positive, but it is {size}")
     outer = tuple(input.shape[:-dims])
     flat = indices.reshape((*outer, math.prod(spatial)))
-    if flat.numel():
+    if flat.numel() and not flat.is_meta:
         low, high = (int(end) for end in candelabra.aminmax(flat))
         if low < 0 or high >= length:
             wrong = high if high >= length else low

@@ -31,6 +31,7 @@ from . import conv as conv
 from . import instancenorm as instancenorm
 from . import lazy as lazy
 from . import sparse as sparse
+from . import utils as utils
 from .activation import *  # noqa: F403
 from .adaptive import *  # noqa: F403
 from .containers import *  # noqa: F403

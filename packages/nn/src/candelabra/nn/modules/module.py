@@ -35,11 +35,20 @@ def typename(value: Any) -> str:
 
 
 def _missing_attribute(module: Module, name: str) -> Any:
-    """Raise AttributeError.
+    """Return a registered member, or raise AttributeError.
 
-    Used as `Module.__getattr__`, for subclasses whose own `__getattr__` falls back to it.
+    Used as `Module.__getattr__`: subclasses whose own `__getattr__` falls back to it, and programs
+    that call it.
     """
+    for table in ("_parameters", "_buffers", "_modules"):
+        if name in module.__dict__.get(table, ()):
+            return module.__dict__[table][name]
     raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
+
+
+def define_getattr() -> None:
+    """Define `Module.__getattr__`, for programs that call it; lookups of attributes are slower then."""
+    Module.__getattr__ = _missing_attribute  # type: ignore[method-assign]
 
 
 class Module(Tree, StateDict, Conversion, Hooked):
@@ -126,7 +135,7 @@ class Module(Tree, StateDict, Conversion, Hooked):
     def _add_hook(
         self, table: OrderedDict[int, Any], hook: Any, prepend: bool, *flags: OrderedDict[int, bool]
     ) -> RemovableHandle:
-        handle = RemovableHandle(table, extra=flags)
+        handle = RemovableHandle(table, extra_dict=[*flags])
         table[handle.id] = hook
         for flag in flags:
             flag[handle.id] = True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
-from candelabra import backends
+from candelabra import accelerator
 
 from ..modules.module import Module
 from .parallel_apply import parallel_apply
@@ -15,11 +15,9 @@ from .replicate import as_device, replicate
 from .scatter_gather import gather, scatter_kwargs
 
 
-def _cuda_devices() -> list[candelabra.device]:
-    """Return all CUDA devices; the list is empty without a CUDA backend."""
-    if not backends.is_available("cuda"):
-        return []
-    return [candelabra.device(f"cuda:{number}") for number in range(backends.device_count("cuda"))]
+def _accelerator_devices() -> list[candelabra.device]:
+    """Return all devices of the accelerator; the list is empty without one."""
+    return [candelabra.device(number) for number in range(accelerator.device_count())]
 
 
 def _check_place(module: Module, device: Any) -> None:
@@ -42,7 +40,7 @@ class DataParallel(Module):
     module
         The module, with all its tensors on the first device.
     device_ids
-        Devices or CUDA device indices. Default: all CUDA devices.
+        Devices, or indices of the accelerator's devices. Default: all of them.
     output_device
         Device of the gathered result. Default: the first device.
     dim
@@ -63,7 +61,9 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.dim = dim
-        self.device_ids = [as_device(device) for device in (_cuda_devices() if device_ids is None else device_ids)]
+        self.device_ids = [
+            as_device(device) for device in (_accelerator_devices() if device_ids is None else device_ids)
+        ]
         if not self.device_ids:
             return
         self.output_device = as_device(self.device_ids[0] if output_device is None else output_device)

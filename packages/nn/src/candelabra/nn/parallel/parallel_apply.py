@@ -69,3 +69,19 @@ def parallel_apply(
 
 
 __all__ = ["parallel_apply"]
+
+
+def get_a_var(obj: Any) -> Tensor | None:
+    """Return a tensor of nested lists, tuples and dictionaries, or None.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn.parallel.parallel_apply import get_a_var
+    >>> get_a_var([1, {"x": candelabra.ones(1)}])
+    tensor([1.])
+    """
+    if isinstance(obj, Tensor):
+        return obj
+    entries = obj.items() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
+    return next((found for found in map(get_a_var, entries) if found is not None), None)

@@ -12,10 +12,8 @@ from ..modules.module import Module
 
 
 def as_device(device: Any) -> candelabra.device:
-    """Convert a CUDA device index or a device name to a device."""
-    if isinstance(device, int):
-        return candelabra.device(f"cuda:{device}")
-    return candelabra.device(device) if isinstance(device, str) else device
+    """Convert an index of the accelerator's devices or a device name to a device."""
+    return candelabra.device(device) if isinstance(device, int | str) else device
 
 
 def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
@@ -38,7 +36,7 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
     network
         The module, with all its tensors on ``devices[0]``.
     devices
-        Devices or CUDA device indices.
+        Devices, or indices of the accelerator's devices.
     detach
         Whether to detach the copies, so that no gradients flow.
 

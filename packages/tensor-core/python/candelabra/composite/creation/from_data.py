@@ -92,6 +92,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> T
         return data.to(device=device, dtype=dtype) if dtype is not None or device is not None else data
     if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
         shared = _shared_or_copied(data)
+        device = _C.get_default_device() if device is None else device
         return shared.to(device=device, dtype=dtype) if dtype is not None or device is not None else shared
     return _C.tensor_from_data(data, dtype, device)
 
@@ -113,14 +114,15 @@ def asarray(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor of an object that offers its data: a tensor, NumPy array, DLPack object,
-    buffer, scalar or sequence.
+    buffer, storage, scalar or sequence.
 
     Parameters
     ----------
     obj
         The data.
     dtype, device : optional
-        By default those of `obj`.
+        By default those of `obj`. The bytes of an untyped storage are numbers of this dtype, by
+        default int64.
     copy : bool, optional
         True always copies, False never copies and raises if a copy is needed, None copies if
         needed.
@@ -148,6 +150,8 @@ def asarray(
         made = _C.from_dlpack(obj)
     elif isinstance(obj, (bytearray, memoryview)):
         made = frombuffer(obj, dtype=dtype if dtype is not None else _C.uint8)
+    elif hasattr(obj, "untyped"):
+        made = _on_storage(obj, dtype)
     else:
         shares = False
         made = _C.tensor_from_data(obj, dtype, device)
@@ -159,6 +163,13 @@ def asarray(
     if isinstance(obj, _C.Tensor) and not requires_grad and converted.requires_grad:
         converted = converted.detach()
     return finish(converted, requires_grad)
+
+
+def _on_storage(storage: Any, dtype: dtype | None) -> Tensor:
+    own = getattr(storage, "dtype", None)
+    if own is not None and dtype is not None and dtype is not own:
+        raise RuntimeError(f"Expected a Storage of type {dtype} or an UntypedStorage, but got {own}")
+    return _C.tensor_on_storage(storage.untyped(), dtype or own or _C.int64)
 
 
 @function(method=False)

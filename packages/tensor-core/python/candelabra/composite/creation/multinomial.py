@@ -6,7 +6,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..registration import function
-from ..transformed import all_values
+from ..transformed import any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ def multinomial(
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = input.detach().to(_C.float64)
-    if bool(all_values(OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)).any()):
+    if any_holds(OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     possible = OPERATORS["sum"](weights > 0, -1)
-    if bool(all_values(possible <= 0).any()):
+    if any_holds(possible <= 0):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement:
-        if bool(all_values(possible < num_samples).any()):
+        if any_holds(possible < num_samples):
             raise RuntimeError(
                 "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
             )

@@ -11,7 +11,7 @@ from ..creation.creation import check_layout, finish, memory_for, size_argument,
 from ..creation.like import memory_like
 from ..movement.broadcasting import broadcast_shape
 from ..registration import FUNCTIONS, decomposes, fallback, function
-from ..transformed import all_values
+from ..transformed import any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -440,7 +440,7 @@ def normal(
         return finish(made, requires_grad)
     if size is not None:
         raise TypeError("normal() takes 'size' only where mean and std are numbers")
-    if isinstance(std, _C.Tensor) and std.numel() and bool(all_values(std < 0).any()):
+    if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = broadcast_shape(*(t.shape for t in tensors))
     draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)

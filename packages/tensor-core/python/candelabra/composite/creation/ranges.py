@@ -28,7 +28,9 @@ def _to_out(name: str, out: Tensor, result: Tensor) -> Tensor:
 
 
 def _plain(number: Any) -> Any:
-    return number.item() if isinstance(number, _C.Tensor) else number
+    if not isinstance(number, _C.Tensor):
+        return number
+    return 0.0 if number.is_meta else number.item()  # without a value, only the shape counts
 
 
 @function(method=False, operator=True)

@@ -213,10 +213,10 @@ class _Plan:
 
     def __init__(self, labels_a: Labels, labels_b: Labels, needed: Labels) -> None:
         #: Dimensions that only one of the two terms has and no other needs: summed first.
-        self.gone_a = [d for d, x in enumerate(labels_a) if x not in labels_b and x not in needed]
-        self.gone_b = [d for d, x in enumerate(labels_b) if x not in labels_a and x not in needed]
-        left = [x for d, x in enumerate(labels_a) if d not in self.gone_a]
-        right = [x for d, x in enumerate(labels_b) if d not in self.gone_b]
+        self.summed_a = [d for d, x in enumerate(labels_a) if x not in labels_b and x not in needed]
+        self.summed_b = [d for d, x in enumerate(labels_b) if x not in labels_a and x not in needed]
+        left = [x for d, x in enumerate(labels_a) if d not in self.summed_a]
+        right = [x for d, x in enumerate(labels_b) if d not in self.summed_b]
         batch = [x for x in left if x in right and x in needed]
         common = [x for x in left if x in right and x not in needed]
         free_a = [x for x in left if x not in right]
@@ -244,10 +244,10 @@ _plan = lru_cache(maxsize=512)(_Plan)
 
 def _product(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, needed: Labels) -> tuple[Tensor, Labels]:
     plan = _plan(labels_a, labels_b, needed)
-    if plan.gone_a:
-        a = _sum(a, plan.gone_a)
-    if plan.gone_b:
-        b = _sum(b, plan.gone_b)
+    if plan.summed_a:
+        a = _sum(a, plan.summed_a)
+    if plan.summed_b:
+        b = _sum(b, plan.summed_b)
     if a.dtype is not b.dtype:  # sums of integers are int64
         a, b = a.to(_C.int64), b.to(_C.int64)
     if plan.order_a is not None:

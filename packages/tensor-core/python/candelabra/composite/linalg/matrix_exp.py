@@ -76,7 +76,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     halvings = OPERATORS["clamp"](OPERATORS["where"](OPERATORS["isfinite"](halvings), halvings, 0), min=0)
     scale = OPERATORS["exp2"](-halvings).unsqueeze(-1).unsqueeze(-1)
     result = _approximant(A * scale)
-    for k in range(int(OPERATORS["amax"](all_values(halvings))) if halvings.numel() else 0):
+    for k in range(int(OPERATORS["amax"](all_values(halvings))) if halvings.numel() and not A.is_meta else 0):
         again = (halvings > k).unsqueeze(-1).unsqueeze(-1)
         result = OPERATORS["where"](again, result @ result, result)
     return result

@@ -420,7 +420,7 @@ def istft(
     size = min(end, full) - start
     signal, envelope = (OPERATORS["narrow"](part, 1, start, size) for part in (signal, envelope))
     smallest = OPERATORS["abs"](all_values(envelope.detach())).min() if size > 0 else None
-    if smallest is None or not smallest.item() > 1e-11:
+    if smallest is None or not (smallest.is_meta or smallest.item() > 1e-11):
         raise RuntimeError(
             f"{shown}: window overlap add min: {smallest if smallest is None else smallest.item()}: the window is zero where pieces do not overlap"
         )

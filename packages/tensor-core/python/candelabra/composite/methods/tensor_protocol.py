@@ -115,11 +115,13 @@ def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _reduce_storage(storage: Any, protocol: Any) -> Any:
-    return _restored_storage, (storage.tobytes(), str(storage.device))
+    kind = type(storage)
+    return _restored_storage, (storage.tobytes(), str(storage.device), *(() if kind is _C.Storage else (kind,)))
 
 
-def _restored_storage(data: Any, device: Device) -> Any:
-    return bytes_tensor(data, device).untyped_storage()
+def _restored_storage(data: Any, device: Device, kind: Any = _C.Storage) -> Any:
+    made = bytes_tensor(data, device).untyped_storage()
+    return made if kind is _C.Storage else kind(made.nbytes(), device=made.device).copy_(made)
 
 
 def _reduce_generator(generator: Any, protocol: Any) -> Any:
@@ -148,7 +150,21 @@ def reduce_tensor(self: Tensor, protocol: Any) -> Any:
     geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
     state = dict(self.__dict__) or None
     grad = self.grad if self.is_leaf or self.retains_grad else None
+    if self.is_meta:
+        return restored_meta_tensor, (type(self), *geometry[:3], self.requires_grad, grad, state)
     return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, grad, state)
+
+
+def restored_meta_tensor(
+    cls: type, dtype: dtype, size: Any, stride: Sequence[int], requires_grad: bool, grad: Any, state: Any
+) -> Any:
+    """Return a tensor of the device meta from its pickled state: it has no storage to share."""
+    made = as_class(cls, OPERATORS["empty_strided"](size, stride, dtype=dtype, device="meta"), requires_grad)
+    if grad is not None:
+        made.grad = grad
+    if state:
+        made.__dict__.update(state)
+    return made
 
 
 def restored_tensor(
@@ -299,6 +315,8 @@ def share_memory_(self: Tensor) -> Tensor:
     candelabra.OutOfMemoryError
         If there is not enough shared memory.
     """
+    if self.is_meta:
+        raise RuntimeError("share_memory_(): a tensor on the device meta has no memory")
     self.untyped_storage().share_memory_()
     return self
 
@@ -378,6 +396,14 @@ def storage(self: Tensor) -> Any:
     from candelabra.storage import typed_storage_of
 
     return typed_storage_of(self)
+
+
+@function(package=False)
+def _typed_storage(self: Tensor) -> Any:
+    """Return the memory as `storage` does, without its warning."""
+    from candelabra.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
 @function()
@@ -548,18 +574,12 @@ def is_quantized(self: Tensor) -> bool:
     return False
 
 
-@tensor_property
-def is_meta(self: Tensor) -> bool:
-    """Whether the tensor has no memory; always False."""
-    return False
-
-
 @function(package=False)
 def as_subclass(self: Tensor, cls: type) -> Any:
     """Return this tensor as an instance of a subclass of Tensor, on the same memory."""
     if not (isinstance(cls, type) and issubclass(cls, _Tensor)):
         raise TypeError(f"as_subclass(): expected a subclass of Tensor, but got {cls!r}")
-    return _Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+    return _C.as_subclass(self, cls)
 
 
 @function(package=False)
@@ -571,6 +591,11 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         self.data = OPERATORS["empty"]((0,), dtype=self.dtype, device=self.device)
     elif not isinstance(source, _Tensor) and is_storage(source):
         untyped = source if isinstance(source, _C.Storage) else source.untyped()
+        if untyped.device != self.device:
+            raise RuntimeError(
+                f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+                f'"{untyped.device}".  This is no longer allowed; the devices must match.'
+            )
         whole = _C.tensor_on_storage(untyped, self.dtype)
         sizes = (whole.numel() - storage_offset,) if size is None else size
         wanted = contiguous_strides(sizes) if stride is None else stride

@@ -10,7 +10,7 @@ from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape, wrap_dim
 from ..reduction.scan import cummax
 from ..registration import decomposes, fallback, function
-from ..transformed import all_values
+from ..transformed import all_values, any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
 
 def _has_negative(indices: Tensor, size: int) -> bool:
     """Return whether indices count from the end. gather rejects those out of range."""
-    if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
+    if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point or indices.is_meta:
         return False
     values = all_values(indices)
     minimum = int(OPERATORS["amin"](values))
@@ -368,6 +368,7 @@ def index_reduce(
     size = input.shape[axis] if input.ndim else 1
     if (
         places.numel()
+        and not places.is_meta
         and not 0 <= int(OPERATORS["amin"](all_values(places))) <= int(OPERATORS["amax"](all_values(places))) < size
     ):
         raise IndexError(f"index_reduce(): index out of range in self, whose dimension {axis} has size {size}")
@@ -412,7 +413,10 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = OPERATORS["nonzero"](input)
+    if input.is_meta:
+        found = OPERATORS["empty"]((0, input.ndim), dtype=_C.int64, device=input.device)
+    else:
+        found = OPERATORS["nonzero"](input)
     found = OPERATORS["narrow"](found, 0, 0, min(size, found.shape[0]))
     missing = OPERATORS["fill_"](
         OPERATORS["empty"]((size - found.shape[0], found.shape[1]), dtype=_C.int64, device=input.device), fill_value
@@ -589,7 +593,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= n
     whole = indices.to(_C.int64)
-    if indices.numel() and bool(all_values((whole < 0) | (whole >= total)).any()):
+    if indices.numel() and any_holds((whole < 0) | (whole >= total)):
         raise ValueError(f"unravel_index(): an index is out of bounds for shape {list(sizes)}")
     positions = []
     for n in reversed(sizes):

@@ -14,6 +14,7 @@ from ..memory_formats import suggested
 from ..movement.broadcasting import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from ..movement.views import reshape, wrap_dim
 from ..registration import decomposes, function
+from ..transformed import any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,10 +268,13 @@ def _repeated_positions(repeats: Any, output_size: int | None) -> Tensor:
         raise RuntimeError("repeats has to be Long or Int tensor")
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if repeats.numel() and bool((repeats < 0).any()):
+    if repeats.numel() and any_holds(repeats < 0):
         raise RuntimeError("repeats can not be negative")
     ends = OPERATORS["cumsum"](repeats, 0)
-    total = int(ends[-1]) if repeats.numel() else 0
+    if repeats.is_meta and output_size is not None:
+        total = output_size
+    else:
+        total = int(ends[-1]) if repeats.numel() else 0
     if output_size is not None and output_size != total:
         raise RuntimeError(
             f"allocated size does not match required size: output_size is {output_size}, the repeats sum to {total}"

@@ -38,7 +38,7 @@ class _Weights:
         return self.b_ih + self.b_hh, None
 
 
-def _taken_apart(
+def _unpack_arguments(
     input: Tensor, weights: Tensor, h0: Tensor, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[_Weights]:
     """Return the weights of each direction of each layer, as views of the packed weights."""
@@ -100,7 +100,7 @@ def _layer_by_layer(
     cell: str,
 ) -> tuple[Any, Any, Any]:
     directions = 2 if bidirectional else 1
-    parts = _taken_apart(input, weights, h0, layers, directions, has_biases, cell)
+    parts = _unpack_arguments(input, weights, h0, layers, directions, has_biases, cell)
     last_h, last_c = [], []
     for layer in range(layers):
         outputs = []
@@ -205,7 +205,7 @@ def recurrent_stack_backward(
     cell: str,
 ) -> Any:
     directions = 2 if bidirectional else 1
-    parts = _taken_apart(input, weights, h0, layers, directions, has_biases, cell)
+    parts = _unpack_arguments(input, weights, h0, layers, directions, has_biases, cell)
     hidden, over_time = h0.shape[2], tuple(input.shape[:-1])
     steps = len(batch_sizes) or input.shape[0]
     row_count = math.prod(over_time)

@@ -9,7 +9,7 @@ from candelabra.catalogue import OPERATORS
 
 from ..movement.views import reshape
 from ..registration import function
-from ..transformed import all_values
+from ..transformed import any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ def cov(
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
             )
-        if count and all_values(given).amin().item() < 0:
+        if count and any_holds(given < 0):
             raise RuntimeError(f"cov(): {name} cannot be negative")
         weights = given if weights is None else weights * given
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         x = OPERATORS["_to_copy"](x, dtype=_C.get_default_dtype())
     if weights is not None:
         total = _sum(weights)
-        if count and bool((all_values(total) == 0).any()):
+        if count and any_holds(total == 0):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = _sum(x * weights, 1, True) / total
         if aweights is None or correction == 0:

@@ -71,7 +71,7 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
                 f"candelabra.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got {len(range)}"
             )
         lows, highs = range[::2], range[1::2]
-    elif points.numel() == 0:
+    elif points.numel() == 0 or points.is_meta:
         lows, highs = [0.0] * dims, [1.0] * dims
     else:
         flat = reshape(points, (-1, dims))
@@ -110,7 +110,11 @@ def _even(coordinates: Tensor, edges: Tensor) -> Tensor:
     count = edges.shape[0] - 1
     low, high = OPERATORS["select"](edges, 0, 0), OPERATORS["select"](edges, 0, count)
     # The width times the number of bins may overflow: scale everything by a power of two.
-    if float(OPERATORS["maximum"](OPERATORS["abs"](low), OPERATORS["abs"](high))) > finfo(edges.dtype).max * 2.0**-36:
+    if (
+        not low.is_meta
+        and float(OPERATORS["maximum"](OPERATORS["abs"](low), OPERATORS["abs"](high)))
+        > finfo(edges.dtype).max * 2.0**-36
+    ):
         coordinates, low, high = (numbers * 2.0**-40 for numbers in (coordinates, low, high))
     return ((coordinates - low) * count / (high - low)).to(_C.int64)
 
@@ -136,7 +140,7 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
             OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0
         )
         where = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.int64, device=points.device), 0)
-    all_inside = bool(OPERATORS["all"](inside))
+    all_inside = points.is_meta or bool(OPERATORS["all"](inside))
     if not all_inside:
         where = OPERATORS["masked_select"](where, inside)
     if weight is None:

@@ -12,7 +12,7 @@ from candelabra.numeric_info import finfo
 from ..methods.tape_methods import _Tensor
 from ..movement.views import reshape, wrap_dim
 from ..registration import decomposes, function
-from ..transformed import all_values, is_differentiated_outside
+from ..transformed import any_holds, is_differentiated_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def quantile(
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
-    if not bool(all_values((points >= 0) & (points <= 1)).all()):  # NaN compares unequal to itself
+    if any_holds(OPERATORS["logical_not"]((points >= 0) & (points <= 1))):  # NaN compares unequal to itself
         if not isinstance(q, _Tensor):
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
@@ -324,7 +324,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")
     flat = reshape(input.detach(), -1)
     low, high = float(min), float(max)
-    if low == high and flat.numel():
+    if low == high and flat.numel() and not input.is_meta:
         low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
     if low == high and math.isfinite(low):
         # At least a few steps of the dtype wide, so that the value is in the middle bin.

@@ -1,7 +1,8 @@
-"""Stand-ins for names of PyTorch without a Candelabra module, one file per PyTorch module.
+"""PyTorch's names without a Candelabra module of the same name, and where their meaning is.
 
-Unavailable features report that they are unavailable. Settings without a meaning here do nothing,
-and unsupported calls raise.
+`FILES` has stand-ins, one file per PyTorch module: unavailable features report that they are
+unavailable, settings without a meaning here do nothing, and unsupported calls raise. The other
+tables name modules and objects of Candelabra that PyTorch has elsewhere.
 """
 
 from __future__ import annotations
@@ -9,17 +10,23 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .elsewhere import COUNTERPARTS, NAMES_ELSEWHERE
+
+__all__ = ["FILES", "counterpart", "names", "submodules"]
+
 #: Stand-in files by PyTorch module, without the prefix ``torch.``. The ``__all__`` of a file lists
 #: the added names.
 FILES = {
     "": "package",
+    "_C": "bindings",
     "__config__": "configuration",
     "__future__": "future_behavior",
-    "_C": "dispatch_keys",
     "_custom_ops": "custom_ops",
     "_dynamo": "compiler",
+    "amp.autocast_mode": "autocasting",
     "backends": "backends.package",
     "backends.cpu": "backends.cpu",
+    "backends.mha": "backends.mha",
     "backends.mkl": "backends.library",
     "backends.mkldnn": "backends.library",
     "backends.mps": "backends.absent",
@@ -27,17 +34,35 @@ FILES = {
     "backends.opt_einsum": "backends.opt_einsum",
     "compiler": "compiler",
     "cpu.amp": "cpu_amp",
+    "cuda": "cuda",
+    "cuda.amp.common": "autocasting",
     "distributed": "distributed",
     "distributions.utils": "distribution_utils",
     "futures": "futures",
     "jit": "jit",
     "mps": "absent_device",
+    "nn": "neural",
+    "nn.common_types": "common_types",
     "nn.modules.utils": "tuples",
     "nn.parallel": "parallel",
     "onnx": "onnx",
     "profiler": "profiler_names",
+    "return_types": "return_types",
     "serialization": "files",
+    "storage": "storage",
+    "testing": "testing",
+    "torch_version": "version",
+    "types": "types",
+    "utils._cxx_pytree": "optree",
+    "utils._pytree": "pytree",
     "utils.bundled_inputs": "bundled_inputs",
+    "utils.data._utils": "data.utils",
+    "utils.data._utils.collate": "data.collate",
+    "utils.data._utils.fetch": "data.fetch",
+    "utils.data._utils.pin_memory": "data.pinning",
+    "utils.data._utils.signal_handling": "data.signal_handling",
+    "utils.data._utils.worker": "data.worker",
+    "utils.data.dataloader": "data.dataloader",
     "utils.deterministic": "deterministic",
     "utils.flop_counter": "flop_counter",
     "utils.serialization": "serialization_package",
@@ -45,11 +70,35 @@ FILES = {
     "version": "version",
     "xpu": "absent_device",
 }
+#: Modules whose import raises.
+_REFUSED = {"utils._cxx_pytree"}
 
 
 def names(module: str) -> dict[str, Any] | None:
     """Return the names that are added to a PyTorch module, or None."""
-    if module not in FILES:
+    if module not in FILES and module not in NAMES_ELSEWHERE:
         return None
-    file = importlib.import_module(f"{__name__}.{FILES[module]}")
-    return {name: getattr(file, name) for name in file.__all__}
+    added: dict[str, Any] = {}
+    for place, elsewhere in NAMES_ELSEWHERE.get(module, {}).items():
+        found = importlib.import_module(f"candelabra.{place}" if place else "candelabra")
+        added.update({name: getattr(found, name) for name in elsewhere.split()})
+    if module in FILES:
+        file = importlib.import_module(f"{__name__}.{FILES[module]}")
+        added.update({name: getattr(file, name) for name in file.__all__})
+    return added
+
+
+def counterpart(module: str) -> str:
+    """Return the name of Candelabra's module for one of PyTorch."""
+    known = module
+    while known and known not in COUNTERPARTS:
+        known = known.rpartition(".")[0]
+    place = COUNTERPARTS[known] + module[len(known) :] if known else module
+    return f"candelabra.{place}" if place else "candelabra"
+
+
+def submodules(module: str) -> list[str]:
+    """Return the submodules of a PyTorch module that Candelabra's module of that name lacks."""
+    prefix = f"{module}." if module else ""
+    known = {name for name in {*FILES, *COUNTERPARTS, *NAMES_ELSEWHERE} - _REFUSED if name.startswith(prefix)}
+    return sorted({name[len(prefix) :].partition(".")[0] for name in known} - {""})

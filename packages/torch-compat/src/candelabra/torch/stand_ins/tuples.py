@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
+__all__ = [
+    "_list_with_default", "_ntuple", "_pair", "_quadruple", "_reverse_repeat_tuple", "_single", "_triple",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
@@ -28,3 +32,27 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
 _single, _pair, _triple, _quadruple = (
     _ntuple(n, name) for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)
 )
+
+
+def _reverse_repeat_tuple(t: Sequence[T], n: int) -> tuple[T, ...]:
+    """Return the entries from the last to the first, each `n` times: the padding of a convolution
+    as that of `pad`.
+    """
+    return tuple(entry for entry in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
+    """Return sizes with those that are None replaced; a number as it is.
+
+    Raises
+    ------
+    ValueError
+        If there are as many sizes as `defaults`, or more.
+    """
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [
+        default if size is None else size for size, default in zip(out_size, defaults[-len(out_size) :], strict=True)
+    ]

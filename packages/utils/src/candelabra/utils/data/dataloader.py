@@ -21,6 +21,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .dataset_kind import DatasetKind
 from .iterators import BatchIterator, ByWorkers, InProcess
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .worker_info import get_worker_info
@@ -213,7 +214,7 @@ class DataLoader(Generic[T_co]):
         self._latest: Any = None
         self._resumed: dict[str, Any] | None = None
         self._ready = True
-        self._check_number_of_workers()
+        self.check_worker_number_rationality()
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -280,6 +281,14 @@ class DataLoader(Generic[T_co]):
         return False
 
     @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _dataset_kind(self) -> int:
+        return DatasetKind.Iterable if isinstance(self.dataset, IterableDataset) else DatasetKind.Map
+
+    @property
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
@@ -296,15 +305,14 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> Iterator[Any]:
         if self.persistent_workers and self._iterator is not None and not self._iterator.ended:
             return self._iterator.again(self)
-        made: BatchIterator
-        if self.num_workers == 0:
-            made = InProcess(self)
-        else:
-            made = ByWorkers(self)
-            if self.persistent_workers:
-                self._iterator = made
+        made = self._get_iterator()
+        if self.persistent_workers and isinstance(made, ByWorkers):
+            self._iterator = made
         self._latest = weakref.ref(made)
         return made
+
+    def _get_iterator(self) -> BatchIterator:
+        return ByWorkers(self) if self.num_workers else InProcess(self)
 
     def __len__(self) -> int:
         if isinstance(self.dataset, IterableDataset):
@@ -379,7 +387,8 @@ class DataLoader(Generic[T_co]):
         for generator, saved in zip(generators, state_dict["generators"], strict=True):
             generator.set_state(saved)
 
-    def _check_number_of_workers(self) -> None:
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors."""
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.num_workers > allowed:
             import warnings

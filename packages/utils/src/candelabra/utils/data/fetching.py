@@ -10,16 +10,17 @@ from typing import Any
 import candelabra
 
 from .collate import default_collate, destination
-from .dataset import IterableDataset, Subset, TensorDataset
+from .dataset import Subset, TensorDataset
 
 
 class MapFetcher:
     """Fetches samples by index."""
 
-    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any]) -> None:
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool = False) -> None:
         self.dataset = dataset
         self.batched = batched
         self.collate_fn = collate_fn
+        self.drop_last = drop_last
         self._many = getattr(dataset, "__getitems__", None)
         self._whole = batched and collate_fn is default_collate and _rows_of(dataset) is not None
 
@@ -54,11 +55,13 @@ class IterableFetcher:
         return self.collate_fn(samples)
 
 
-def make_fetcher(dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> Any:
+def make_fetcher(
+    dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool, is_stream: bool
+) -> Any:
     """Return the fetcher for a dataset."""
-    if isinstance(dataset, IterableDataset):
+    if is_stream:
         return IterableFetcher(dataset, batched, collate_fn, drop_last)
-    return MapFetcher(dataset, batched, collate_fn)
+    return MapFetcher(dataset, batched, collate_fn, drop_last)
 
 
 def _rows_of(dataset: Any) -> TensorDataset | None:

@@ -17,6 +17,7 @@ import candelabra
 
 from .buffers import borrow, new_flags
 from .dataset import IterableDataset
+from .dataset_kind import DatasetKind, as_loader
 from .fetching import generator_states, make_fetcher, restore_generators, seed_generators
 from .worker import BATCH, END, ERROR, Work, run
 
@@ -28,11 +29,11 @@ class BatchIterator:
     """Base class of the iterators: order, position, and processing of each batch."""
 
     def __init__(self, loader: Any) -> None:
-        self._auto_collation = loader.batch_sampler is not None
+        self._auto_collation = loader._auto_collation
         self._expected = (
             len(loader) if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__") else None
         )
-        self._iterable = isinstance(loader.dataset, IterableDataset)
+        self._iterable = loader._dataset_kind == DatasetKind.Iterable
         self._num_workers = loader.num_workers
         self._pin = loader.pins
         self._dataset_name = type(loader.dataset).__name__
@@ -126,11 +127,14 @@ class InProcess(BatchIterator):
     """Loads batches in this process on demand."""
 
     def __init__(self, loader: Any) -> None:
+        loader = as_loader(loader)
         if loader.timeout:
             raise ValueError("timeout can only be used with workers: num_workers is 0")
         super().__init__(loader)
         self._seed_each_batch = loader.seed_each_batch
-        self._fetcher = make_fetcher(loader.dataset, self._auto_collation, loader.collate_fn, loader.drop_last)
+        self._fetcher = make_fetcher(
+            loader.dataset, self._auto_collation, loader.collate_fn, loader.drop_last, self._iterable
+        )
 
     def _next(self) -> Any:
         index = next(self._indices)
@@ -149,6 +153,7 @@ class ByWorkers(BatchIterator):
     """Loads batches with worker processes, partly in advance; each worker has its own pipe."""
 
     def __init__(self, loader: Any) -> None:
+        loader = as_loader(loader)
         self._prefetch = loader.prefetch_factor
         self._timeout = loader.timeout or None
         self._persistent = loader.persistent_workers
@@ -166,7 +171,7 @@ class ByWorkers(BatchIterator):
         context = loader.multiprocessing_context
         work = Work(
             loader.dataset, self._auto_collation, loader.collate_fn, loader.drop_last, loader.worker_init_fn, self._base_seed,
-            loader.seed_each_batch, self._num_workers,
+            loader.seed_each_batch, self._num_workers, self._iterable,
         )  # fmt: skip
         forked = context.get_start_method() == "fork"
         try:

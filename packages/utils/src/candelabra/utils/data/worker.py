@@ -12,7 +12,6 @@ import candelabra
 
 from .buffers import Buffers, lend_buffers, use_buffers
 from .collate import default_collate
-from .dataset import IterableDataset
 from .fetching import make_fetcher, seed_generators
 from .worker_info import WorkerInfo, set_worker_info
 
@@ -32,6 +31,7 @@ class Work:
     base_seed: int
     seed_each_batch: bool
     num_workers: int
+    is_stream: bool
 
 
 class RaisedInWorker:
@@ -110,10 +110,10 @@ def _answer(connection: Any, work: Work, failure: RaisedInWorker | None, where: 
                 if work.seed_each_batch:
                     seed_generators(base_seed + task)
                 if fetcher is None:
-                    fetcher = make_fetcher(work.dataset, work.batched, work.collate_fn, work.drop_last)
+                    fetcher = make_fetcher(work.dataset, work.batched, work.collate_fn, work.drop_last, work.is_stream)
                 answer = fetcher.fetch(index)
         except StopIteration as error:
-            if isinstance(work.dataset, IterableDataset):
+            if work.is_stream:
                 kind, ended = END, True
             else:
                 kind, answer = ERROR, RaisedInWorker(error, where)

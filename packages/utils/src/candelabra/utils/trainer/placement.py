@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import candelabra
-from candelabra import backends
+from candelabra import accelerator
 
 
 def choose_device(device: Any = "auto") -> Any:
-    """Return a device; ``"auto"`` selects CUDA if it is available, and the CPU otherwise.
+    """Return a device; ``"auto"`` selects the accelerator if there is one, and the CPU otherwise.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def choose_device(device: Any = "auto") -> Any:
     device(type='cpu')
     """
     if device == "auto":
-        device = "cuda" if "cuda" in backends.installed() and backends.is_available("cuda") else "cpu"
+        return accelerator.current_accelerator() or candelabra.device("cpu")
     return candelabra.device(device)
 
 

@@ -27,7 +27,7 @@ class Precision:
         in that dtype. The exponent range of float16 is so small that gradients underflow, so they
         are scaled by a `candelabra.amp.GradScaler`.
     device_type : str
-        ``"cpu"`` or ``"cuda"``.
+        The device type of the forward pass, such as ``"cpu"``.
     scaler : GradScaler, optional
         A custom scaler.
 

@@ -57,7 +57,7 @@ class Trainer:
         Metrics of evaluations by name: functions of output and target that return the mean over a
         batch, or objects with ``update(output, target)``, ``compute()`` and ``reset()``.
     device : str or device
-        ``"auto"`` selects the CUDA device if there is one, and the CPU otherwise.
+        ``"auto"`` selects the accelerator if there is one, and the CPU otherwise.
     precision : str or dtype, optional
         ``"bfloat16"`` or ``"float16"`` run the forward pass under autocast; float16 also uses a
         gradient scaler.

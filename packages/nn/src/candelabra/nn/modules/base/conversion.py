@@ -97,7 +97,15 @@ class Conversion:
                 options["memory_format"] = memory_format
             if len(options) == 1:
                 return tensor
-            return tensor.to(**options)
+            try:
+                return tensor.to(**options)
+            except NotImplementedError as error:
+                if not tensor.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use candelabra.nn.Module.to_empty() instead of candelabra.nn.Module.to() when moving module "
+                    "from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 

@@ -6,51 +6,18 @@ A hook belongs to one module, or to all modules.
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import warnings
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
+from candelabra.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from ..module import Module
-
-_numbers = itertools.count()
-
-
-class RemovableHandle:
-    """Remove a hook by calling `remove`, or by use as a context manager."""
-
-    def __init__(self, hooks: dict[int, Any], *, extra: tuple[dict[int, Any], ...] = ()) -> None:
-        self.id = next(_numbers)
-        self._hooks = tuple(weakref.ref(table) for table in (hooks, *extra))
-
-    def remove(self) -> None:
-        """Remove the hook. Repeated calls have no effect."""
-        for reference in self._hooks:
-            table = reference()
-            if table is not None:
-                table.pop(self.id, None)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.id, tuple(reference() for reference in self._hooks)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.id, tables = state
-        # If the table is gone, refer to a temporary empty one, so that the new weak reference is
-        # dead too.
-        self._hooks = tuple(weakref.ref(OrderedDict() if table is None else table) for table in tables)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
 
 
 class Hooked:
@@ -80,7 +47,7 @@ def any_global() -> bool:
 def _register_global(
     table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], *flags: OrderedDict[int, bool]
 ) -> RemovableHandle:
-    handle = RemovableHandle(table, extra=flags)
+    handle = RemovableHandle(table, extra_dict=[*flags])
     table[handle.id] = hook
     for flag in flags:
         flag[handle.id] = True
@@ -268,6 +235,12 @@ class BackwardHooks:
         self.outputs = 0
         self.output_places: list[int] = []
 
+    def _hooks(self) -> Iterable[Callable[..., Any]]:
+        return (*global_backward.values(), *self.module._backward_hooks.values())
+
+    def _pre_hooks(self) -> Iterable[Callable[..., Any]]:
+        return (*global_backward_pre.values(), *self.module._backward_pre_hooks.values())
+
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pass the tensors in `args` that require grad through the identity."""
         self.inputs = len(args)
@@ -337,13 +310,13 @@ class BackwardHooks:
 
     def _output_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         grads = _spread(gradients, self.output_places, self.outputs)
-        for hook in (*global_backward_pre.values(), *self.module._backward_pre_hooks.values()):
+        for hook in self._pre_hooks():
             grads = self._replaced(hook(self.module, grads), grads, "pre hook")
         self.grad_outputs = grads
         if not self.input_places:
             # No gradient reaches the inputs, so the hooks run now.
             nothing = (None,) * self.inputs
-            for hook in (*global_backward.values(), *self.module._backward_hooks.values()):
+            for hook in self._hooks():
                 if hook(self.module, nothing, grads) is not None:
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
@@ -359,7 +332,7 @@ class BackwardHooks:
             for i, shape, dtype, device in self.constants:
                 given[i] = candelabra.zeros(shape, dtype=dtype, device=device)
             grads = tuple(given)
-        for hook in (*global_backward.values(), *self.module._backward_hooks.values()):
+        for hook in self._hooks():
             grads = self._replaced(hook(self.module, grads, self.grad_outputs), grads, "hook")
         self.grad_outputs = None
         return tuple(grads[i] for i in self.input_places)

@@ -1,0 +1,24 @@
+"""Where the ICD loader is: on the system, or in the wheel of Intel's runtime for processors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+#: Where drivers of the system are listed.
+VENDORS = Path("/etc/OpenCL/vendors")
+
+
+def choose_loader() -> None:
+    """Use the runtime that ``pip install intel-opencl-rt intel-cmplr-lib-rt`` has put into this
+    environment, where the system has no OpenCL driver and the user names no loader.
+    """
+    named = os.environ.get("CANDELABRA_OPENCL_LIBRARY") or os.environ.get("OCL_ICD_VENDORS")
+    if named or any(VENDORS.glob("*.icd")):
+        return
+    folder = Path(sys.prefix) / "lib"
+    loader, driver = folder / "libOpenCL.so.1", folder / "libintelocl.so"
+    if loader.exists() and driver.exists():
+        os.environ["CANDELABRA_OPENCL_LIBRARY"] = str(loader)
+        os.environ.setdefault("OCL_ICD_FILENAMES", str(driver))

@@ -1,0 +1,29 @@
+"""``torch.utils.data.dataloader``: the classes of iterators by PyTorch's names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from candelabra import multiprocessing
+from candelabra.utils.data.dataloader import _Endless as _InfiniteConstantSampler
+from candelabra.utils.data.dataset_kind import DatasetKind as _DatasetKind
+from candelabra.utils.data.iterators import BatchIterator as _BaseDataLoaderIter
+from candelabra.utils.data.iterators import ByWorkers as _MultiProcessingDataLoaderIter
+from candelabra.utils.data.iterators import InProcess as _SingleProcessDataLoaderIter
+from candelabra.utils.data.worker_info import WorkerInfo
+
+__all__ = [
+    "WorkerInfo", "_BaseDataLoaderIter", "_DatasetKind", "_InfiniteConstantSampler", "_MultiProcessingDataLoaderIter",
+    "_SingleProcessDataLoaderIter", "_utils", "multiprocessing",
+]  # fmt: skip
+
+
+class _Utils:
+    """``torch.utils.data._utils``, whose modules are imported when they are asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("torch.utils.data._utils"), name)
+
+
+_utils = _Utils()

@@ -1,0 +1,37 @@
+"""``torch.utils.data._utils.worker``: names of PyTorch's module."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from candelabra.utils.data.worker_info import WorkerInfo, get_worker_info
+
+__all__ = ["ManagerWatchdog", "WorkerInfo", "_IterableDatasetStopIteration", "_ResumeIteration", "get_worker_info"]
+
+
+class ManagerWatchdog:
+    """Tells a worker process whether the process that started it is alive."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+        self.manager_dead = False
+
+    def is_alive(self) -> bool:
+        """Return whether it is: otherwise this process has another parent."""
+        self.manager_dead = self.manager_dead or os.getppid() != self.manager_pid
+        return not self.manager_dead
+
+
+@dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """Says that the stream of a worker has ended."""
+
+    worker_id: int
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """Says that a worker begins the next epoch."""
+
+    seed: int | None = None

@@ -1,0 +1,41 @@
+"""Where Candelabra has what PyTorch has in other modules. All names are without the prefixes
+``torch.`` and ``candelabra.``.
+"""
+
+from __future__ import annotations
+
+#: Candelabra's modules by PyTorch's, where the two have other names.
+COUNTERPARTS = {
+    "_C._nn": "nn.functional",
+    "amp.autocast_mode": "amp",
+    "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp",
+    "cuda.comm": "nn.parallel.comm",
+    "cuda.graphs": "cuda",
+    "cuda.memory": "cuda",
+    "cuda.random": "cuda",
+    "cuda.streams": "cuda",
+    "multiprocessing.pool": "multiprocessing",
+    "multiprocessing.queue": "multiprocessing.queues",
+    "multiprocessing.spawn": "multiprocessing.spawning",
+    "signal.windows.windows": "signal.windows",
+    "utils._pytree": "pytree",
+    "utils.data._utils.collate": "utils.data.collate",
+    "utils.hooks": "hooks",
+}
+
+#: By PyTorch module: the names it has besides those of its counterpart, by Candelabra's module.
+NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
+    "_C._nn": {"nn.modules.base.conversion": "_parse_to"},
+    "fft": {"": "Tensor"},
+    "functional": {
+        "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft "
+        "lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
+    },
+    "multiprocessing.pool": {"multiprocessing": "Pool"},
+    "nn.modules": {"nn.modules.module": "Module"},
+    "nn.modules.activation": {"nn": "MultiheadAttention"},
+    "nn.modules.linear": {"nn": "LazyLinear"},
+    "nn.modules.module": {"nn.modules.base.state_dict": "_IncompatibleKeys"},
+    "utils.hooks": {"nn.modules.base.backward_hook": "BackwardHook"},
+}

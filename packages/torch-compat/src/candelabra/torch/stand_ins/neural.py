@@ -1,0 +1,9 @@
+"""``torch.nn``: PyTorch's modules have `__getattr__`, which programs call and replace."""
+
+from __future__ import annotations
+
+from candelabra.nn.modules.module import define_getattr
+
+__all__: list[str] = []
+
+define_getattr()
