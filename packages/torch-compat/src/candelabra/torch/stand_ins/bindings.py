@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from candelabra import Tensor, UntypedStorage
 
-from .dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
+from .operators.dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
 
-__all__ = ["DispatchKey", "DispatchKeySet", "StorageBase", "TensorBase", "_TensorBase", "_TensorMeta", "_dispatch_has_kernel", "_dispatch_keys", "_log_api_usage_metadata", "_log_api_usage_once"]
+__all__ = [
+    "DispatchKey",
+    "DispatchKeySet",
+    "StorageBase",
+    "TensorBase",
+    "_TensorBase",
+    "_TensorMeta",
+    "_dispatch_has_kernel",
+    "_dispatch_keys",
+    "_log_api_usage_metadata",
+    "_log_api_usage_once",
+]
 
 TensorBase = _TensorBase = Tensor
 #: The class of the classes of tensors.
