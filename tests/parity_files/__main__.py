@@ -137,7 +137,7 @@ def refused() -> None:
         warnings.simplefilter("ignore")
         cases = {
             "sparse": torch.eye(2).to_sparse(), "quantized": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
-            "without memory": torch.ones(2, device="meta"), "float8_e5m2": torch.ones(2).to(torch.float8_e5m2),
+            "float8_e5m2": torch.ones(2).to(torch.float8_e5m2),
             "Linear": torch.nn.Linear(2, 2), "nested": torch.nested.nested_tensor([torch.ones(2)]), "storage": torch.ones(2).untyped_storage(),
         }  # fmt: skip
     for reason, value in cases.items():

@@ -143,6 +143,6 @@ def test_look_up():
     for pair in [pair for pair in _KL_REGISTRY if issubclass(pair[0], Base)]:
         del _KL_REGISTRY[pair]
     with pytest.raises(TypeError, match="Expected type_p to be a Distribution subclass"):
-        register_kl(int, Base)
+        register_kl(3, Base)
     with pytest.raises(TypeError, match="Expected type_q to be a Distribution subclass"):
         register_kl(Base, 3)

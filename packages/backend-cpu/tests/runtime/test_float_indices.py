@@ -189,7 +189,7 @@ def test_refusals_are_those_of_pytorch() -> None:
         c.arange(0, 1e300, dtype=c.int32)
     for q in (NAN, 1.5, -0.1):
         for given in (q, c.tensor([0.5, q])):
-            with pytest.raises(RuntimeError, match=r"quantile\(\) q values must be in the range \[0, 1\]"):
+            with pytest.raises(RuntimeError, match=r"quantile\(\) q (values )?must be in the range \[0, 1\]"):
                 c.quantile(c.tensor([1.0, 2.0]), given)
     with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
         c.histogram(c.tensor([1.0]), 3, range=(-1e300, 1.0))

@@ -101,7 +101,7 @@ TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled"
 #: Functions of candelabra.nn.functional.native, which PyTorch has in the package with other
 #: parameters than in nn.functional.
 NATIVE_FUNCTIONS = frozenset({
-    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "batch_norm_update_stats", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
     "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
     "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
     "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",

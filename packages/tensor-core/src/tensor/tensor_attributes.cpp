@@ -29,7 +29,7 @@ int not_deletable(const char* name) {
 void set_requires_grad(TensorObject* self, bool value) {
   if (requires_grad(self) == value) return;
   check(!value || is_differentiable(self->dtype), PyExc_RuntimeError,
-        "only Tensors of floating point and complex dtype can require gradients, not ", name(self->dtype));
+        "Only Tensors of floating point and complex dtype can require gradients, not ", name(self->dtype));
   check(value || self->is_leaf(), PyExc_RuntimeError,
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
         "subgraph that "
@@ -45,7 +45,10 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   if (!value) return not_deletable("requires_grad");
   return guarded<>(-1, [&] {
     check(PyBool_Check(value), PyExc_TypeError, "requires_grad must be a bool, not ", Py_TYPE(value)->tp_name);
-    set_requires_grad(as_tensor(self), value == Py_True);
+    TensorObject* tensor = as_tensor(self);
+    check(value == Py_False || is_differentiable(tensor->dtype), PyExc_RuntimeError,
+          "only Tensors of floating point and complex dtype can require gradients, not ", name(tensor->dtype));
+    set_requires_grad(tensor, value == Py_True);
     return 0;
   });
 }
@@ -61,8 +64,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
           Py_TYPE(value)->tp_name);
     TensorObject* grad = as_tensor(value);
     check(value != self, PyExc_RuntimeError, "can't assign Variable as its own grad");
-    check(grad->sizes == tensor->sizes, PyExc_RuntimeError,
-          "assigned grad has data of a different size: ", to_text(grad->sizes), " instead of ", to_text(tensor->sizes));
+    check(grad->sizes == tensor->sizes, PyExc_RuntimeError, "attempting to assign a gradient of size '",
+          to_text(grad->sizes), "' to a tensor of size '", to_text(tensor->sizes),
+          "'. Please ensure that the gradient and the tensor are the same size: assigned grad has data of a different "
+          "size");
     check(grad->dtype == tensor->dtype, PyExc_RuntimeError,
           "assigned grad has data of a different type: ", name(grad->dtype), " instead of ", name(tensor->dtype));
     check(grad->device() == tensor->device(), PyExc_RuntimeError,
@@ -251,8 +256,9 @@ PyObject* get_version(PyObject* self, void*) {
   if (!tensor->inference) [[likely]]
     return PyLong_FromUnsignedLong(tensor->storage->version);
   PyErr_SetString(PyExc_RuntimeError,
-                  "Inference tensors do not track version counter, and cannot be saved for backward. To work around "
-                  "this, you can make a clone "
+                  "Inference tensors do not track version counter. Inference tensors cannot be saved for backward. "
+                  "Please do not use Tensors created in inference mode in computation tracked by autograd. To work "
+                  "around this, you can make a clone "
                   "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of "
                   "`candelabra.inference_mode()`.");
   return nullptr;

@@ -29,6 +29,21 @@ def test_factors_before_matrices():
         candelabra.addmm(m, m, 2, m, m)
 
 
+def test_factors_before_vectors_and_sums():
+    a, m, t = candelabra.ones(2), candelabra.ones(2, 2), candelabra.ones(3, 2, 2)
+    assert candelabra.addmv(2, a, m, a).tolist() == [4, 4] and candelabra.addmv(2, a, 3, m, a).tolist() == [8, 8]
+    assert a.addmv(2, m, a).tolist() == [4, 4] and a.clone().addmv_(2, 3, m, a).tolist() == [8, 8]
+    assert candelabra.addr(2, m, 3, a, a).tolist() == [[5, 5], [5, 5]] and m.addr(2, 3, a, a).tolist() == [
+        [5, 5],
+        [5, 5],
+    ]
+    assert m.clone().addr_(2, 3, a, a).tolist() == [[5, 5], [5, 5]]
+    assert candelabra.addbmm(2, m, 3, t, t).tolist() == [[20, 20], [20, 20]] and m.addbmm(2, t, t)[0, 0] == 8
+    assert m.clone().addbmm_(2, 3, t, t)[0, 0] == 20
+    with pytest.raises(TypeError):
+        candelabra.addmv(a, m, a, 2)
+
+
 def test_amax_of_dim_none():
     x = candelabra.arange(6.0).view(2, 3)
     assert candelabra.amax(x, dim=None).item() == 5

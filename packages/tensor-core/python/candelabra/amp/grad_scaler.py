@@ -240,7 +240,8 @@ class GradScaler:
     def _check_used(self, what: str) -> None:
         if not self._used:
             raise AssertionError(
-                f"Attempted {what} but the scaler has not scaled anything yet: call scale() on the loss first, and step and update after backward."
+                f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the "
+                "iteration: the scaler has not scaled anything yet."
             )
 
     def get_scale(self) -> float:

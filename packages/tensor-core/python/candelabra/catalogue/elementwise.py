@@ -1,5 +1,7 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
+from __future__ import annotations
+
 from .declaration import (
     COMPOSITE,
     FLOAT32_NUMBERS,

@@ -23,7 +23,7 @@ for _module in (
     "nn.resampling", "movement.embedding_bag", "creation.random", "creation.multinomial", "linalg.spectrum",
     "methods.tensor_protocol", "methods.array_namespace", "methods.tape_methods",
     "creation.legacy_types", "methods.symbolic", "methods.control_flow", "methods.other_layouts",
-    "methods.old_methods", "methods.storage_methods", "methods.mapped_files", "creation.binomial",
+    "methods.old_methods", "methods.storage_methods", "methods.generator_methods", "methods.mapped_files", "creation.binomial",
     "creation.poisson", "nn.convolution", "methods.names", "nn.pooling", "nn.loss",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")

@@ -146,11 +146,11 @@ class BlockMask:
         """
         _check_pairs(kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-        by_query: tuple[Any, ...] = (None, None, None, None)
+        counts = places = full_counts = full_places = None
         if compute_q_blocks:
-            by_query = _transposed(kv_num_blocks, kv_indices)
-            full = full_kv_num_blocks is not None and full_kv_indices is not None
-            by_query += _transposed(full_kv_num_blocks, full_kv_indices) if full else (None, None)  # type: ignore[arg-type]
+            counts, places = _transposed(kv_num_blocks, kv_indices)
+            if full_kv_num_blocks is not None and full_kv_indices is not None:
+                full_counts, full_places = _transposed(full_kv_num_blocks, full_kv_indices)
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
         if dq_kv_order is not None and not isinstance(dq_kv_order, bool | Tensor):
@@ -161,9 +161,12 @@ class BlockMask:
             kv_indices,
             full_kv_num_blocks,
             full_kv_indices,
-            *by_query,
-            BLOCK_SIZE=size,
-            mask_mod=noop_mask if mask_mod is None else mask_mod,
+            counts,
+            places,
+            full_counts,
+            full_places,
+            size,
+            noop_mask if mask_mod is None else mask_mod,
             dq_write_order=dq_write_order,
             dq_write_order_full=dq_write_order_full,
             dq_kv_order=dq_kv_order if isinstance(dq_kv_order, Tensor) else None,
@@ -202,7 +205,7 @@ class BlockMask:
     def to(self, device: Any) -> BlockMask:
         """Return the mask on a device."""
         tensors = {name: getattr(self, name) for name in self._TENSOR_ATTRS}
-        moved = {name: None if tensor is None else tensor.to(device) for name, tensor in tensors.items()}
+        moved: dict[str, Any] = {name: None if x is None else x.to(device) for name, x in tensors.items()}
         context = {name: getattr(self, name) for name in self._CONTEXT_ATTRS}
         return BlockMask(**moved, **context)
 

@@ -179,9 +179,11 @@ def create_block_mask(
     seen = blocks.sum(dim=(3, 5))
     full = (seen == size[0] * size[1]) if separate_full_blocks else None
     partial = seen > 0 if full is None else (seen > 0) & ~full
+    full_counts, full_places = (None, None) if full is None else to_ordered(full)
     return BlockMask.from_kv_blocks(
         *to_ordered(partial),
-        *((None, None) if full is None else to_ordered(full)),
+        full_kv_num_blocks=full_counts,
+        full_kv_indices=full_places,
         BLOCK_SIZE=size,  # type: ignore[arg-type]
         mask_mod=mask_mod,
         seq_lengths=(Q_LEN, KV_LEN),

@@ -106,6 +106,31 @@ def native_batch_norm(
     return _given("native_batch_norm", (output, mean, rstd), out)
 
 
+def batch_norm_update_stats(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
+) -> tuple[Tensor, Tensor]:
+    """Return the means and the biased variances of the channels, and update the running ones.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> mean, variance = candelabra.zeros(1), candelabra.ones(1)
+    >>> candelabra.batch_norm_update_stats(candelabra.tensor([[1.0], [3.0]]), mean, variance, 0.5)
+    (tensor([2.]), tensor([1.]))
+    >>> mean, variance
+    (tensor([1.]), tensor([1.5000]))
+    """
+    dims = [0, *range(2, input.ndim)]
+    statistics = input.detach().to(_statistics_dtype(input, running_mean))
+    variance, mean = candelabra.var_mean(statistics, dims, correction=0)
+    count = input.numel() // input.shape[1]
+    if running_mean is not None:
+        running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+    if running_var is not None:
+        running_var.lerp_((variance * (count / (count - 1))).to(running_var.dtype), momentum)
+    return mean, variance
+
+
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -540,7 +565,7 @@ def triplet_margin_loss(
 
 
 __all__ = [
-    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "batch_norm_update_stats", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
     "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
     "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
     "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",

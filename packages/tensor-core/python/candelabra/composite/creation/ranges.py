@@ -295,7 +295,7 @@ def logspace(
     """
     check_layout(layout, "logspace")
     if requires_grad and out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
-        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
     # In double precision, so that powers that are integers are exact.
     start, end = _whole_ends(wanted, _plain(start), _plain(end))

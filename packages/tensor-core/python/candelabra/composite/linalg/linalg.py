@@ -9,6 +9,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.dispatch_hooks import computed
 
 from ..elementwise.elementwise import as_it_was, conjugate
+from ..factors_by_position import takes_beta_first
 from ..keyword_names import also_named
 from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape
@@ -328,6 +329,7 @@ def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Te
 
 @function(out="exact whole")
 @computed("lower on accelerators")
+@takes_beta_first
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -345,6 +347,7 @@ def addmv(
 
 @function(out="whole")
 @computed("lower on accelerators")
+@takes_beta_first
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -369,6 +372,7 @@ def addr(
 
 @function(out="exact whole")
 @computed("lower")
+@takes_beta_first
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -387,6 +391,7 @@ def addbmm(
 
 def _in_place(name: str, compute: Any, first: str, second: str) -> None:
     @also_named(**{first: "first", second: "second"})
+    @takes_beta_first
     def in_place(self: Tensor, first: Any, second: Any, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         return self.copy_(compute(as_it_was(self), first, second, beta=beta, alpha=alpha))
 

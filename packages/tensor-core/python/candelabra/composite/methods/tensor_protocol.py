@@ -124,20 +124,7 @@ def _restored_storage(data: Any, device: Device, kind: Any = _C.Storage) -> Any:
     return made if kind is _C.Storage else kind(made.nbytes(), device=made.device).copy_(made)
 
 
-def _reduce_generator(generator: Any, protocol: Any) -> Any:
-    # Made by its class, and then given its seed and its state, as in PyTorch's files.
-    return _C.Generator, (generator.device,), (generator.initial_seed(), None, generator.get_state())
-
-
-def _set_generator(generator: Any, state: Any) -> None:
-    seed, _, numbers = state
-    generator.manual_seed(seed)
-    generator.set_state(numbers)
-
-
 _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assignment]
-_C.Generator.__reduce_ex__ = _reduce_generator  # type: ignore[method-assign, assignment]
-_C.Generator.__setstate__ = _set_generator  # type: ignore[attr-defined]
 
 
 @function(name="__reduce_ex__", package=False)

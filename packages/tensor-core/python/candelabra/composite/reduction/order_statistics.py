@@ -217,6 +217,8 @@ def quantile(
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
     if any_holds(OPERATORS["logical_not"]((points >= 0) & (points <= 1))):  # NaN compares unequal to itself
+        if not isinstance(q, _Tensor):
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     ndim = input.ndim
     x = reshape(input, -1) if dim is None else input

@@ -38,7 +38,9 @@ def _tensor(tensor: Any, protocol: int) -> Any:
     method = type(tensor).__reduce_ex__
     parameter = sys.modules.get("candelabra.nn.parameter")
     if parameter is not None and isinstance(tensor, parameter.UninitializedTensorMixin):
-        arguments = (tensor.requires_grad,) if isinstance(tensor, parameter.UninitializedParameter) else ()
+        arguments: tuple[Any, ...] = (
+            (tensor.requires_grad,) if isinstance(tensor, parameter.UninitializedParameter) else ()
+        )
         return type(tensor), arguments
     is_parameter = parameter is not None and method is parameter.Parameter.__reduce_ex__
     if method is not Tensor.__reduce_ex__ and not is_parameter:
@@ -66,8 +68,8 @@ def _state(tensor: Any) -> Any:
 def _plain_tensor(tensor: Any) -> tuple[Any, tuple[Any, ...]]:
     requires_grad = tensor.requires_grad
     if tensor.device.type == "meta":
-        geometry = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
-        return rebuilding._rebuild_meta_tensor_no_storage, geometry
+        described = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
+        return rebuilding._rebuild_meta_tensor_no_storage, described
     geometry = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
     memory = tensor.untyped_storage()
     if tensor.dtype.name in CLASS_NAMES:
@@ -90,7 +92,7 @@ def _module(module: Any, protocol: int) -> Any:
         state[table] = entries
     state.pop("_hooked", None)
     state.setdefault("_is_full_backward_hook", None)
-    nn = candelabra.nn
+    nn: Any = sys.modules["candelabra.nn"]
     if isinstance(module, nn.RNNBase):
         state["_flat_weights"] = module._flat_weights
     elif isinstance(module, nn.TransformerEncoder):
@@ -116,7 +118,7 @@ class StorageIds:
         else:
             return None
         if self._legacy and kind is _Storage:
-            kind = candelabra.ByteStorage
+            kind = getattr(candelabra, "ByteStorage")  # noqa: B009
         number = self._numbers.get(id(memory))
         if number is None:
             number = self._numbers[id(memory)] = len(self.storages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
-from .dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
+from .operators.dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
 
 __all__ = [
     "DispatchKey", "DispatchKeySet", "PyTorchFileReader", "PyTorchFileWriter", "StorageBase", "TensorBase", "_TensorBase", "_TensorMeta",

@@ -175,7 +175,8 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     is checked.
     """
     types = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
-    return builtins.isinstance(obj, tuple(getattr(kind, "__origin__", kind) for kind in types))
+    plain: Any = tuple(getattr(kind, "__origin__", kind) for kind in types)
+    return builtins.isinstance(obj, plain)
 
 
 def trace_module(mod: T, inputs: Any = None, *arguments: Any, **options: Any) -> T:

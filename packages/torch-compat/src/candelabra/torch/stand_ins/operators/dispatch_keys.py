@@ -86,7 +86,7 @@ class DispatchKeySet:
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.dispatch_keys import DispatchKey, DispatchKeySet
+    >>> from candelabra.torch.stand_ins.operators.dispatch_keys import DispatchKey, DispatchKeySet
     >>> (DispatchKeySet(DispatchKey.CPU) | DispatchKeySet(DispatchKey.AutogradCPU)).has(DispatchKey.CPU)
     True
     """
@@ -138,7 +138,7 @@ def _dispatch_keys(tensor: Tensor) -> DispatchKeySet:
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins.dispatch_keys import _dispatch_keys
+    >>> from candelabra.torch.stand_ins.operators.dispatch_keys import _dispatch_keys
     >>> _dispatch_keys(candelabra.ones(1))
     DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)
     """

@@ -17,7 +17,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins import future_behavior
+    >>> from candelabra.torch.stand_ins.settings import future_behavior
     >>> future_behavior.set_overwrite_module_params_on_conversion(True)
     >>> layer = candelabra.nn.Linear(1, 1)
     >>> weight = layer.weight

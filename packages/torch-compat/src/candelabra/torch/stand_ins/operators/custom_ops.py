@@ -20,7 +20,7 @@ def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins.custom_ops import custom_op, impl
+    >>> from candelabra.torch.stand_ins.operators.custom_ops import custom_op, impl
     >>> custom_op("docs_old::twice", "(Tensor x) -> Tensor")
     >>> _ = impl("docs_old::twice")(lambda x: 2 * x)
     >>> candelabra.ops.docs_old.twice(candelabra.ones(2))

@@ -21,7 +21,7 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.flop_counter import mm_flop
+    >>> from candelabra.torch.stand_ins.operators.flop_counter import mm_flop
     >>> mm_flop((2, 3), (3, 4))
     48
     """
@@ -48,7 +48,7 @@ def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.flop_counter import conv_flop_count
+    >>> from candelabra.torch.stand_ins.operators.flop_counter import conv_flop_count
     >>> conv_flop_count((1, 3, 8, 8), (4, 3, 3, 3), (1, 4, 6, 6))
     7776
     """
@@ -174,7 +174,7 @@ class FlopCounterMode:
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins.flop_counter import FlopCounterMode
+    >>> from candelabra.torch.stand_ins.operators.flop_counter import FlopCounterMode
     >>> with FlopCounterMode(display=False) as counter:
     ...     _ = candelabra.ones(2, 3) @ candelabra.ones(3, 4)
     >>> counter.get_total_flops()

@@ -15,7 +15,7 @@ class autocast(candelabra.amp.autocast):
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins.cpu_amp import autocast
+    >>> from candelabra.torch.stand_ins.settings.cpu_amp import autocast
     >>> with autocast():
     ...     (candelabra.ones(2, 2) @ candelabra.ones(2, 2)).dtype
     candelabra.bfloat16

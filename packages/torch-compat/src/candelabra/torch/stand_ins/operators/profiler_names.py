@@ -21,7 +21,7 @@ class KinetoStepTracker:
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.profiler_names import KinetoStepTracker
+    >>> from candelabra.torch.stand_ins.operators.profiler_names import KinetoStepTracker
     >>> KinetoStepTracker.init_step_count("docs")
     >>> KinetoStepTracker.increment_step("docs")
     1

@@ -1,0 +1,1 @@
+"""Operators under PyTorch's names: how they are registered, counted and dispatched."""

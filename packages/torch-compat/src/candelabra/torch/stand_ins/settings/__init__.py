@@ -1,0 +1,1 @@
+"""Settings of PyTorch that programs change: conversions, determinism, files, mixed precision."""
