@@ -65,6 +65,7 @@ LAZY_MODULES = (
     "library",
     "overrides",
     "profiler",
+    "python_dispatch",
     "pytree",
     "quasirandom",
     "random",

@@ -8,6 +8,7 @@
 #include "device/random.hpp"
 #include "dispatch/cpu_fallback.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
@@ -244,6 +245,13 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
           "requires grad.");
   }
+  if (manner.overridable && !(op.tags & tag_composite && !op.autograd_function && !op.implementation && recording))
+      [[unlikely]] {
+    std::optional<Ref<>> result = call_torch_dispatch(op, given);
+    if (result && recording && op.autograd_function)
+      return call_autograd_function(op.autograd_function, result->get(), given, parameters);
+    if (result) return *std::move(result);
+  }
   if (op.tags & tag_composite) {
     const Operator& base = op.functional ? *op.functional : op;
     resolve_device(call);
@@ -269,11 +277,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
 
 namespace {
 
-PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record,
-                 bool counted = true) noexcept {
+PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names,
+                 Manner manner) noexcept {
   Operator& op = *reinterpret_cast<Operator*>(self);
   try {
-    return call_operator(op, arguments, count, names, Manner{.record = record, .counted = counted}).release();
+    return call_operator(op, arguments, count, names, manner).release();
   } catch (const SchemaMismatch&) {
     if (op.fallback) {
       PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
@@ -290,14 +298,15 @@ PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
 // Without recording, in a decomposition too.
 PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   bool enabled = std::exchange(grad_mode.enabled, false);
-  PyObject* result = invoke(self, arguments, count, names, false);
+  PyObject* result =
+      invoke(self, arguments, count, names, {.record = false, .overridable = may_be_overridden(arguments, count)});
   grad_mode.enabled = enabled;
   return result;
 }
 
 // For filling a new tensor: no tape holds it yet, so its version stays 0.
 PyObject* operator_uncounted(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return invoke(self, arguments, count, names, true, false);
+  return invoke(self, arguments, count, names, {.counted = false, .overridable = may_be_overridden(arguments, count)});
 }
 
 // With the arguments as a dispatch hook gets them: one tuple of all, then out and generator.
@@ -332,7 +341,8 @@ PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t 
         PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("generator")).release());
       }
     }
-    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(), true);
+    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(),
+                  {.overridable = may_be_overridden(values, static_cast<Py_ssize_t>(positional))});
   });
 }
 
@@ -506,12 +516,18 @@ PyMemberDef operator_members[] = {
 
 }  // namespace
 
+// Not inlined, so that calls without overrides save no registers for it.
+[[gnu::noinline]] static PyObject* call_overridden(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                                                   PyObject* names) {
+  if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+  return invoke(self, arguments, count, names, {.overridable = true});
+}
+
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
-    if (const auto result = call_overrides(self, arguments, count, names)) return *result;
-  }
-  return invoke(self, arguments, count, names, true);
+  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]]
+    return call_overridden(self, arguments, count, names);
+  return invoke(self, arguments, count, names, {});
 }
 
 const Kernel& Call::kernel() const {

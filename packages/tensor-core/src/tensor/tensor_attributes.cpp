@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "dispatch/call.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
@@ -367,6 +368,10 @@ PyMethodDef own_methods[] = {
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "__torch_function__(func, types, args=(), kwargs=None)\n\nCall func without overrides, and return its results as "
      "instances of the class."},
+    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_wrapper_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "_make_wrapper_subclass(cls, size, *, strides, storage_offset, dtype, device, requires_grad, ...)\n\nAn instance "
+     "of a subclass without memory, whose __torch_dispatch__ computes all operators."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
      METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
@@ -457,10 +462,17 @@ PyGetSetDef tensor_attributes[] = {
      nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},
-    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
-     "Where the memory is.", nullptr},
-    {"is_meta", [](PyObject* self, void*) { return PyBool_FromLong(is_meta(as_tensor(self)->device())); }, nullptr,
-     "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
+    {"device",
+     [](PyObject* self, void*) {
+       PyObject* const device = device_stood_for(as_tensor(self));
+       return device ? Py_NewRef(device) : device_object(as_tensor(self)->device());
+     },
+     nullptr, "Where the memory is.", nullptr},
+    {"is_meta",
+     [](PyObject* self, void*) {
+       return PyBool_FromLong(is_meta(as_tensor(self)->device()) && !device_stood_for(as_tensor(self)));
+     },
+     nullptr, "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
      "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
