@@ -1,5 +1,5 @@
-// PyTorch's protocol __torch_dispatch__: classes and modes that compute operators. It is asked after
-// __torch_function__ and below autograd: what records a call is the operator, as for a kernel.
+// PyTorch's protocol __torch_dispatch__: classes and modes that compute operators. They are asked
+// after those of __torch_function__, and below autograd: the operator records the call.
 #pragma once
 
 #include <optional>
