@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import candelabra
-from candelabra import Tensor
+from candelabra import Tensor, nn
+from candelabra.fake_tensor import FakeTensorMode
 from candelabra.nn import functional as F
 from candelabra.python_dispatch import TorchDispatchMode
 
@@ -70,3 +71,12 @@ def test_gradients_of_wrappers():
     assert y.requires_grad
     y.backward()
     assert x.grad.inner.tolist() == [2, 4]
+
+
+def test_a_fake_training_step():
+    with FakeTensorMode():
+        model = nn.Sequential(nn.Linear(1 << 16, 1 << 16), nn.ReLU(), nn.Linear(1 << 16, 3))
+        loss = F.cross_entropy(model(candelabra.ones(2, 1 << 16)), candelabra.zeros(2, dtype=candelabra.int64))
+        loss.backward()
+    assert loss.shape == ()
+    assert all(p.grad.shape == p.shape for p in model.parameters())

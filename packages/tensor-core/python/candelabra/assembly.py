@@ -61,6 +61,7 @@ LAZY_MODULES = (
     "cpu",
     "fft",
     "func",
+    "fake_tensor",
     "hooks",
     "library",
     "overrides",

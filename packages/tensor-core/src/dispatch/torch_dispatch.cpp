@@ -176,6 +176,24 @@ PyObject* device_stood_for(TensorObject* tensor) {
   return PyDict_GetItem(tensor->dict, device_key.get());
 }
 
+void stand_for_device(TensorObject* tensor, PyObject* device) {
+  const Ref<> dict = owned(PyObject_GenericGetDict(as_object(tensor), nullptr));
+  if (PyDict_SetItem(dict.get(), device_key.get(), device) < 0) throw PythonError();
+  track(tensor);
+}
+
+TensorRef detached_subclass(TensorObject* tensor) {
+  PyTypeObject* const type = Py_TYPE(as_object(tensor));
+  if (type == tensor_type || !type_dispatches(type)) return make_alias(tensor);
+  TensorRef made = make_subclass(type, tensor);
+  if (tensor->dict) {
+    const Ref<> attributes = owned(PyDict_Copy(tensor->dict));
+    if (PyObject_GenericSetDict(as_object(made.get()), attributes.get(), nullptr) < 0) throw PythonError();
+  }
+  track(made.get());
+  return made;
+}
+
 PyObject* make_wrapper_subclass(PyObject*, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"cls",
                                 "size",
@@ -211,13 +229,13 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* arguments, PyObject* keywor
     memory->offset = offset == Py_None ? 0 : PyLong_AsLongLong(offset);
     if (PyErr_Occurred()) throw PythonError();
     TensorRef wrapper = make_subclass(cls, memory.get());
-    const Device stood_for = device == Py_None ? default_device() : device_from_object(device);
-    if (!is_meta(stood_for)) {
-      const Ref<> object = owned(device_object(stood_for));
-      const Ref<> dict = owned(PyObject_GenericGetDict(as_object(wrapper.get()), nullptr));
-      if (PyDict_SetItem(dict.get(), device_key.get(), object.get()) < 0) throw PythonError();
+    const Ref<> object = is_device_object(device)
+                             ? Ref<>::borrow(device)
+                             : owned(device_object(device == Py_None ? default_device() : device_from_object(device)));
+    const Ref<> device_name = owned(PyObject_GetAttrString(object.get(), "type"));
+    if (PyUnicode_CompareWithASCIIString(device_name.get(), "meta") != 0) {
+      stand_for_device(wrapper.get(), object.get());
     }
-    track(wrapper.get());
     if (requires_grad) ask_for_gradients(wrapper.get());
     return wrapper.release_object();
   });

@@ -17,6 +17,10 @@ bool type_dispatches(PyTypeObject* type);
 // The device that a tensor made by _make_wrapper_subclass() stands for: a device object, borrowed;
 // null for other tensors. Its own memory is on the device meta.
 PyObject* device_stood_for(TensorObject* tensor);
+void stand_for_device(TensorObject* tensor, PyObject* device);
+// The same memory without a place on the tape. A tensor whose class computes operators keeps its
+// class and its attributes, which are its value.
+TensorRef detached_subclass(TensorObject* tensor);
 
 extern PyMethodDef torch_dispatch_functions[];
 // Call once the functions are in the module.

@@ -211,6 +211,31 @@ Ref<> fall_back_to_cpu(Call& call, Given& given, Manner manner, bool recording) 
   return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
 }
 
+bool any_requires_grad(const Given& given, size_t count) {
+  const auto asks = [](PyObject* value) { return is_tensor(value) && requires_grad(as_tensor(value)); };
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* const value = given.values[i];
+    if (asks(value)) return true;
+    if (!PyTuple_Check(value) && !PyList_Check(value)) continue;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(value); ++k)
+      if (asks(PySequence_Fast_GET_ITEM(value, k))) return true;
+  }
+  return false;
+}
+
+// Lets modes and classes compute the operator; autograd records it. Its arguments are not parsed:
+// a class may know devices that are not there.
+std::optional<Ref<>> dispatch_overridable(Operator& op, Given& given, bool record) {
+  const size_t parameters = op.schema.parameters.size();
+  const bool recording = has_tape && record && grad_mode.enabled && !(op.tags & tag_nondifferentiable) &&
+                         any_requires_grad(given, parameters);
+  // These are made of other operators, which are recorded and dispatched one by one.
+  if (recording && (op.inplace_autograd_function || !op.autograd_function)) return std::nullopt;
+  std::optional<Ref<>> result = call_torch_dispatch(op, given);
+  if (!result || !recording) return result;
+  return call_autograd_function(op.autograd_function, result->get(), given, parameters);
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -225,6 +250,9 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool record = manner.record;
   Given given;
   collect(op, given, arguments, count, names);
+  if (manner.overridable) [[unlikely]] {
+    if (std::optional<Ref<>> result = dispatch_overridable(op, given, record)) return *std::move(result);
+  }
   Call call(op);
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
@@ -244,13 +272,6 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     check(!given.out, PyExc_RuntimeError, op.schema.name,
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
           "requires grad.");
-  }
-  if (manner.overridable && !(op.tags & tag_composite && !op.autograd_function && !op.implementation && recording))
-      [[unlikely]] {
-    std::optional<Ref<>> result = call_torch_dispatch(op, given);
-    if (result && recording && op.autograd_function)
-      return call_autograd_function(op.autograd_function, result->get(), given, parameters);
-    if (result) return *std::move(result);
   }
   if (op.tags & tag_composite) {
     const Operator& base = op.functional ? *op.functional : op;

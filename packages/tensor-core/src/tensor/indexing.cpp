@@ -25,7 +25,7 @@ bool seen_by_dispatch_hook(const TensorObject* tensor) {
 }
 
 bool uses_operators(TensorObject* tensor) {
-  return (grad_mode.enabled && requires_grad(tensor)) || dispatch_hook();
+  return (grad_mode.enabled && requires_grad(tensor)) || dispatch_hook() || may_be_overridden(as_object(tensor));
 }
 
 // ---- basic indexing

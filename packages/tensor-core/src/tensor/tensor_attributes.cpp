@@ -212,6 +212,7 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
     check(is_tensor(arguments[1]), PyExc_TypeError, "_make_subclass(): data must be a Tensor, not ",
           Py_TYPE(arguments[1])->tp_name);
     TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(arguments[0]), as_tensor(arguments[1]));
+    if (PyObject* const device = device_stood_for(as_tensor(arguments[1]))) stand_for_device(made.get(), device);
     if (count == 3) {
       int truth = PyObject_IsTrue(arguments[2]);
       if (truth < 0) return nullptr;
@@ -358,7 +359,10 @@ PyMethodDef own_methods[] = {
      "laid out like leaf."},
     {"_detached",
      [](PyObject* self, PyObject*) {
-       return guarded<>(failure, [&] { return make_alias(as_tensor(self)).release_object(); });
+       return guarded<>(failure, [&] {
+         TensorObject* const tensor = as_tensor(self);
+         return (may_be_overridden(self) ? detached_subclass(tensor) : make_alias(tensor)).release_object();
+       });
      },
      METH_NOARGS, "For the tape: the same memory and version counter, without a place on the tape."},
     {"_bump_history", bump_history, METH_NOARGS,
