@@ -252,8 +252,8 @@ def tensor_text(self: Tensor) -> str:
     plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)
-    if self.is_meta:
-        text = "..."
+    if self.is_meta or "_device_stood_for" in self.__dict__:
+        text = "..."  # without memory
     elif self.numel() == 0:
         text = "[]"
     else:

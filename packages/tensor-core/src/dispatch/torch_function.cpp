@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "dispatch/torch_dispatch.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "tensor/tensor_type.hpp"
@@ -9,6 +10,7 @@
 namespace candelabra {
 
 std::atomic<int> torch_function_modes{0};
+PlainSubclass plain_subclass{};
 
 namespace {
 
@@ -27,17 +29,12 @@ constinit InternedOnce protocol{"__torch_function__"};
 
 PyObject* disabled_implementation = nullptr;
 
-// The last type that was found not to override: mostly that of parameters.
-struct {
-  PyTypeObject* type = nullptr;
-  unsigned int version = 0;
-} plain;
-
 bool type_overrides(PyTypeObject* type) {
-  if (type == plain.type && type->tp_version_tag == plain.version) return false;
+  if (is_plain(type)) return false;
   PyObject* const found = _PyType_Lookup(type, protocol.get());
   if (found && found != disabled_implementation) return true;
-  if (type->tp_version_tag) plain = {type, type->tp_version_tag};
+  if (type->tp_version_tag && PyType_IsSubtype(type, tensor_type) && !type_dispatches(type))
+    plain_subclass = {type, type->tp_version_tag};
   return false;
 }
 
@@ -58,7 +55,7 @@ bool any_candidate(PyObject* argument, Visit visit) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(argument); ++i) {
     PyObject* const element = PySequence_Fast_GET_ITEM(argument, i);
     PyTypeObject* const kind = Py_TYPE(element);
-    if (kind == tensor_type || element == Py_None) continue;
+    if (is_plain(kind) || element == Py_None) continue;
     if (is_number_or_text(kind) || kind == &PyList_Type || kind == &PyTuple_Type) return false;
     if (visit(element)) return true;
   }
@@ -373,8 +370,17 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject* const*, Py_
 
 }  // namespace
 
+FunctionOverridesDisabled::FunctionOverridesDisabled() : before_(static_cast<int>(state.overrides)) {
+  state.overrides = Overrides::AllDisabled;
+}
+FunctionOverridesDisabled::~FunctionOverridesDisabled() {
+  state.overrides = static_cast<Overrides>(before_);
+}
+
 bool overrides_functions(PyObject* argument) {
-  return any_candidate(argument, [](PyObject* candidate) { return type_overrides(Py_TYPE(candidate)); });
+  return any_candidate(argument, [](PyObject* candidate) {
+    return type_overrides(Py_TYPE(candidate)) || type_dispatches(Py_TYPE(candidate));
+  });
 }
 
 std::optional<PyObject*> call_overrides(PyObject* function, PyObject* const* arguments, Py_ssize_t count,

@@ -14,6 +14,16 @@ namespace candelabra {
 // How many modes there are on all threads. Without any, a call pays for one comparison.
 extern std::atomic<int> torch_function_modes;
 
+// The subclass of Tensor that was last found not to take over functions: mostly that of parameters.
+struct PlainSubclass {
+  PyTypeObject* type;
+  unsigned int version;  // of the type, which changes with its attributes
+};
+extern PlainSubclass plain_subclass;
+inline bool is_plain(const PyTypeObject* type) {
+  return type == tensor_type || (type == plain_subclass.type && type->tp_version_tag == plain_subclass.version);
+}
+
 // Whether an argument is an object of a class that takes over functions, or a sequence of such.
 bool overrides_functions(PyObject* argument);
 
@@ -24,7 +34,7 @@ inline bool may_be_overridden(PyObject* const* arguments, Py_ssize_t count) {
     return true;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyTypeObject* const type = Py_TYPE(arguments[i]);
-    if (type == tensor_type || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type) continue;
+    if (is_plain(type) || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type) continue;
     if (overrides_functions(arguments[i])) return true;
   }
   return false;
@@ -41,11 +51,23 @@ std::optional<PyObject*> call_overrides(PyObject* function, PyObject* const* arg
 std::optional<PyObject*> call_overrides_of_tensor(const char* name, const char* accessor, PyObject* const* arguments,
                                                   Py_ssize_t count, PyObject* names);
 inline bool may_be_overridden(PyObject* self) {
-  return Py_TYPE(self) != tensor_type || torch_function_modes.load(std::memory_order_relaxed) > 0;
+  return !is_plain(Py_TYPE(self)) || torch_function_modes.load(std::memory_order_relaxed) > 0;
 }
 
 // An instance of a subclass that has the place of `tensor` on the tape.
 TensorRef as_subclass(TensorRef tensor, PyTypeObject* type);
+
+// No override is asked as long as this object lives.
+class FunctionOverridesDisabled {
+ public:
+  FunctionOverridesDisabled();
+  ~FunctionOverridesDisabled();
+  FunctionOverridesDisabled(const FunctionOverridesDisabled&) = delete;
+  FunctionOverridesDisabled& operator=(const FunctionOverridesDisabled&) = delete;
+
+ private:
+  int before_;
+};
 
 // Functions of the module; ends with an empty entry.
 extern PyMethodDef torch_function_functions[];

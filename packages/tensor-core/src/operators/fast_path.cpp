@@ -32,6 +32,7 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
     if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+    return PyObject_Vectorcall(front.function, arguments, count, names);
   }
   PyObject* const* given = arguments;
   Py_ssize_t given_count = count;

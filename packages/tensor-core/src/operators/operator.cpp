@@ -8,6 +8,7 @@
 #include "device/random.hpp"
 #include "dispatch/cpu_fallback.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
@@ -210,6 +211,31 @@ Ref<> fall_back_to_cpu(Call& call, Given& given, Manner manner, bool recording) 
   return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
 }
 
+bool any_requires_grad(const Given& given, size_t count) {
+  const auto asks = [](PyObject* value) { return is_tensor(value) && requires_grad(as_tensor(value)); };
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* const value = given.values[i];
+    if (asks(value)) return true;
+    if (!PyTuple_Check(value) && !PyList_Check(value)) continue;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(value); ++k)
+      if (asks(PySequence_Fast_GET_ITEM(value, k))) return true;
+  }
+  return false;
+}
+
+// Lets modes and classes compute the operator; autograd records it. Its arguments are not parsed:
+// a class may know devices that are not there.
+std::optional<Ref<>> dispatch_overridable(Operator& op, Given& given, bool record) {
+  const size_t parameters = op.schema.parameters.size();
+  const bool recording = has_tape && record && grad_mode.enabled && !(op.tags & tag_nondifferentiable) &&
+                         any_requires_grad(given, parameters);
+  // These are made of other operators, which are recorded and dispatched one by one.
+  if (recording && (op.inplace_autograd_function || !op.autograd_function)) return std::nullopt;
+  std::optional<Ref<>> result = call_torch_dispatch(op, given);
+  if (!result || !recording) return result;
+  return call_autograd_function(op.autograd_function, result->get(), given, parameters);
+}
+
 Ref<> call_dispatch_hook(PyObject* function, Operator& op, const Given& given, bool record) {
   const Ref<> kept = Ref<>::borrow(function);
   const Ref<> values(tuple_of(given, op.schema.parameters.size()));
@@ -224,6 +250,9 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool record = manner.record;
   Given given;
   collect(op, given, arguments, count, names);
+  if (manner.overridable) [[unlikely]] {
+    if (std::optional<Ref<>> result = dispatch_overridable(op, given, record)) return *std::move(result);
+  }
   Call call(op);
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
@@ -269,11 +298,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
 
 namespace {
 
-PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record,
-                 bool counted = true) noexcept {
+PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names,
+                 Manner manner) noexcept {
   Operator& op = *reinterpret_cast<Operator*>(self);
   try {
-    return call_operator(op, arguments, count, names, Manner{.record = record, .counted = counted}).release();
+    return call_operator(op, arguments, count, names, manner).release();
   } catch (const SchemaMismatch&) {
     if (op.fallback) {
       PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
@@ -290,14 +319,15 @@ PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
 // Without recording, in a decomposition too.
 PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   bool enabled = std::exchange(grad_mode.enabled, false);
-  PyObject* result = invoke(self, arguments, count, names, false);
+  PyObject* result =
+      invoke(self, arguments, count, names, {.record = false, .overridable = may_be_overridden(arguments, count)});
   grad_mode.enabled = enabled;
   return result;
 }
 
 // For filling a new tensor: no tape holds it yet, so its version stays 0.
 PyObject* operator_uncounted(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return invoke(self, arguments, count, names, true, false);
+  return invoke(self, arguments, count, names, {.counted = false, .overridable = may_be_overridden(arguments, count)});
 }
 
 // With the arguments as a dispatch hook gets them: one tuple of all, then out and generator.
@@ -332,7 +362,8 @@ PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t 
         PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("generator")).release());
       }
     }
-    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(), true);
+    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(),
+                  {.overridable = may_be_overridden(values, static_cast<Py_ssize_t>(positional))});
   });
 }
 
@@ -506,12 +537,18 @@ PyMemberDef operator_members[] = {
 
 }  // namespace
 
+// Not inlined, so that calls without overrides save no registers for it.
+[[gnu::noinline]] static PyObject* call_overridden(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                                                   PyObject* names) {
+  if (const auto result = call_overrides(self, arguments, count, names)) return *result;
+  return invoke(self, arguments, count, names, {.overridable = true});
+}
+
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
-    if (const auto result = call_overrides(self, arguments, count, names)) return *result;
-  }
-  return invoke(self, arguments, count, names, true);
+  if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]]
+    return call_overridden(self, arguments, count, names);
+  return invoke(self, arguments, count, names, {});
 }
 
 const Kernel& Call::kernel() const {

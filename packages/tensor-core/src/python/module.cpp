@@ -4,6 +4,7 @@
 #include "device/random.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "dispatch/overridable.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/fast_path.hpp"
@@ -47,12 +48,13 @@ void populate_hot_path(PyObject* module) {
   bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
               init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
               init_random(module);
-  for (PyMethodDef* functions :
-       {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions, data_functions,
-        numpy_functions, random_functions, dispatch_hook_functions, torch_function_functions}) {
+  for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
+                                 data_functions, numpy_functions, random_functions, dispatch_hook_functions,
+                                 torch_function_functions, torch_dispatch_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
-  if (!done || !init_torch_function(module) || !init_overridable(module)) throw PythonError();
+  if (!done || !init_torch_function(module) || !init_torch_dispatch(module) || !init_overridable(module))
+    throw PythonError();
 }
 
 // Functions that the Python packages set once. Their translation units do without pybind11.

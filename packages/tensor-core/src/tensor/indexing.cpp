@@ -25,7 +25,7 @@ bool seen_by_dispatch_hook(const TensorObject* tensor) {
 }
 
 bool uses_operators(TensorObject* tensor) {
-  return (grad_mode.enabled && requires_grad(tensor)) || dispatch_hook();
+  return (grad_mode.enabled && requires_grad(tensor)) || dispatch_hook() || may_be_overridden(as_object(tensor));
 }
 
 // ---- basic indexing
@@ -571,10 +571,8 @@ PyObject* tensor_iter(PyObject* self) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
     check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
-    if (may_be_overridden(self) && may_be_overridden(&self, 1)) {
-      const Ref<> views = owned(PyObject_CallMethod(self, "unbind", nullptr));
-      return PyObject_GetIter(views.get());
-    }
+    if (may_be_overridden(self) && may_be_overridden(&self, 1))
+      return PyObject_GetIter(owned(PyObject_CallMethod(self, "unbind", nullptr)).get());
     const bool recording = uses_operators(tensor);
     const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
@@ -592,8 +590,7 @@ int tensor_contains(PyObject* self, PyObject* element) {
   return guarded<>(-1, [&] {
     check(is_tensor(element) || is_number(element), PyExc_RuntimeError,
           "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(element)->tp_name);
-    static Operator& equal = required_operator("eq");
-    static Operator& any = required_operator("any");
+    static Operator &equal = required_operator("eq"), &any = required_operator("any");
     const Ref<> matches = call_operator(equal, {self, element});
     const Ref<> found = call_operator(any, {matches.get()});
     return tensor_bool(found.get());

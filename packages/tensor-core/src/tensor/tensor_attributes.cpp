@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "dispatch/call.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
@@ -216,6 +217,7 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
     check(is_tensor(arguments[1]), PyExc_TypeError, "_make_subclass(): data must be a Tensor, not ",
           Py_TYPE(arguments[1])->tp_name);
     TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(arguments[0]), as_tensor(arguments[1]));
+    if (PyObject* const device = device_stood_for(as_tensor(arguments[1]))) stand_for_device(made.get(), device);
     if (count == 3) {
       int truth = PyObject_IsTrue(arguments[2]);
       if (truth < 0) return nullptr;
@@ -363,7 +365,10 @@ PyMethodDef own_methods[] = {
      "laid out like leaf."},
     {"_detached",
      [](PyObject* self, PyObject*) {
-       return guarded<>(failure, [&] { return make_alias(as_tensor(self)).release_object(); });
+       return guarded<>(failure, [&] {
+         TensorObject* const tensor = as_tensor(self);
+         return (may_be_overridden(self) ? detached_subclass(tensor) : make_alias(tensor)).release_object();
+       });
      },
      METH_NOARGS, "For the tape: the same memory and version counter, without a place on the tape."},
     {"_bump_history", bump_history, METH_NOARGS,
@@ -373,6 +378,10 @@ PyMethodDef own_methods[] = {
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "__torch_function__(func, types, args=(), kwargs=None)\n\nCall func without overrides, and return its results as "
      "instances of the class."},
+    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_wrapper_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "_make_wrapper_subclass(cls, size, *, strides, storage_offset, dtype, device, requires_grad, ...)\n\nAn instance "
+     "of a subclass without memory, whose __torch_dispatch__ computes all operators."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
      METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
@@ -463,10 +472,17 @@ PyGetSetDef tensor_attributes[] = {
      nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},
-    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr,
-     "Where the memory is.", nullptr},
-    {"is_meta", [](PyObject* self, void*) { return PyBool_FromLong(is_meta(as_tensor(self)->device())); }, nullptr,
-     "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
+    {"device",
+     [](PyObject* self, void*) {
+       PyObject* const device = device_stood_for(as_tensor(self));
+       return device ? Py_NewRef(device) : device_object(as_tensor(self)->device());
+     },
+     nullptr, "Where the memory is.", nullptr},
+    {"is_meta",
+     [](PyObject* self, void*) {
+       return PyBool_FromLong(is_meta(as_tensor(self)->device()) && !device_stood_for(as_tensor(self)));
+     },
+     nullptr, "Whether the tensor has no memory: it is on the device ``meta``.", nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr,
      "The number of dimensions.", nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,

@@ -326,7 +326,7 @@ def test_wrap_torch_function():
         return a + 1
 
     assert plus_one(1) == 2
-    func, types, args, kwargs = plus_one(Foreign())
+    func, types, _, kwargs = plus_one(Foreign())
     assert (func, types, kwargs) == (plus_one, (Foreign,), {})
 
 

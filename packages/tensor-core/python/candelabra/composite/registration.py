@@ -188,10 +188,10 @@ def overridable(name: str, implementation: Callable[..., Any], method: bool = Fa
 
 def overridable_property(attribute: property) -> property:
     """Return a property of Tensor that ``__torch_function__`` may take over."""
-    parts = [
+    getter, setter = parts = [
         None if accessor is None else _C.OverridableFunction(accessor) for accessor in (attribute.fget, attribute.fset)
     ]
-    made = property(*parts, doc=attribute.__doc__)
+    made = property(getter, setter, None, attribute.__doc__)
     for part, accessor in zip(parts, ("__get__", "__set__")):
         if part is not None:
             part._show_as(getattr(made, accessor))

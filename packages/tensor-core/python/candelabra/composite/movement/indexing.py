@@ -413,10 +413,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    if input.is_meta:
-        found = OPERATORS["empty"]((0, input.ndim), dtype=_C.int64, device=input.device)
-    else:
-        found = OPERATORS["nonzero"](input)
+    found = input.new_empty((0, input.ndim), dtype=_C.int64) if input.is_meta else OPERATORS["nonzero"](input)
     found = OPERATORS["narrow"](found, 0, 0, min(size, found.shape[0]))
     missing = OPERATORS["fill_"](
         OPERATORS["empty"]((size - found.shape[0], found.shape[1]), dtype=_C.int64, device=input.device), fill_value

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 EXTRA_STATE = "_extra_state"
 
 
+def _warn_of_no_op(key: str) -> None:
+    warnings.warn(
+        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. "
+        "(Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead "
+        "of copying them in place?)",
+        stacklevel=3,
+    )
+
+
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """Hold the keys that `load_state_dict` did not find and those it did not expect."""
 
@@ -207,12 +216,7 @@ class StateDict:
                 )
                 continue
             if mine.is_meta and not given.is_meta and not assign:
-                warnings.warn(
-                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
-                    "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
-                    "corresponding key in the module instead of copying them in place?)",
-                    stacklevel=2,
-                )
+                _warn_of_no_op(key)
             try:
                 if not assign:
                     with no_grad():

@@ -1,0 +1,258 @@
+#include "dispatch/torch_dispatch.hpp"
+
+#include <vector>
+
+#include "dispatch/torch_function.hpp"
+#include "tensor/tensor_type.hpp"
+
+namespace candelabra {
+
+namespace {
+
+PyObject* const failure = nullptr;
+
+constinit InternedOnce protocol{"__torch_dispatch__"};
+constinit InternedOnce device_key{"_device_stood_for"};
+PyObject* disabled_implementation = nullptr;
+
+// The modes of this thread, a list with the innermost last; made at the first mode.
+constinit thread_local PyObject* modes = nullptr;
+
+bool has_modes() {
+  return modes && PyList_GET_SIZE(modes) > 0;
+}
+
+// The tensors that compute operators, one of each class; those of subclasses first.
+std::vector<Ref<>> dispatching(const Given& given, size_t count) {
+  std::vector<Ref<>> found;
+  const auto add = [&](PyObject* candidate) {
+    PyTypeObject* const type = Py_TYPE(candidate);
+    if (!is_tensor(candidate) || type == tensor_type || !type_dispatches(type)) return;
+    auto place = found.end();
+    for (auto other = found.begin(); other != found.end(); ++other) {
+      if (Py_TYPE(other->get()) == type) return;
+      if (place == found.end() && PyType_IsSubtype(type, Py_TYPE(other->get()))) place = other;
+    }
+    found.insert(place, Ref<>::borrow(candidate));
+  };
+  const auto add_all = [&](PyObject* value) {
+    if (!value) return;
+    if (!PyTuple_Check(value) && !PyList_Check(value)) return add(value);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) add(PySequence_Fast_GET_ITEM(value, i));
+  };
+  for (size_t i = 0; i < count; ++i) add_all(given.values[i]);
+  add_all(given.out);
+  return found;
+}
+
+// Whether an argument is what the operator assumes without it.
+bool is_default(const Operator& op, const Given& given, size_t i) {
+  return given.values[i] == op.schema.parameters[i].default_value;
+}
+
+// The arguments as the program may have written them: without those that have their defaults.
+Ref<> positional_of(const Operator& op, const Given& given) {
+  auto count = static_cast<size_t>(op.schema.positional_count);
+  while (count > 0 && is_default(op, given, count - 1)) --count;
+  Ref<> arguments = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i), Py_NewRef(given.values[i]));
+  return arguments;
+}
+
+Ref<> keywords_of(const Operator& op, const Given& given) {
+  Ref<> keywords = owned(PyDict_New());
+  const auto set = [&](PyObject* name, PyObject* value) {
+    if (PyDict_SetItem(keywords.get(), name, value) < 0) throw PythonError();
+  };
+  for (size_t i = static_cast<size_t>(op.schema.positional_count); i < op.schema.parameters.size(); ++i) {
+    if (!is_default(op, given, i)) set(op.schema.parameters[i].interned, given.values[i]);
+  }
+  if (given.out) set(owned(PyUnicode_FromString("out")).get(), given.out);
+  if (given.generator) set(owned(PyUnicode_FromString("generator")).get(), given.generator);
+  return keywords;
+}
+
+// The innermost mode is off while it computes: what it calls goes to the modes around it.
+class InnermostMode {
+ public:
+  InnermostMode() {
+    const Py_ssize_t last = PyList_GET_SIZE(modes) - 1;
+    mode_ = Ref<>::borrow(PyList_GET_ITEM(modes, last));
+    if (PyList_SetSlice(modes, last, last + 1, nullptr) < 0) throw PythonError();
+  }
+  InnermostMode(const InnermostMode&) = delete;
+  InnermostMode& operator=(const InnermostMode&) = delete;
+  ~InnermostMode() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyList_Append(modes, mode_.get());
+    PyErr_Restore(type, value, trace);
+  }
+  PyObject* get() const { return mode_.get(); }
+
+ private:
+  Ref<> mode_;
+};
+
+Ref<> ask(PyObject* object, PyObject* op, PyObject* types, PyObject* arguments, PyObject* keywords) {
+  const Ref<> method = owned(PyObject_GetAttr(object, protocol.get()));
+  PyObject* const values[] = {op, types, arguments, keywords};
+  const NoGrad below_autograd;
+  const FunctionOverridesDisabled below_functions;
+  return owned(PyObject_Vectorcall(method.get(), values, std::size(values), nullptr));
+}
+
+Dims dims_of(PyObject* sequence) {
+  const Ref<> entries = owned(PySequence_Fast(sequence, "_make_wrapper_subclass(): sizes and strides are sequences"));
+  Dims dims;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(entries.get()); ++i) {
+    const long long entry = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(entries.get(), i));
+    if (entry == -1 && PyErr_Occurred()) throw PythonError();
+    dims.push_back(entry);
+  }
+  return dims;
+}
+
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  if (!modes) modes = PyList_New(0);
+  if (!modes || PyList_Append(modes, mode) < 0) return nullptr;
+  ++torch_function_modes;
+  Py_RETURN_NONE;
+}
+
+PyObject* pop_mode(PyObject*, PyObject*) {
+  const Py_ssize_t count = modes ? PyList_GET_SIZE(modes) : 0;
+  if (count == 0) {
+    PyErr_SetString(PyExc_RuntimeError, "there is no torch dispatch mode to leave");
+    return nullptr;
+  }
+  PyObject* const mode = Py_NewRef(PyList_GET_ITEM(modes, count - 1));
+  PyList_SetSlice(modes, count - 1, count, nullptr);
+  --torch_function_modes;
+  return mode;
+}
+
+PyObject* get_modes(PyObject*, PyObject*) {
+  return modes ? PyList_AsTuple(modes) : PyTuple_New(0);
+}
+
+PyObject* call_disabled(PyObject*, PyObject*, PyObject*) {
+  return Py_NewRef(Py_NotImplemented);
+}
+
+}  // namespace
+
+bool type_dispatches(PyTypeObject* type) {
+  PyObject* const found = _PyType_Lookup(type, protocol.get());
+  return found && found != disabled_implementation;
+}
+
+std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
+  const std::vector<Ref<>> classes = dispatching(given, op.schema.parameters.size());
+  if (classes.empty() && !has_modes()) return std::nullopt;
+  const Ref<> types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
+  for (size_t i = 0; i < classes.size(); ++i) {
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(classes[i].get()))));
+  }
+  const Ref<> arguments = positional_of(op, given), keywords = keywords_of(op, given);
+  PyObject* const function = reinterpret_cast<PyObject*>(&op);
+  if (has_modes()) {
+    const InnermostMode innermost;
+    Ref<> result = ask(innermost.get(), function, types.get(), arguments.get(), keywords.get());
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  for (const Ref<>& object : classes) {
+    Ref<> result = ask(object.get(), function, types.get(), arguments.get(), keywords.get());
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  raise(PyExc_TypeError, "Multiple dispatch failed for 'candelabra.ops.", op.schema.name,
+        "'; all __torch_dispatch__ handlers returned NotImplemented");
+}
+
+PyObject* device_stood_for(TensorObject* tensor) {
+  if (!is_meta(tensor->device()) || !tensor->dict) return nullptr;
+  return PyDict_GetItem(tensor->dict, device_key.get());
+}
+
+void stand_for_device(TensorObject* tensor, PyObject* device) {
+  const Ref<> dict = owned(PyObject_GenericGetDict(as_object(tensor), nullptr));
+  if (PyDict_SetItem(dict.get(), device_key.get(), device) < 0) throw PythonError();
+  track(tensor);
+}
+
+TensorRef detached_subclass(TensorObject* tensor) {
+  PyTypeObject* const type = Py_TYPE(as_object(tensor));
+  if (type == tensor_type || !type_dispatches(type)) return make_alias(tensor);
+  TensorRef made = make_subclass(type, tensor);
+  if (tensor->dict) {
+    const Ref<> attributes = owned(PyDict_Copy(tensor->dict));
+    if (PyObject_GenericSetDict(as_object(made.get()), attributes.get(), nullptr) < 0) throw PythonError();
+  }
+  track(made.get());
+  return made;
+}
+
+PyObject* make_wrapper_subclass(PyObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"cls",
+                                "size",
+                                "strides",
+                                "storage_offset",
+                                "memory_format",
+                                "dtype",
+                                "layout",
+                                "device",
+                                "pin_memory",
+                                "requires_grad",
+                                "dispatch_sizes_strides_policy",
+                                "dispatch_device",
+                                "dispatch_layout",
+                                nullptr};
+  PyObject *type, *size, *strides = Py_None, *offset = Py_None, *format = Py_None, *dtype = Py_None, *layout = Py_None,
+                         *device = Py_None;
+  PyObject *policy = Py_None, *ignored = Py_None, *ignored_too = Py_None;
+  int pinned = 0, requires_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!O|OOOOOOppOOO:_make_wrapper_subclass",
+                                   const_cast<char**>(names), &PyType_Type, &type, &size, &strides, &offset, &format,
+                                   &dtype, &layout, &device, &pinned, &requires_grad, &policy, &ignored, &ignored_too))
+    return nullptr;
+  return guarded<>(failure, [&] {
+    auto* const cls = reinterpret_cast<PyTypeObject*>(type);
+    check(PyType_IsSubtype(cls, tensor_type), PyExc_TypeError,
+          "_make_wrapper_subclass(): cls must be a subclass of Tensor");
+    check(type_dispatches(cls), PyExc_RuntimeError, cls->tp_name, " must define __torch_dispatch__");
+    const Dims sizes = dims_of(size);
+    const Dims steps = strides == Py_None ? contiguous_strides(sizes) : dims_of(strides);
+    const Dtype kind = dtype == Py_None ? default_dtype() : dtype_from_object(dtype);
+    const TensorRef memory = empty_strided(sizes, steps, kind, device_from_text("meta"));
+    memory->offset = offset == Py_None ? 0 : PyLong_AsLongLong(offset);
+    if (PyErr_Occurred()) throw PythonError();
+    TensorRef wrapper = make_subclass(cls, memory.get());
+    const Ref<> object = is_device_object(device)
+                             ? Ref<>::borrow(device)
+                             : owned(device_object(device == Py_None ? default_device() : device_from_object(device)));
+    const Ref<> device_name = owned(PyObject_GetAttrString(object.get(), "type"));
+    if (PyUnicode_CompareWithASCIIString(device_name.get(), "meta") != 0) {
+      stand_for_device(wrapper.get(), object.get());
+    }
+    if (requires_grad) ask_for_gradients(wrapper.get());
+    return wrapper.release_object();
+  });
+}
+
+bool init_torch_dispatch(PyObject* module) {
+  disabled_implementation = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
+  return disabled_implementation != nullptr;
+}
+
+PyMethodDef torch_dispatch_functions[] = {
+    {"_disabled_torch_dispatch_impl", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_disabled)),
+     METH_VARARGS | METH_KEYWORDS, "As the attribute __torch_dispatch__ of a class: its objects compute no operators."},
+    {"push_torch_dispatch_mode", push_mode, METH_O, "Enter a mode on this thread."},
+    {"pop_torch_dispatch_mode", pop_mode, METH_NOARGS, "Leave the innermost mode of this thread; returns it."},
+    {"torch_dispatch_modes", get_modes, METH_NOARGS, "The modes of this thread, the innermost last."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace candelabra

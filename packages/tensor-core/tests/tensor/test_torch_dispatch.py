@@ -1,0 +1,200 @@
+"""``__torch_dispatch__``: subclasses and modes compute operators."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import candelabra
+from candelabra import Tensor
+from candelabra.python_dispatch import (
+    BaseTorchDispatchMode,
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    is_traceable_wrapper_subclass,
+    transform_subclass,
+)
+
+
+def unwrapped(value):
+    if isinstance(value, Wrapped):
+        return value.inner
+    return type(value)(map(unwrapped, value)) if isinstance(value, (list, tuple)) else value
+
+
+def wrapped(value):
+    if isinstance(value, Tensor):
+        return Wrapped(value)
+    return tuple(map(wrapped, value)) if isinstance(value, tuple) else value
+
+
+class Wrapped(Tensor):
+    """A tensor that holds another, and logs the operators on it."""
+
+    calls: list[str] = []
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), dtype=inner.dtype, device=inner.device
+        )
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.name)
+        names = {name: unwrapped(value) for name, value in (kwargs or {}).items()}
+        return wrapped(func(*unwrapped(args), **names))
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Wrapped(parts["inner"])
+
+
+class Names(TorchDispatchMode):
+    def __init__(self):
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def tensor():
+    Wrapped.calls.clear()
+    return Wrapped(candelabra.arange(6.0).reshape(2, 3))
+
+
+def test_a_wrapper_has_a_geometry_and_no_memory(tensor):
+    assert (tensor.shape, tensor.stride(), tensor.dtype) == ((2, 3), (3, 1), candelabra.float32)
+    assert tensor.device == candelabra.device("cpu")
+    assert not tensor.is_meta
+    assert tensor.data_ptr() == 0
+    assert repr(tensor).startswith("Wrapped(...")
+    with pytest.raises(NotImplementedError, match="no data"):
+        tensor.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda t: t + 1, "add"),
+        (lambda t: 2 * t, "mul"),
+        (lambda t: t.exp(), "exp"),
+        (lambda t: candelabra.cat([t, t]), "cat"),
+        (lambda t: candelabra.ones(2, 3) + t, "add"),
+        (lambda t: t.sum(1), "sum"),
+        (lambda t: t.clone(), "clone"),
+        (lambda t: t.view(6), "view"),
+    ],
+)
+def test_operators(tensor, call, name):
+    made = call(tensor)
+    assert type(made) is Wrapped
+    assert Wrapped.calls == [name]
+    assert made.inner.tolist() == call(tensor.inner).tolist()
+    assert made.shape == made.inner.shape
+
+
+def test_functions_made_of_operators(tensor):
+    assert type(candelabra.linalg.vector_norm(tensor)) is Wrapped
+    assert "linalg_vector_norm" in Wrapped.calls or Wrapped.calls
+
+
+def test_defaults_are_left_out():
+    seen = []
+
+    class Arguments(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((args[1:], kwargs))
+            return func(*args, **kwargs)
+
+    t = candelabra.ones(2)
+    with Arguments():
+        candelabra.add(t, 1)
+        candelabra.add(t, 1, alpha=2)
+        candelabra.sum(t, 0, dtype=candelabra.float64)
+    assert seen == [((1,), {}), ((1,), {"alpha": 2}), ((0,), {"dtype": candelabra.float64})]
+
+
+def test_a_mode_sees_operators():
+    t = candelabra.ones(2, 2)
+    with Names() as mode:
+        assert (t @ t + 1).tolist() == [[3, 3], [3, 3]]
+        candelabra.zeros(2)
+    t * 2
+    assert mode.names == ["mm", "add", "zeros"]
+
+
+def test_modes_are_nested():
+    t = candelabra.ones(2)
+    with Names() as outer, Names() as inner:
+        t + 1
+        assert _get_current_dispatch_mode() is inner
+        with _disable_current_modes() as off:
+            t * 2
+        assert off == [outer, inner]
+    assert inner.names == outer.names == ["add"]
+
+
+def test_a_mode_is_of_one_thread():
+    with Names() as mode:
+        thread = threading.Thread(target=lambda: candelabra.ones(2))
+        thread.start()
+        thread.join()
+    assert mode.names == []
+
+
+def test_modes_come_before_classes(tensor):
+    with Names() as mode:
+        assert type(tensor + 1) is Wrapped
+    assert mode.names == ["add"]  # off while it computes
+    assert Wrapped.calls == ["add"]
+
+
+def test_exceptions_and_refusals(tensor):
+    class Refusing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func.name == "exp":
+                raise ValueError("no exp")
+            return NotImplemented
+
+    t = candelabra.ones(2)
+    with Refusing():
+        with pytest.raises(ValueError, match="no exp"):
+            t.exp()
+        with pytest.raises(TypeError, match="all __torch_dispatch__ handlers returned NotImplemented"):
+            t + 1
+    assert (t + 1).tolist() == [2, 2]
+
+
+def test_the_base_mode_changes_nothing():
+    with BaseTorchDispatchMode():
+        assert candelabra.ones(2).tolist() == [1, 1]
+        with pytest.raises(RuntimeError):
+            candelabra.ones(2) + candelabra.ones(3)
+
+
+def test_classes_without_a_handler():
+    class Nothing(Tensor):
+        pass
+
+    with pytest.raises(RuntimeError, match="must define __torch_dispatch__"):
+        Tensor._make_wrapper_subclass(Nothing, (2,))
+    with pytest.raises(RuntimeError, match="no torch dispatch mode"):
+        candelabra._C.pop_torch_dispatch_mode()
+
+
+def test_traceable_subclasses(tensor):
+    assert is_traceable_wrapper_subclass(tensor)
+    assert not is_traceable_wrapper_subclass(tensor.inner)
+    made = transform_subclass(tensor, lambda name, inner: inner * 2)
+    assert made.inner.tolist() == (tensor.inner * 2).tolist()
