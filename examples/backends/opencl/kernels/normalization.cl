@@ -98,7 +98,16 @@ typedef struct {
 #define PLACE(i) ((i) / p.volume * p.strides[0] + c * p.strides[1] + (i) % p.volume * p.strides[2])
 #define ELEMENT(i) LOAD(T, x, PLACE(i))
 
-PER_GROUP batch_norm(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
+#define NORMALIZE                                                                                             \
+  const SUM(T) w = OPTIONAL(weight, weight_offset, c, 1), b = OPTIONAL(bias, bias_offset, c, 0);              \
+  for (long i = get_local_id(0); i < count; i += GROUP)                                                       \
+    STORE(T, AT(T, out, out_offset), PLACE(i), (ELEMENT(i) - mean) * rstd * w + b);                           \
+  if (get_local_id(0) == 0) {                                                                                 \
+    AT(S, means, mean_offset)[c] = mean;                                                                      \
+    AT(S, rstds, rstd_offset)[c] = rstd;                                                                      \
+  }
+
+PER_GROUP batch_norm_training(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
                      __global char* rstds, const ulong rstd_offset, const __global char* input,
                      const ulong input_offset, const __global char* weight, const ulong weight_offset,
                      const __global char* bias, const ulong bias_offset, __global char* running_mean,
@@ -106,29 +115,29 @@ PER_GROUP batch_norm(__global char* out, const ulong out_offset, __global char* 
   __local SUM(T) scratch[GROUP];
   const long c = get_group_id(0), count = p.images * p.volume;
   const __global MEMORY(T)* x = AT_CONST(T, input, input_offset);
-  __global MEMORY(T)* y = AT(T, out, out_offset);
-  SUM(T) center, scale;
-  if (p.training) {
-    STATISTICS(count)
-    center = mean;
-    scale = 1 / sqrt(squares / count + NUMBER(T, p.eps));
-    if (p.has_running && get_local_id(0) == 0) {
-      __global MEMORY(T)* average = AT(T, running_mean, p.running_offsets[0]) + c * p.running_strides[0];
-      __global MEMORY(T)* variance = AT(T, running_var, p.running_offsets[1]) + c * p.running_strides[1];
-      const SUM(T) momentum = NUMBER(T, p.momentum);
-      STORE(T, average, 0, (1 - momentum) * LOAD(T, average, 0) + momentum * mean);
-      STORE(T, variance, 0, (1 - momentum) * LOAD(T, variance, 0) + momentum * squares / (count - 1));
-    }
-  } else {
-    center = LOAD(T, AT(T, running_mean, p.running_offsets[0]), c * p.running_strides[0]);
-    scale = 1 / sqrt(LOAD(T, AT(T, running_var, p.running_offsets[1]), c * p.running_strides[1]) + NUMBER(T, p.eps));
+  STATISTICS(count)
+  const SUM(T) rstd = 1 / sqrt(squares / count + NUMBER(T, p.eps));
+  if (p.has_running && get_local_id(0) == 0) {
+    __global MEMORY(T)* average = AT(T, running_mean, p.running_offsets[0]) + c * p.running_strides[0];
+    __global MEMORY(T)* variance = AT(T, running_var, p.running_offsets[1]) + c * p.running_strides[1];
+    const SUM(T) momentum = NUMBER(T, p.momentum);
+    STORE(T, average, 0, (1 - momentum) * LOAD(T, average, 0) + momentum * mean);
+    STORE(T, variance, 0, (1 - momentum) * LOAD(T, variance, 0) + momentum * squares / (count - 1));
   }
-  const SUM(T) w = OPTIONAL(weight, weight_offset, c, 1), b = OPTIONAL(bias, bias_offset, c, 0);
-  for (long i = get_local_id(0); i < count; i += GROUP) STORE(T, y, PLACE(i), (ELEMENT(i) - center) * scale * w + b);
-  if (get_local_id(0) == 0) {
-    AT(S, means, mean_offset)[c] = center;
-    AT(S, rstds, rstd_offset)[c] = scale;
-  }
+  NORMALIZE
+}
+
+PER_GROUP batch_norm_inference(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
+                     __global char* rstds, const ulong rstd_offset, const __global char* input,
+                     const ulong input_offset, const __global char* weight, const ulong weight_offset,
+                     const __global char* bias, const ulong bias_offset, __global char* running_mean,
+                     __global char* running_var, const Batch p) {
+  const long c = get_group_id(0), count = p.images * p.volume;
+  const __global MEMORY(T)* x = AT_CONST(T, input, input_offset);
+  const SUM(T) mean = LOAD(T, AT(T, running_mean, p.running_offsets[0]), c * p.running_strides[0]);
+  const SUM(T) variance = LOAD(T, AT(T, running_var, p.running_offsets[1]), c * p.running_strides[1]);
+  const SUM(T) rstd = 1 / sqrt(variance + NUMBER(T, p.eps));
+  NORMALIZE
 }
 
 PER_GROUP batch_norm_backward(__global char* out, const ulong out_offset, __global char* weight_grad,

@@ -104,7 +104,7 @@ void batch_norm(Call& call) {
     batch.running_strides[k] = running[k]->strides[0];
     batch.running_offsets[k] = running[k]->offset;
   }
-  normalization(call, "batch_norm", input)
+  normalization(call, args.training ? "batch_norm_training" : "batch_norm_inference", input)
       .tensor(&call.output(0))
       .tensor(&call.output(1))
       .tensor(&call.output(2))
