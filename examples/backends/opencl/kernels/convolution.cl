@@ -1,5 +1,6 @@
 // Convolution as matrix products: im2col, and its transpose col2im. T is the dtype. One to three
-// spatial dimensions are seen as three. The columns of an image are a matrix (C * KD * KH * KW, OD * OH * OW).
+// spatial dimensions are seen as three. The columns of an image are a matrix (C * KD * KH * KW, OD
+// * OH * OW).
 
 // The struct of the same name in src/convolution.cpp. Spatial lists are depth, height, width.
 typedef struct {

@@ -1,5 +1,5 @@
-// A batch of matrix products, out = beta * bias + alpha * a b, of any strides. T is the dtype.
-// A group computes a tile of the output; tiles of a and b go through local memory. Each item computes
+// A batch of matrix products, out = beta * bias + alpha * a b, of any strides. T is the dtype. A
+// group computes a tile of the output; tiles of a and b go through local memory. Each item computes
 // 4 rows of 8 columns, as vectors, so that an element in local memory is read for several products.
 
 #define ROWS 32     // of a tile of the output

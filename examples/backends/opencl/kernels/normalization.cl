@@ -107,11 +107,11 @@ typedef struct {
     AT(S, rstds, rstd_offset)[c] = rstd;                                                                      \
   }
 
-PER_GROUP batch_norm_training(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
-                     __global char* rstds, const ulong rstd_offset, const __global char* input,
-                     const ulong input_offset, const __global char* weight, const ulong weight_offset,
-                     const __global char* bias, const ulong bias_offset, __global char* running_mean,
-                     __global char* running_var, const Batch p) {
+PER_GROUP batch_norm_training(__global char* out, const ulong out_offset, __global char* means,
+                              const ulong mean_offset, __global char* rstds, const ulong rstd_offset,
+                              const __global char* input, const ulong input_offset, const __global char* weight,
+                              const ulong weight_offset, const __global char* bias, const ulong bias_offset,
+                              __global char* running_mean, __global char* running_var, const Batch p) {
   __local SUM(T) scratch[GROUP];
   const long c = get_group_id(0), count = p.images * p.volume;
   const __global MEMORY(T)* x = AT_CONST(T, input, input_offset);
@@ -127,11 +127,11 @@ PER_GROUP batch_norm_training(__global char* out, const ulong out_offset, __glob
   NORMALIZE
 }
 
-PER_GROUP batch_norm_inference(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
-                     __global char* rstds, const ulong rstd_offset, const __global char* input,
-                     const ulong input_offset, const __global char* weight, const ulong weight_offset,
-                     const __global char* bias, const ulong bias_offset, __global char* running_mean,
-                     __global char* running_var, const Batch p) {
+PER_GROUP batch_norm_inference(__global char* out, const ulong out_offset, __global char* means,
+                               const ulong mean_offset, __global char* rstds, const ulong rstd_offset,
+                               const __global char* input, const ulong input_offset, const __global char* weight,
+                               const ulong weight_offset, const __global char* bias, const ulong bias_offset,
+                               __global char* running_mean, __global char* running_var, const Batch p) {
   const long c = get_group_id(0), count = p.images * p.volume;
   const __global MEMORY(T)* x = AT_CONST(T, input, input_offset);
   const SUM(T) mean = LOAD(T, AT(T, running_mean, p.running_offsets[0]), c * p.running_strides[0]);

@@ -1,5 +1,5 @@
-// The steps of SGD and Adam, one parameter a launch. T is the dtype; numbers are those of its compute
-// type. All operands walk together: 0 is the parameter, 1 the gradient, 2 and 3 the state.
+// The steps of SGD and Adam, one parameter a launch. T is the dtype; numbers are those of its
+// compute type. All operands walk together: 0 is the parameter, 1 the gradient, 2 and 3 the state.
 
 // parameters: lr, weight_decay, momentum, dampening
 __kernel void sgd(__global char* param, const __global char* grad, __global char* buffer, const Operands g,
@@ -27,7 +27,8 @@ typedef struct {
   long decoupled, maximize;
 } Adam;
 
-// decay = 1 - lr * weight_decay, step_size = lr / (1 - beta1^step), correction = sqrt(1 - beta2^step)
+// decay = 1 - lr * weight_decay, step_size = lr / (1 - beta1^step), correction = sqrt(1 -
+// beta2^step)
 __kernel void adam(__global char* param, const __global char* grad, __global char* first, __global char* second,
                    const Operands g, const Adam o) {
   const long i = get_global_id(0);

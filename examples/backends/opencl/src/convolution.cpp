@@ -80,10 +80,11 @@ void im2col(const Call& call, const Problem& p, const cb_tensor& image, cl_mem c
       .items(part.images * p.groups * p.depth * p.places);
 }
 
-// Rows of a tensor (N, O, ...) whose spatial dimensions are one, of image `n` and group `group`.
+// A tensor (N, O, ...) as matrices (O, positions), from image `n` and group `group` on.
 Matrix planes(const Problem& p, const cb_tensor& tensor, int64_t n, int64_t group) {
   const int64_t element = tensor.strides[0] * n + tensor.strides[1] * group * p.group_outputs;
-  // Contiguous or channels-last: positions have one stride, that of the last dimension that is not 1.
+  // Contiguous or channels-last: positions have one stride, that of the last dimension that is not
+  // 1.
   int64_t step = 1;
   for (int d = tensor.ndim - 1; d >= 2; --d)
     if (tensor.sizes[d] != 1) {
@@ -123,8 +124,15 @@ void convolution(Call& call) {
     const int64_t count = std::min(step, p.unfolding.images - first);
     im2col(call, p, image, columns.memory, images_of(p, first, count));
     for (int64_t group = 0; group < p.groups; ++group) {
-      Multiplication m = {p.dtype, count, p.group_outputs, p.depth, p.places, planes(p, out, first, group),
-                          weights_of(p, weight, group), columns_of(p, columns.memory, group), std::nullopt};
+      Multiplication m = {p.dtype,
+                          count,
+                          p.group_outputs,
+                          p.depth,
+                          p.places,
+                          planes(p, out, first, group),
+                          weights_of(p, weight, group),
+                          columns_of(p, columns.memory, group),
+                          std::nullopt};
       if (args.bias) {
         const int64_t bytes = group * p.group_outputs * kernel::itemsize(p.dtype);
         m.bias = Matrix{memory_of(*args.bias), args.bias->offset + static_cast<uint64_t>(bytes), {0, 1, 0}};
@@ -172,8 +180,15 @@ void convolution_backward_weight(Call& call) {
       for (int64_t group = 0; group < p.groups; ++group) {
         Matrix each = columns_of(p, columns.memory, group);
         each.offset += static_cast<uint64_t>(n * each.strides[0] * kernel::itemsize(p.dtype));
-        Multiplication m = {p.dtype, 1, p.group_outputs, p.places, p.depth, weights_of(p, out, group),
-                            planes(p, grad, first + n, group), transposed(each), std::nullopt};
+        Multiplication m = {p.dtype,
+                            1,
+                            p.group_outputs,
+                            p.places,
+                            p.depth,
+                            weights_of(p, out, group),
+                            planes(p, grad, first + n, group),
+                            transposed(each),
+                            std::nullopt};
         if (first + n > 0) m.bias = m.out;
         multiply(call, m);
       }

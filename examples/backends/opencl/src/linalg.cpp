@@ -92,7 +92,8 @@ void sum_and_product(Call& call) {  // addmm and baddbmm
   multiply(call, m);
 }
 
-// input weight^T + bias. The leading dimensions of input are rows if their strides allow, else a batch.
+// input weight^T + bias. The leading dimensions of input are rows if their strides allow, else a
+// batch.
 void linear(Call& call) {
   const arguments::Linear args(call);
   const cb_tensor &out = call.output(), &input = *args.input, &weight = *args.weight;
