@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from candelabra.backends import set_option
+
 #: Where drivers of the system are listed.
 VENDORS = Path("/etc/OpenCL/vendors")
 #: What the loader in Intel's wheel needs and does not find by itself, in order of dependency.
@@ -27,5 +29,5 @@ def choose_loader() -> None:
     for name in NEEDS:
         if (folder / name).exists():
             ctypes.CDLL(str(folder / name))
-    os.environ["CANDELABRA_OPENCL_LIBRARY"] = str(loader)
     os.environ.setdefault("OCL_ICD_FILENAMES", str(driver))
+    set_option("opencl", "library", str(loader))
