@@ -101,6 +101,8 @@ PROCESSORS = {
     "CANDELABRA_CPU_GEMM=onednn": PRODUCTS,
     "CANDELABRA_CPU_GEMM=panels": PRODUCTS,
 }
+#: An OpenCL device for machines without one: the processor.
+OPENCL_NEEDS = ["intel-opencl-rt", "intel-cmplr-lib-rt"]
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites that several processes share by file. Other suites start processes, count descriptors or
 #: wait for each other, so one process runs them.
@@ -309,8 +311,11 @@ def tests_examples(session: nox.Session) -> None:
     """Test the out-of-tree backends, built like a third party's, the demo and the examples."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
     others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
-    install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, *others)
-    for backend in ("numpy", "minimal-c"):
+    # PoCL, where the machine has it (pocl-opencl-icd). Else Intel's runtime, which needs no root.
+    has_opencl = any(Path("/etc/OpenCL/vendors").glob("*.icd"))
+    install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, *others, *([] if has_opencl else OPENCL_NEEDS))
+    session.env["CANDELABRA_REQUIRE_OPENCL"] = "1"
+    for backend in ("numpy", "minimal-c", "opencl"):
         session.install(
             "-q",
             "--no-build-isolation",
@@ -361,6 +366,7 @@ def lint(session: nox.Session) -> None:
             "packages/*/python/**/templates/**/*.[ch]",
             "packages/*/python/**/templates/**/*.[ch]pp",
             "examples/backends/*/src/*.[ch]",
+            "examples/backends/*/src/*.[ch]pp",
             "benchmarks/*.cpp",
         )
         for path in sorted(ROOT.glob(pattern))

@@ -1,5 +1,6 @@
-// Operators of two operands, tensors or numbers. T is their dtype, R that of the output. One formula
-// in `a` and `b` makes two kernels: NAME_flat for contiguous operands, NAME_strided for the others.
+// Operators of two operands, tensors or numbers. T is their dtype, R that of the output. One
+// formula in `a` and `b` makes two kernels: NAME_flat for contiguous operands, NAME_strided for the
+// others.
 #define OPERAND(buffer, k, i)                                                                                 \
   (g.is_number[k] ? NUMBER(T, g.numbers[k]) : LOAD(T, AT_CONST(T, buffer, g.offsets[k]), i))
 

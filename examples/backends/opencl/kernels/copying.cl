@@ -1,5 +1,5 @@
-// copy_, fill_ and arange. R is the dtype of the output. That of the source is a number at run time, so
-// that there is a program for each dtype, not for each pair.
+// copy_, fill_ and arange. R is the dtype of the output. That of the source is a number at run
+// time, so that there is a program for each dtype, not for each pair.
 
 #ifdef HAS_FLOAT64
 typedef double Wide;

@@ -1,5 +1,5 @@
-// Operators with indices. T is the dtype of the elements. An operand that is indexed has stride 0 in
-// that dimension, and its `step` there comes as an argument.
+// Operators with indices. T is the dtype of the elements. An operand that is indexed has stride 0
+// in that dimension, and its `step` there comes as an argument.
 
 // Reports an index that is not in [low, size).
 __kernel void check_indices(const __global char* indices, const Operands g, const long low, const long size,

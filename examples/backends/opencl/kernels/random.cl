@@ -41,8 +41,8 @@ __kernel void uniform_(__global char* out, const Operands g, const ulong seed, c
   OUTPUT(low + UNIFORM(i) * (high - low));
 }
 
-// parameters: mean, std. Pairs of elements come from pairs of uniform numbers (Box and Muller, 1958);
-// half precisions from those of float32.
+// parameters: mean, std. Pairs of elements come from pairs of uniform numbers (Box and Muller,
+// 1958); half precisions from those of float32.
 __kernel void normal_(__global char* out, const Operands g, const ulong seed, const ulong offset) {
   const long i = get_global_id(0);
   if (i >= g.numel) return;
@@ -56,8 +56,8 @@ __kernel void normal_(__global char* out, const Operands g, const ulong seed, co
   OUTPUT(NUMBER(R, g.parameters[0]) + NUMBER(R, g.parameters[1]) * number);
 }
 
-// parameters: 1 / (1 - p). Elements are kept where the uniform number is at least p: its 24 bits are
-// compared with the threshold.
+// parameters: 1 / (1 - p). Elements are kept where the uniform number is at least p: its 24 bits
+// are compared with the threshold.
 __kernel void native_dropout(__global char* out, __global uchar* mask, const __global char* input, const Operands g,
                              const ulong seed, const ulong offset, const long threshold) {
   const long i = get_global_id(0);

@@ -29,7 +29,8 @@ static inline long reduced_position(const Reduction* g, long i) {
 
 #define ELEMENT(i) LOAD(T, slice, reduced_position(&g, i))
 
-// Accumulates FORMULA of `a`, the sum so far, and `b`, the TERM of an element `x`. RESULT is of `a`.
+// Accumulates FORMULA of `a`, the sum so far, and `b`, the TERM of an element `x`. RESULT is of
+// `a`.
 #define REDUCTION(NAME, TYPE, FIRST, TERM, FORMULA, RESULT)                                                   \
   __kernel void NAME##_item(__global char* out, const __global char* self, const Reduction g) {               \
     const long o = get_global_id(0);                                                                          \

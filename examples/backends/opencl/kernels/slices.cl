@@ -1,5 +1,5 @@
-// Operators along one dimension: softmax, cumsum, sort. T is the dtype of the elements. `g` walks over
-// the slices, with one element each; `along` walks along a slice.
+// Operators along one dimension: softmax, cumsum, sort. T is the dtype of the elements. `g` walks
+// over the slices, with one element each; `along` walks along a slice.
 
 #ifdef T_IS_FLOAT
 

@@ -54,8 +54,12 @@ static inline float number_float32(ulong bits) { return as_float((uint)bits); }
 typedef ushort memory_float16;
 typedef float compute_float16;
 typedef float sum_float16;
-static inline float load_float16(const __global ushort* p, long i) { return vload_half(i, (const __global half*)p); }
-static inline void store_float16(__global ushort* p, long i, float value) { vstore_half_rte(value, i, (__global half*)p); }
+static inline float load_float16(const __global ushort* p, long i) {
+  return vload_half(i, (const __global half*)p);
+}
+static inline void store_float16(__global ushort* p, long i, float value) {
+  vstore_half_rte(value, i, (__global half*)p);
+}
 static inline float number_float16(ulong bits) { return as_float((uint)bits); }
 
 // The upper half of a float32, rounded to nearest even.

@@ -66,8 +66,8 @@ std::unique_ptr<Buffer> Allocator::create(uint64_t bytes, void* stream) {
     throw kernel::failure(CB_OUT_OF_MEMORY,
                           "out of memory on opencl:%d (%s): asked for %" PRIu64 " bytes; %" PRId64
                           " are in use, the largest possible allocation has %" PRIu64 " of %" PRIu64 "%s",
-                          device_.index, device_.name.c_str(), bytes, statistics_.allocated,
-                          device_.largest_allocation, device_.global_memory, limit.c_str());
+                          device_.index, device_.name.c_str(), bytes, statistics_.allocated, device_.largest_allocation,
+                          device_.global_memory, limit.c_str());
   }
   check(code, "clCreateBuffer");
   auto buffer = std::make_unique<Buffer>();
@@ -91,8 +91,7 @@ void Allocator::deallocate(Buffer* raw) {
 }
 
 void Allocator::release_all() {
-  for (const auto& [key, buffers] : free_)
-    statistics_.reserved -= static_cast<int64_t>(key.second * buffers.size());
+  for (const auto& [key, buffers] : free_) statistics_.reserved -= static_cast<int64_t>(key.second * buffers.size());
   free_.clear();
 }
 

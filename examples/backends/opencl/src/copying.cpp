@@ -50,10 +50,7 @@ void fill(Call& call) {
   if (out.numel == 0) return;
   Operands operands = operands_of({&out}, out.dtype);
   operands.parameters[0] = number_bits(*args.value, out.dtype);
-  Launch(call, "copying", "fill", {{"R", out.dtype}})
-      .memory(out)
-      .structure(operands)
-      .items(out.numel);
+  Launch(call, "copying", "fill", {{"R", out.dtype}}).memory(out).structure(operands).items(out.numel);
 }
 
 void arange(Call& call) {
@@ -69,10 +66,7 @@ void arange(Call& call) {
     operands.parameters[0] = number_bits(*args.start, out.dtype);
     operands.parameters[1] = number_bits(*args.step, out.dtype);
   }
-  Launch(call, "copying", "arange", {{"R", out.dtype}})
-      .memory(out)
-      .structure(operands)
-      .items(out.numel);
+  Launch(call, "copying", "arange", {{"R", out.dtype}}).memory(out).structure(operands).items(out.numel);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Elementwise operators. Their formulas are in kernels/unary.cl, binary.cl and ternary.cl, under the
-// name of the operator.
+// Elementwise operators. Their formulas are in kernels/unary.cl, binary.cl and ternary.cl, under
+// the name of the operator.
 #include "candelabra/arguments/elementwise.hpp"
+#include "candelabra/arguments/indexing.hpp"
 
 #include "families.hpp"
 #include "launch.hpp"
@@ -103,15 +104,18 @@ void gelu_backward(Call& call) {
 }
 
 void where(Call& call) {
-  run_ternary(call, "where", call.tensor(0), call.tensor(1), call.tensor(2));
+  const arguments::Where args(call);
+  run_ternary(call, "where", *args.condition, *args.input, *args.other);
 }
 
-void masked_fill(Call& call) {  // where(mask, value, self)
-  run_ternary(call, "where", call.tensor(1), call.tensor(2), call.tensor(0));
+void masked_fill(Call& call) {
+  const arguments::MaskedFill args(call);
+  run_ternary(call, "where", *args.mask, *args.value, *args.self);
 }
 
 void lerp(Call& call) {
-  run_ternary(call, "lerp", call.tensor(0), call.tensor(1), call.tensor(2));
+  const arguments::Lerp args(call);
+  run_ternary(call, "lerp", *args.self, *args.end, *args.weight);
 }
 
 void addcmul(Call& call) {
@@ -121,10 +125,9 @@ void addcmul(Call& call) {
 }
 
 void clamp(Call& call) {
-  const cb_tensor& self = call.tensor(0);
-  const bool low = call.given(1), high = call.given(2);
-  run_ternary(call, low && high ? "clamp" : low ? "clamp_min" : "clamp_max", self, low ? call.tensor(1) : self,
-              high ? call.tensor(2) : self);
+  const arguments::Clamp args(call);
+  const char* formula = args.min && args.max ? "clamp" : args.min ? "clamp_min" : "clamp_max";
+  run_ternary(call, formula, *args.self, args.min ? *args.min : *args.self, args.max ? *args.max : *args.self);
 }
 
 }  // namespace
@@ -134,17 +137,17 @@ void add_elementwise(Table& table) {
   for (const char* name : {"neg", "abs", "sign", "relu", "floor", "ceil", "trunc", "square"})
     table.add<unary>(name, 0, numbers);
   for (const char* name : {"logical_not", "isnan", "isfinite", "isinf"}) table.add<unary>(name, 0, real_dtypes);
-  for (const char* name : {"exp",  "exp2", "expm1", "log",  "log2",  "log10", "log1p", "sqrt",  "rsqrt",   "reciprocal",
-                           "sin",  "cos",  "tan",   "asin", "acos",  "atan",  "sinh",  "cosh",  "tanh",    "asinh",
-                           "acosh", "atanh", "erf", "erfc", "silu",  "sigmoid"})
+  for (const char* name : {"exp",        "exp2",  "expm1", "log",   "log2", "log10", "log1p", "sqrt",   "rsqrt",
+                           "reciprocal", "sin",   "cos",   "tan",   "asin", "acos",  "atan",  "sinh",   "cosh",
+                           "tanh",       "asinh", "acosh", "atanh", "erf",  "erfc",  "silu",  "sigmoid"})
     table.add<unary>(name, 0, float_dtypes);
   table.add<gelu>("gelu", 0, float_dtypes);
 
   table.add<add>("add", 0, real_dtypes);
   table.add<sub>("sub", 0, real_dtypes);
   table.add<div>("div", 0, float_dtypes);
-  for (const char* name : {"mul", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
-                           "maximum", "minimum"})
+  for (const char* name :
+       {"mul", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "maximum", "minimum"})
     table.add<binary>(name, 0, real_dtypes);
   for (const char* name : {"bitwise_and", "bitwise_or", "bitwise_xor"})
     table.add<binary>(name, 0, integer_dtypes | bool_dtype);

@@ -138,7 +138,7 @@ void start_from(const Call& call, const cb_tensor& self) {
 
 void scatter(Call& call) {
   const arguments::Scatter args(call);
-  const cb_tensor &out = call.output(), &index = *args.index, &src = call.tensor(3);
+  const cb_tensor &out = call.output(), &index = *args.index, &src = *args.src;
   check_gathered(call, index, args.dim, size_along(*args.self, args.dim));
   start_from(call, *args.self);
   if (index.numel == 0) return;

@@ -8,9 +8,9 @@
 namespace candelabra::opencl {
 
 const char* dtype_name(int32_t dtype) {
-  static constexpr const char* names[CB_DTYPE_COUNT] = {"bool",    "uint8",    "int8",    "int16",   "int32",
-                                                        "int64",   "float16",  "bfloat16", "float32", "float64",
-                                                        nullptr,   nullptr,    "uint16",  "uint32",  "uint64"};
+  static constexpr const char* names[CB_DTYPE_COUNT] = {"bool",  "uint8",   "int8",     "int16",   "int32",
+                                                        "int64", "float16", "bfloat16", "float32", "float64",
+                                                        nullptr, nullptr,   "uint16",   "uint32",  "uint64"};
   if (dtype < 0 || dtype >= CB_DTYPE_COUNT || !names[dtype]) throw not_implemented();
   return names[dtype];
 }

@@ -104,7 +104,8 @@ class Launch {
   cl_uint count_ = 0;
 };
 
-// Copies elements of any dtypes and strides; throws not_implemented() for conversions of complex ones.
+// Copies elements of any dtypes and strides; throws not_implemented() for conversions of complex
+// ones.
 void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& source);
 
 // Temporary memory of a call.

@@ -9,7 +9,8 @@ namespace candelabra::opencl {
 namespace {
 
 // As in kernels/matmul.cl.
-constexpr size_t tile = 32, items = 8;
+constexpr int64_t tile_rows = 32, tile_columns = 64;
+constexpr size_t side = 8;  // items of a group, in each direction
 
 struct Product {
   int64_t rows, columns, inner;
@@ -19,8 +20,8 @@ struct Product {
   int64_t has_bias;
 };
 
-size_t rounded_items(int64_t extent) {
-  return (static_cast<size_t>(extent) + tile - 1) / tile * items;
+size_t items_for(int64_t extent, int64_t tile) {
+  return static_cast<size_t>((extent + tile - 1) / tile) * side;
 }
 
 }  // namespace
@@ -47,8 +48,9 @@ void multiply(const Call& call, const Multiplication& m) {
   product.has_bias = m.bias && m.beta != 0;
   Launch kernel(call, "matmul", "matmul", {{"T", m.dtype}});
   kernel.memory(m.out.memory).memory(m.a.memory).memory(m.b.memory).memory(bias.memory).structure(product);
-  const size_t global[] = {rounded_items(m.columns), rounded_items(m.rows), static_cast<size_t>(m.batch)};
-  static constexpr size_t local[] = {items, items, 1};
+  const size_t global[] = {items_for(m.columns, tile_columns), items_for(m.rows, tile_rows),
+                           static_cast<size_t>(m.batch)};
+  static constexpr size_t local[] = {side, side, 1};
   kernel.grid(global, local);
 }
 
@@ -90,7 +92,8 @@ void sum_and_product(Call& call) {  // addmm and baddbmm
   multiply(call, m);
 }
 
-// input weight^T + bias. The leading dimensions of input are rows if their strides allow, else a batch.
+// input weight^T + bias. The leading dimensions of input are rows if their strides allow, else a
+// batch.
 void linear(Call& call) {
   const arguments::Linear args(call);
   const cb_tensor &out = call.output(), &input = *args.input, &weight = *args.weight;

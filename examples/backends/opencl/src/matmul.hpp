@@ -6,8 +6,8 @@
 
 namespace candelabra::opencl {
 
-// A matrix, or a batch of them, in a buffer. Strides are of the batch, rows and columns, in elements;
-// the offset is in bytes.
+// A matrix, or a batch of them, in a buffer. Strides are of the batch, rows and columns, in
+// elements; the offset is in bytes.
 struct Matrix {
   cl_mem memory = nullptr;
   uint64_t offset = 0;

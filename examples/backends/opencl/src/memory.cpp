@@ -12,9 +12,8 @@ cl_mem memory_of(const cb_memory& memory) {
 }
 
 int32_t allocate(int32_t index, cb_allocation* allocation) {
-  return guarded([&] {
-    allocation->storage = device(index).allocator->allocate(allocation->bytes, allocation->stream);
-  });
+  return guarded(
+      [&] { allocation->storage = device(index).allocator->allocate(allocation->bytes, allocation->stream); });
 }
 
 void deallocate(int32_t index, void* storage, uint64_t) {

@@ -62,11 +62,12 @@ void load(const std::string& library) {
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = dlerror();
-    throw kernel::failure(CB_RUNTIME_ERROR,
-                          "there is no OpenCL loader (%s). Install one with a driver, such as the Debian packages "
-                          "ocl-icd-libopencl1 and pocl-opencl-icd, or `pip install intel-opencl-rt intel-cmplr-lib-rt`; "
-                          "CANDELABRA_OPENCL_LIBRARY names a loader elsewhere",
-                          reason ? reason : path);
+    throw kernel::failure(
+        CB_RUNTIME_ERROR,
+        "there is no OpenCL loader (%s). Install one with a driver, such as the Debian packages "
+        "ocl-icd-libopencl1 and pocl-opencl-icd, or `pip install intel-opencl-rt intel-cmplr-lib-rt`; "
+        "CANDELABRA_OPENCL_LIBRARY names a loader elsewhere",
+        reason ? reason : path);
   }
   find_objects(handle);
   find_commands(handle);

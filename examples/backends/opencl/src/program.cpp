@@ -97,8 +97,7 @@ Program ProgramCache::load(const std::string& path, const std::string& options) 
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   const size_t size = binary.size();
   cl_int code = CL_SUCCESS, status = CL_SUCCESS;
-  Program program(
-      cl.CreateProgramWithBinary(device_.context.get(), 1, &device_.id, &size, &bytes, &status, &code));
+  Program program(cl.CreateProgramWithBinary(device_.context.get(), 1, &device_.id, &size, &bytes, &status, &code));
   // A driver may refuse the binary of another version of itself; the program is built again.
   if (code != CL_SUCCESS || status != CL_SUCCESS) return Program();
   if (cl.BuildProgram(program.get(), 1, &device_.id, options.c_str(), nullptr, nullptr) != CL_SUCCESS) return Program();

@@ -60,7 +60,8 @@ Launch launch(const Call& call, const std::string& name, const Reduction& reduct
   return result;
 }
 
-// Few elements, or many outputs: an item for each output. Else a group, which also adds more exactly.
+// Few elements, or many outputs: an item for each output. Else a group, which also adds more
+// exactly.
 void reduce(Call& call, std::span<const int64_t> dims) {
   if (call.output().numel == 0) return;
   const Reduction reduction = reduction_of(call.output(), call.tensor(0), dims);
@@ -104,8 +105,7 @@ void argument_extremum(Call& call) {
 }  // namespace
 
 void add_reduction(Table& table) {
-  for (const char* name : {"sum", "prod", "amax", "amin", "any", "all"})
-    table.add<reduce_listed>(name, 0, real_dtypes);
+  for (const char* name : {"sum", "prod", "amax", "amin", "any", "all"}) table.add<reduce_listed>(name, 0, real_dtypes);
   table.add<reduce_listed>("mean", 0, float_dtypes);
   table.add<var>("var", 0, float_dtypes);
   for (const char* name : {"argmax", "argmin"}) table.add<argument_extremum>(name, 0, real_dtypes & ~bool_dtype);

@@ -38,8 +38,7 @@ int32_t stream_create(int32_t index, int32_t, void** result) {
     Device& device = opencl::device(index);
     cl_int code = CL_SUCCESS;
     auto stream = std::make_unique<Stream>();
-    stream->queue =
-        Queue(cl.CreateCommandQueue(device.context.get(), device.id, CL_QUEUE_PROFILING_ENABLE, &code));
+    stream->queue = Queue(cl.CreateCommandQueue(device.context.get(), device.id, CL_QUEUE_PROFILING_ENABLE, &code));
     check(code, "clCreateCommandQueue");
     *result = stream.release();
   });
@@ -123,16 +122,15 @@ uint64_t end_of(void* event) {
   if (!is_complete(marker.event.get()))
     throw kernel::failure(CB_RUNTIME_ERROR, "the work before an event is not done: synchronize first");
   cl_ulong nanoseconds = 0;
-  check(cl.GetEventProfilingInfo(marker.event.get(), CL_PROFILING_COMMAND_END, sizeof nanoseconds, &nanoseconds,
-                                 nullptr),
-        "clGetEventProfilingInfo");
+  check(
+      cl.GetEventProfilingInfo(marker.event.get(), CL_PROFILING_COMMAND_END, sizeof nanoseconds, &nanoseconds, nullptr),
+      "clGetEventProfilingInfo");
   return nanoseconds;
 }
 
 int32_t event_elapsed(int32_t, void* start, void* end, double* milliseconds) {
-  return guarded([&] {
-    *milliseconds = (static_cast<double>(end_of(end)) - static_cast<double>(end_of(start))) * 1e-6;
-  });
+  return guarded(
+      [&] { *milliseconds = (static_cast<double>(end_of(end)) - static_cast<double>(end_of(start))) * 1e-6; });
 }
 
 }  // namespace

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from pathlib import Path
 
+from candelabra.backends import set_option
+
 #: Where drivers of the system are listed.
 VENDORS = Path("/etc/OpenCL/vendors")
+#: What the loader in Intel's wheel needs and does not find by itself, in order of dependency.
+NEEDS = ("libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so")
 
 
 def choose_loader() -> None:
@@ -19,6 +24,10 @@ def choose_loader() -> None:
         return
     folder = Path(sys.prefix) / "lib"
     loader, driver = folder / "libOpenCL.so.1", folder / "libintelocl.so"
-    if loader.exists() and driver.exists():
-        os.environ["CANDELABRA_OPENCL_LIBRARY"] = str(loader)
-        os.environ.setdefault("OCL_ICD_FILENAMES", str(driver))
+    if not loader.exists() or not driver.exists():
+        return
+    for name in NEEDS:
+        if (folder / name).exists():
+            ctypes.CDLL(str(folder / name))
+    os.environ.setdefault("OCL_ICD_FILENAMES", str(driver))
+    set_option("opencl", "library", str(loader))
