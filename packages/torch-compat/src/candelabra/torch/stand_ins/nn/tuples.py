@@ -17,7 +17,7 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.tuples import _ntuple
+    >>> from candelabra.torch.stand_ins.nn.tuples import _ntuple
     >>> _ntuple(2)(3), _ntuple(2)([1, 2])
     ((3, 3), (1, 2))
     """
