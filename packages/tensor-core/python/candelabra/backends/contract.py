@@ -4,7 +4,6 @@ contract NAME``.
 
 from __future__ import annotations
 
-from candelabra.backends.tiers import is_decomposed
 from candelabra.catalogue import FACTS, OPERATORS
 from candelabra.catalogue import declaration as tags
 
