@@ -32,9 +32,7 @@ _COMPLEX_EXTREMUM: _Refusals = {"complex": (RuntimeError, "{} not implemented fo
 _COMPLEX_INFINITY: _Refusals = {"complex": (RuntimeError, "{} does not support complex inputs.")}
 _COMPLEX_SIGNBIT: _Refusals = {"complex": (NotImplementedError, "signbit is not implemented for complex tensors.")}
 _COMPLEX_HEAVISIDE: _Refusals = {"complex": (RuntimeError, "heaviside is not yet implemented for complex tensors.")}
-_COMPLEX_SIGN: _Refusals = {
-    "complex": (NotImplementedError, "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.")
-}  # fmt: skip
+_COMPLEX_SIGN: _Refusals = {"complex": (NotImplementedError, "Unlike NumPy, sign() is not intended to support complex numbers. Please use sgn() instead.")}  # fmt: skip
 _RELU: _Refusals = {
     "bool": (RuntimeError, "Boolean inputs not supported for relu"),
     "complex": (NotImplementedError, "relu is not supported for complex types"),
