@@ -358,3 +358,13 @@ def test_what_is_named_and_refused(torch):
     with pytest.raises(NotImplementedError, match="only layout="):
         torch.zeros(2, layout=torch.sparse_coo)
     assert torch.torch is torch
+
+
+def test_names_of_annotations(torch):
+    from torch._dynamo import OptimizedModule
+    from torch.serialization import MAP_LOCATION
+
+    assert torch.device in MAP_LOCATION.__args__ and torch.ScriptModule is torch.jit.ScriptModule
+    assert not isinstance(torch.nn.Linear(1, 1), OptimizedModule)
+    with pytest.raises(RuntimeError, match="there is no compiler"):
+        OptimizedModule(torch.nn.Linear(1, 1))

@@ -78,7 +78,7 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
-facts: list[dict[str, Any]]
+facts: list  # type: ignore[type-arg] # importing typing would slow down the import of the package
 for name, shape, sentence, given, shown, *facts in (
     ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),

@@ -6,12 +6,19 @@ from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
-    "allow_in_graph", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "OptimizedModule", "allow_in_graph", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
     "list_backends", "mark_dynamic", "reset",
 ]  # fmt: skip
 
 #: Settings that programs assign.
 config = SimpleNamespace(cache_size_limit=8, suppress_errors=False, verbose=False)
+
+
+class OptimizedModule:
+    """What PyTorch's `compile` makes of a module; here it returns the module, so that there is none."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        raise RuntimeError("OptimizedModule: there is no compiler; torch.compile returns modules as they are")
 
 
 def is_compiling() -> bool:

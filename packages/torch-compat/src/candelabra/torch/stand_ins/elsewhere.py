@@ -44,5 +44,6 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "nn.modules.activation": {"nn": "MultiheadAttention"},
     "nn.modules.linear": {"nn": "LazyLinear"},
     "nn.modules.module": {"nn.modules.base.state_dict": "_IncompatibleKeys"},
+    "serialization": {"torch.stand_ins.types": "FILE_LIKE MAP_LOCATION"},
     "utils.hooks": {"nn.modules.base.backward_hook": "BackwardHook"},
 }

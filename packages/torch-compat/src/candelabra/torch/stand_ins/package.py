@@ -16,7 +16,7 @@ from candelabra.amp import autocasting as _autocast
 from .archives import PyTorchFileReader, PyTorchFileWriter
 from .dispatch_keys import DispatchKey, DispatchKeySet
 from .files import load, save
-from .jit import fork, wait
+from .jit import ScriptFunction, ScriptModule, fork, wait
 from .random import thread_safe_generator
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
@@ -25,12 +25,13 @@ from .version import __version__
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt", "Tag",
-    "__version__", "autocast_decrement_nesting", "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi",
-    "convolution", "fork", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path",
-    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
+    "DispatchKey", "DispatchKeySet", "Event", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction",
+    "ScriptModule", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "autocast_decrement_nesting",
+    "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi", "convolution", "fork",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",
+    "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
-    "thread_safe_generator", "wait", *_LAYOUTS,
+    "thread_safe_generator", "wait", "__version__", *_LAYOUTS,
 ]  # fmt: skip
 
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
