@@ -121,6 +121,41 @@ def test_states_that_do_not_fit_are_refused():
         load_pickle(pickle.dumps(datetime.date(2026, 1, 2), 4).replace(b"\x07\xea\x01\x02", b"\x07\xea\x0f\x02"))
 
 
+class OfState:
+    """Pickles as a NumPy dtype with a state that NumPy would not check."""
+
+    def __init__(self, code, state):
+        self.code, self.state = code, state
+
+    def __reduce__(self):
+        return np.dtype, (self.code, False, True), self.state
+
+
+UNIT = ({}, (b"s", 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [
+        ("M8", (3, "<", None, None, None, -1, -1, 0)), ("f4", (4, "<", None, None, None, -1, -1, 0, UNIT)),
+        ("f4", (3, "x", None, None, None, -1, -1, 0)), ("f4", (3, "|", None, None, None, -1, -1, 0)),
+        ("M8", (4, "<", None, None, None, -1, -1, 0, ({}, (b"s", 0, 1, 1)))), ("M8", (4, "<", None, None, None, -1, -1, 0, ({}, (b"q", 1, 1, 1)))),
+        ("M8", (4, "<", None, None, None, -1, -1, 0, ({}, (b"s", 1, 1, 0)))), ("f4", (3, "<", None, ("a",), {"a": 1}, -1, -1, 0)),
+        ("O", (3, "|", None, None, None, -1, -1, 63)), ("f4", None), ("f4", "<"),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_states_of_dtypes_are_checked(code, state, protocol):
+    with pytest.raises(c.serialization.FileError):
+        load_pickle(pickle.dumps(OfState(code, state), protocol) if state is not None else NO_STATE)
+    assert np.dtype("f4").str == "<f4" and np.dtype("M8[s]").str == "<M8[s]"
+
+
+#: The dtype f4 with None as its state.
+NO_STATE = b"\x80\x02cnumpy\ndtype\nX\x02\x00\x00\x00f4\x89\x88\x87RNb."
+
+
 @pytest.mark.parametrize(
     "described",
     [

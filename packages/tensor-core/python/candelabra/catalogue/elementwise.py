@@ -1,7 +1,5 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from __future__ import annotations
-
 from .declaration import (
     COMPOSITE,
     FLOAT32_NUMBERS,
@@ -15,10 +13,6 @@ from .declaration import (
     document,
     operator,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # What operators refuse, with PyTorch's exceptions and messages.
 _Refusals = dict[str, Refusal]
@@ -78,7 +72,7 @@ def _unary(
 
 
 # ---- one argument, result of the same dtype
-facts: list  # type: ignore[type-arg] # importing typing would slow down the import of the package
+facts: list  # type: ignore[type-arg]  # of dicts; typing would be imported with the package
 for name, shape, sentence, given, shown, *facts in (
     ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),

@@ -69,27 +69,29 @@ def _dtype(code: Any, align: Any = False, copy: Any = False) -> Any:
 
 
 def _set_dtype(made: Any, state: Any) -> None:
-    # The state is that of numpy.dtype.__reduce__; of it only the byte order, and the unit of a
-    # time, are taken.
-    plain = isinstance(state, tuple) and len(state) in (8, 9) and state[2:5] == (None, None, None)
-    if not plain or state[1] not in ("<", ">", "|", "="):
+    # The state is that of numpy.dtype.__reduce__. NumPy does not check it, so only the byte order
+    # and the unit of a time are taken from it.
+    is_time = made.kind in "mM"
+    if not isinstance(state, tuple) or len(state) != (9 if is_time else 8) or state[2:5] != (None, None, None):
         raise FileError("an array of a dtype with fields")
-    sized = made.kind in "SUV"
-    sizes = (made.itemsize, made.alignment) if sized else (-1, -1)
-    if len(state) == 8:
+    if state[1] not in (("|",) if made.itemsize == 1 or made.kind in "SV" else ("<", ">")):
+        raise FileError("an array of a dtype with an unknown byte order")
+    if not is_time:
+        sizes = (made.itemsize, made.alignment) if made.kind in "SUV" else (-1, -1)
         made.__setstate__((3, state[1], None, None, None, *sizes, 0))
         return
     unit = state[8][1] if isinstance(state[8], tuple) and len(state[8]) == 2 else None
     if (
-        made.kind not in "mM"
-        or not isinstance(unit, tuple)
+        not isinstance(unit, tuple)
         or len(unit) != 4
         or not isinstance(unit[0], bytes)
-        or any(type(n) is not int or not 0 < n < 1 << 31 for n in unit[1:])
+        or type(unit[1]) is not int
+        or not 0 < unit[1] < 1 << 31
+        or unit[2:] != (1, 1)
     ):
-        raise FileError("an array of a dtype with a description")
+        raise FileError("an array of times without a unit")
     _checked_dtype(f"{made.kind}8[{unit[1]}{unit[0].decode('ascii')}]")
-    made.__setstate__((4, state[1], None, None, None, -1, -1, 0, ({}, unit)))
+    made.__setstate__((4, state[1], None, None, None, -1, -1, 0, ({}, (unit[0], unit[1], 1, 1))))
 
 
 def _is_dtype(value: Any) -> bool:
