@@ -46,6 +46,7 @@ FILES = {
     "nn.modules.utils": "tuples",
     "nn.parallel": "parallel",
     "onnx": "onnx",
+    "overrides": "overriding",
     "profiler": "profiler_names",
     "return_types": "return_types",
     "serialization": "files",
