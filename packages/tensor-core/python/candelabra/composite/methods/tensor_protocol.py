@@ -144,8 +144,6 @@ _C.Generator.__setstate__ = _set_generator  # type: ignore[attr-defined]
 def reduce_tensor(self: Tensor, protocol: Any) -> Any:
     """Pickle through the storage, so that tensors that share memory still do when loaded. The
     autograd history is not saved: a loaded tensor is a leaf.
-
-    The tape is not saved: what is read is a leaf.
     """
     geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
     state = dict(self.__dict__) or None
