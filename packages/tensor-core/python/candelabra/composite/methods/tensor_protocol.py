@@ -131,32 +131,17 @@ _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assign
 def reduce_tensor(self: Tensor, protocol: Any) -> Any:
     """Pickle through the storage, so that tensors that share memory still do when loaded. The
     autograd history is not saved: a loaded tensor is a leaf.
-
-    The tape is not saved: what is read is a leaf.
     """
     geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
     state = dict(self.__dict__) or None
     grad = self.grad if self.is_leaf or self.retains_grad else None
-    if self.is_meta:
-        return restored_meta_tensor, (type(self), *geometry[:3], self.requires_grad, grad, state)
-    return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, grad, state)
-
-
-def restored_meta_tensor(
-    cls: type, dtype: dtype, size: Any, stride: Sequence[int], requires_grad: bool, grad: Any, state: Any
-) -> Any:
-    """Return a tensor of the device meta from its pickled state: it has no storage to share."""
-    made = as_class(cls, OPERATORS["empty_strided"](size, stride, dtype=dtype, device="meta"), requires_grad)
-    if grad is not None:
-        made.grad = grad
-    if state:
-        made.__dict__.update(state)
-    return made
+    storage = None if self.is_meta else self.untyped_storage()
+    return restored_tensor, (type(self), storage, *geometry, self.requires_grad, grad, state)
 
 
 def restored_tensor(
     cls: type,
-    flat: Tensor | Storage,
+    flat: Tensor | Storage | None,
     dtype: dtype,
     size: Any,
     stride: Sequence[int],
@@ -165,10 +150,14 @@ def restored_tensor(
     grad: Tensor,
     state: Any,
 ) -> Any:
-    """Return a tensor from its pickled state."""
+    """Return a tensor from its pickled state; one of the device meta has no storage."""
     if isinstance(flat, _C.Storage):
         flat = _C.tensor_on_storage(flat, _C.uint8)
-    made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
+    if flat is None:
+        tensor = OPERATORS["empty_strided"](size, stride, dtype=dtype, device="meta")
+    else:
+        tensor = tensor_on(flat, dtype, size, stride, offset)
+    made = as_class(cls, tensor, requires_grad)
     if grad is not None:
         made.grad = grad
     if state:

@@ -50,6 +50,7 @@ FILES = {
     "nn.common_types": "nn.common_types",
     "nn.modules.utils": "nn.tuples",
     "onnx": "onnx",
+    "overrides": "overriding",
     "profiler": "operators.profiler_names",
     "profiler.profiler": "operators.profiler_names",
     "random": "random",

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from candelabra import Tensor, UntypedStorage
+from typing import Any
+
+from candelabra import _C, Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
 from .operators.dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "PyTorchFileReader", "PyTorchFileWriter", "StorageBase", "TensorBase", "_TensorBase", "_TensorMeta",
-    "_dispatch_has_kernel", "_dispatch_keys", "_log_api_usage_metadata", "_log_api_usage_once",
-]  # fmt: skip
+    "DispatchKey",
+    "DispatchKeySet",
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
+    "StorageBase",
+    "TensorBase",
+    "_TensorBase",
+    "_TensorMeta",
+    "_dispatch_has_kernel",
+    "_dispatch_keys",
+    "_get_dispatch_stack_at",
+    "_get_function_stack_at",
+    "_is_torch_function_enabled",
+    "_len_torch_dispatch_stack",
+    "_len_torch_function_stack",
+    "_log_api_usage_metadata",
+    "_log_api_usage_once",
+    "_pop_torch_dispatch_stack",
+    "_pop_torch_function_stack",
+    "_push_on_torch_dispatch_stack",
+    "_push_on_torch_function_stack",
+]
 
 TensorBase = _TensorBase = Tensor
 #: The class of the classes of tensors.
@@ -28,3 +49,29 @@ def _log_api_usage_metadata(event: str, metadata_map: dict[str, str]) -> None:
     """Do nothing, as PyTorch does without a logger."""
     if not isinstance(event, str) or not isinstance(metadata_map, dict):
         raise TypeError("_log_api_usage_metadata(): incompatible function arguments: expected a str and a dict")
+
+
+# ---- the stacks of modes, by PyTorch's names
+
+_push_on_torch_function_stack, _pop_torch_function_stack = _C.push_torch_function_mode, _C.pop_torch_function_mode
+_push_on_torch_dispatch_stack, _pop_torch_dispatch_stack = _C.push_torch_dispatch_mode, _C.pop_torch_dispatch_mode
+
+
+def _len_torch_function_stack() -> int:
+    return len(_C.torch_function_modes())
+
+
+def _get_function_stack_at(level: int) -> Any:
+    return _C.torch_function_modes()[level]
+
+
+def _len_torch_dispatch_stack() -> int:
+    return len(_C.torch_dispatch_modes())
+
+
+def _get_dispatch_stack_at(level: int) -> Any:
+    return _C.torch_dispatch_modes()[level]
+
+
+def _is_torch_function_enabled() -> bool:
+    return _C.torch_function_state() == 0

@@ -7,6 +7,8 @@ from __future__ import annotations
 #: Candelabra's modules by PyTorch's, where the two have other names.
 COUNTERPARTS = {
     "_C._nn": "nn.functional",
+    "_subclasses": "fake_tensor",
+    "_subclasses.fake_tensor": "fake_tensor",
     "amp.autocast_mode": "amp",
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
@@ -20,6 +22,7 @@ COUNTERPARTS = {
     "multiprocessing.spawn": "multiprocessing.spawning",
     "profiler.profiler": "profiler",
     "signal.windows.windows": "signal.windows",
+    "utils._python_dispatch": "python_dispatch",
     "utils._pytree": "pytree",
     "utils.data._utils.collate": "utils.data.collate",
     "utils.hooks": "hooks",
@@ -28,7 +31,10 @@ COUNTERPARTS = {
 #: By PyTorch module: the names it has besides those of its counterpart, by Candelabra's module.
 NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "": {"overrides": "DisableTorchFunction DisableTorchFunctionSubclass"},
-    "_C": {"overrides": "DisableTorchFunction DisableTorchFunctionSubclass"},
+    "_C": {
+        "_C": "_disabled_torch_dispatch_impl _disabled_torch_function_impl",
+        "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
+    },
     "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg"},
     "_C._nn": {"nn.modules.base.conversion": "_parse_to"},
     "fft": {"": "Tensor"},
