@@ -88,7 +88,11 @@ def test_streams_and_events():
         assert total.item() == 11_000
         stream.synchronize()
         assert stream.query()
-        accelerator.synchronize()
+        with accelerator.stream(stream):
+            y = x + 1
+        accelerator.synchronize()  # all streams
+        assert stream.query()
+        assert y[0].item() == 12
     finally:
         accelerator.use(None)
 

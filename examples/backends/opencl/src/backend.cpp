@@ -22,7 +22,7 @@ int32_t initialize() {
 }
 
 void shutdown() {
-  for (const auto& device : devices()) cl.Finish(device->queue.get());
+  for (const auto& device : devices()) cl.Finish(device->default_stream.queue.get());
 }
 
 int32_t device_count(int32_t* count) {
@@ -43,7 +43,7 @@ int32_t device_properties(int32_t index, cb_device_properties* result) {
 }
 
 int32_t synchronize(int32_t index) {
-  return guarded([&] { check(cl.Finish(device(index).queue.get()), "clFinish"); });
+  return guarded([&] { device(index).finish_all(); });
 }
 
 const char* describe() {

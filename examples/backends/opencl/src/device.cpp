@@ -6,7 +6,6 @@
 
 #include "allocator.hpp"
 #include "program.hpp"
-#include "stream.hpp"
 
 namespace candelabra::opencl {
 
@@ -92,7 +91,8 @@ std::unique_ptr<Device> open(cl_device_id id, const std::string& platform, int32
   cl_int code = CL_SUCCESS;
   device->context = Context(cl.CreateContext(nullptr, 1, &id, nullptr, nullptr, &code));
   check(code, "clCreateContext");
-  device->queue = Queue(cl.CreateCommandQueue(device->context.get(), id, CL_QUEUE_PROFILING_ENABLE, &code));
+  device->default_stream.queue =
+      Queue(cl.CreateCommandQueue(device->context.get(), id, CL_QUEUE_PROFILING_ENABLE, &code));
   check(code, "clCreateCommandQueue");
   device->allocator = std::make_unique<Allocator>(*device);
   device->programs = std::make_unique<ProgramCache>(*device);
@@ -101,8 +101,27 @@ std::unique_ptr<Device> open(cl_device_id id, const std::string& platform, int32
 
 }  // namespace
 
+Stream& Device::stream_of(void* stream) const {
+  return stream ? *static_cast<Stream*>(stream) : default_stream;
+}
+
 cl_command_queue Device::queue_of(void* stream) const {
-  return stream ? static_cast<Stream*>(stream)->queue.get() : queue.get();
+  Stream& target = stream_of(stream);
+  ++target.submitted;
+  return target.queue.get();
+}
+
+void Device::finish(void* stream) const {
+  Stream& target = stream_of(stream);
+  const uint64_t submitted = target.submitted;
+  check(cl.Finish(target.queue.get()), "clFinish");
+  target.finished = submitted;
+}
+
+void Device::finish_all() {
+  finish(nullptr);
+  const std::lock_guard lock(streams_mutex);
+  for (Stream* stream : streams) finish(stream);
 }
 
 void initialize_devices(const cb_host* host) {

@@ -2,7 +2,10 @@
 #ifndef CANDELABRA_OPENCL_DEVICE_HPP
 #define CANDELABRA_OPENCL_DEVICE_HPP
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,12 @@ using Event = Handle<cl_event, &Api::ReleaseEvent>;
 class Allocator;
 class ProgramCache;
 
+// A command queue that executes in order. The counters tell whether it is idle without asking it.
+struct Stream {
+  Queue queue;
+  std::atomic<uint64_t> submitted = 0, finished = 0;  // commands
+};
+
 struct Device {
   int32_t index = 0;
   cl_device_id id = nullptr;
@@ -50,12 +59,20 @@ struct Device {
   uint32_t processors = 0;
   bool has_float64 = false;
   Context context;
-  Queue queue;  // of the default stream
+  mutable Stream default_stream;
+  std::mutex streams_mutex;
+  std::set<Stream*> streams;  // the others
   std::unique_ptr<Allocator> allocator;
   std::unique_ptr<ProgramCache> programs;
 
-  // The queue of a stream; null is the default stream.
+  // Null is the default stream.
+  Stream& stream_of(void* stream) const;
+  // The queue of a stream, for a command.
   cl_command_queue queue_of(void* stream) const;
+  // Waits until all commands of a stream are done.
+  void finish(void* stream) const;
+  // Waits for all streams.
+  void finish_all();
 };
 
 // Finds the devices. Throws Failure if there are none, with the reason and what to install.

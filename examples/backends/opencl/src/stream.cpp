@@ -40,26 +40,37 @@ int32_t stream_create(int32_t index, int32_t, void** result) {
     auto stream = std::make_unique<Stream>();
     stream->queue = Queue(cl.CreateCommandQueue(device.context.get(), device.id, CL_QUEUE_PROFILING_ENABLE, &code));
     check(code, "clCreateCommandQueue");
+    const std::lock_guard lock(device.streams_mutex);
+    device.streams.insert(stream.get());
     *result = stream.release();
   });
 }
 
 void stream_destroy(int32_t index, void* stream) {
   const std::unique_ptr<Stream> owned(static_cast<Stream*>(stream));
+  Device& device = *devices()[static_cast<size_t>(index)];
+  {
+    const std::lock_guard lock(device.streams_mutex);
+    device.streams.erase(owned.get());
+  }
   cl.Finish(owned->queue.get());  // its buffers are free for others afterwards
-  devices()[static_cast<size_t>(index)]->allocator->forget_stream(stream);
+  device.allocator->forget_stream(stream);
 }
 
 int32_t stream_synchronize(int32_t index, void* stream) {
-  return guarded([&] { check(cl.Finish(device(index).queue_of(stream)), "clFinish"); });
+  return guarded([&] { device(index).finish(stream); });
 }
 
-int32_t stream_query(int32_t index, void* stream, int32_t* done) {
+int32_t stream_query(int32_t index, void* handle, int32_t* done) {
   return guarded([&] {
-    const cl_command_queue queue = device(index).queue_of(stream);
-    const Event event(mark(queue));
-    check(cl.Flush(queue), "clFlush");
+    Stream& stream = device(index).stream_of(handle);
+    const uint64_t submitted = stream.submitted;
+    *done = stream.finished >= submitted;
+    if (*done) return;
+    const Event event(mark(stream.queue.get()));
+    check(cl.Flush(stream.queue.get()), "clFlush");
     *done = is_complete(event.get());
+    if (*done) stream.finished = submitted;
   });
 }
 

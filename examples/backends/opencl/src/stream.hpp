@@ -6,10 +6,6 @@
 
 namespace candelabra::opencl {
 
-struct Stream {
-  Queue queue;
-};
-
 // Fills in the functions of streams and events.
 void add_streams(cb_backend& table);
 
