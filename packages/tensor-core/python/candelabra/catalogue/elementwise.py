@@ -1,6 +1,6 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from typing import Any
+from __future__ import annotations
 
 from .declaration import (
     COMPOSITE,
@@ -15,6 +15,10 @@ from .declaration import (
     document,
     operator,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # What operators refuse, with PyTorch's exceptions and messages.
 _Refusals = dict[str, Refusal]
