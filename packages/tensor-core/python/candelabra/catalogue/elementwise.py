@@ -14,6 +14,10 @@ from .declaration import (
     operator,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # What operators refuse, with PyTorch's exceptions and messages.
 _Refusals = dict[str, Refusal]
 _NO_COMPLEX: _Refusals = {"complex": None}
