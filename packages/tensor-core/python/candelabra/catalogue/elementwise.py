@@ -16,7 +16,7 @@ from .declaration import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 # What operators refuse, with PyTorch's exceptions and messages.
 _Refusals = dict[str, Refusal]
