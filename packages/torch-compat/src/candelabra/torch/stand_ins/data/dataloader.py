@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from candelabra import multiprocessing
+import candelabra.multiprocessing as multiprocessing
 from candelabra.utils.data.dataloader import _Endless as _InfiniteConstantSampler
 from candelabra.utils.data.dataset_kind import DatasetKind as _DatasetKind
 from candelabra.utils.data.iterators import BatchIterator as _BaseDataLoaderIter

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra
+from candelabra import amp
 
 __all__ = ["GradScaler", "autocast"]
 
 
-class autocast(candelabra.amp.autocast):
+class autocast(amp.autocast):
     """Autocasting on the CPU; ``torch.amp.autocast("cpu", ...)`` is the same.
 
     Examples
@@ -25,7 +26,7 @@ class autocast(candelabra.amp.autocast):
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
-class GradScaler(candelabra.amp.GradScaler):
+class GradScaler(amp.GradScaler):
     """Scaling of gradients on the CPU; ``torch.amp.GradScaler("cpu", ...)`` is the same."""
 
     def __init__(
