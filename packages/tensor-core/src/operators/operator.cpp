@@ -278,7 +278,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     resolve_device(call);
     // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
-    if (!computed || (recording && !op.autograd_function)) return decompose(call, given, recording);
+    if (!computed || (recording && !op.autograd_function)) {
+      // The operator's own errors come before the decomposition writes anything.
+      if (!computed && !(op.tags & tag_core) && !op.functional && !given.out) op.shape(call);
+      return decompose(call, given, recording);
+    }
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
