@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -99,3 +100,13 @@ def test_shared_parameters_get_one_gradient():
     net(candelabra.ones(1, 3)).sum().backward()
     optimizer = optim.SGD(net.parameters(), lr=0.1)
     assert len(optimizer.param_groups[0]["params"]) == 1 and shared.weight.grad is not None
+
+
+def test_allowed_classes_are_known_by_pytorch_s_names():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02ctorch.nn.modules.conv\nConv2d\n.")
+        archive.writestr("archive/version", "3\n")
+    with candelabra.serialization.safe_globals([nn.Conv2d]):
+        assert candelabra.serialization.get_safe_globals() == [nn.Conv2d]
+        assert candelabra.load(file) is nn.Conv2d

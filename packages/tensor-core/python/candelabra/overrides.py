@@ -20,6 +20,7 @@ from collections import defaultdict
 
 import candelabra
 from candelabra import _C
+from candelabra.assembly import MissingPackageError
 from candelabra.catalogue import OPERATORS
 
 TYPE_CHECKING = False
@@ -236,7 +237,9 @@ def _members() -> Iterator[tuple[str, Any, str, Any]]:
                 continue
             member = inspect.getattr_static(namespace, name, None) if namespace is _C.Tensor else None
             if member is None:
-                member = getattr(namespace, name, None)
+                # Functions such as vmap are of distributions that may not be installed.
+                with contextlib.suppress(MissingPackageError):
+                    member = getattr(namespace, name, None)
             if member is not None and not isinstance(member, (types.ModuleType, type)):
                 yield path, namespace, name, member
 
