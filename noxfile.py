@@ -302,7 +302,7 @@ def tests_processors(session: nox.Session) -> None:
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat"]
-    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
+    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 
 

@@ -137,6 +137,8 @@ class Operators(SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
         if name == "aten":
+            import candelabra.library as _library  # noqa: F401
+
             from .library.aten import ATEN
 
             return ATEN

@@ -7,6 +7,7 @@ from typing import Any
 
 # Import the package before its submodules: otherwise two importing threads can deadlock.
 import candelabra.autograd as _autograd  # noqa: F401
+import candelabra.nn as _nn  # noqa: F401
 from candelabra import Tensor, pytree
 from candelabra.autograd.graph import register_multi_grad_hook
 from candelabra.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+import candelabra.serialization as _serialization  # noqa: F401
 from candelabra.composite.methods.tensor_protocol import bytes_tensor
 from candelabra.serialization.errors import FileError
 from candelabra.serialization.options import skipping

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickletools
 import re
 
+import candelabra.serialization as _serialization  # noqa: F401
 from candelabra.serialization.pytorch_names import in_pytorch
 
 #: Where the functions of `rebuilding` are in PyTorch.

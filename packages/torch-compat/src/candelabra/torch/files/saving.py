@@ -7,6 +7,7 @@ import os
 import pickle
 from typing import Any
 
+import candelabra.serialization as _serialization  # noqa: F401
 from candelabra.serialization.options import skipping, write_checksums
 from candelabra.serialization.places import add_storage, storage_memory
 from candelabra.serialization.pytorch_legacy import MAGIC_NUMBER, PROTOCOL_VERSION

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import candelabra.serialization as _serialization  # noqa: F401
 from candelabra import _C, Tensor, UntypedStorage
 from candelabra.serialization.errors import FileError
 from candelabra.serialization.sources import opened

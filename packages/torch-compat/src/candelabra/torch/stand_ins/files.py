@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import candelabra
+import candelabra.serialization as _serialization  # noqa: F401
 from candelabra.serialization.pytorch_legacy import MAGIC_NUMBER, PROTOCOL_VERSION
 from candelabra.storage import CLASS_NAMES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra.utils as _utils  # noqa: F401
 from candelabra.utils.data.fetching import IterableFetcher as _IterableDatasetFetcher
 from candelabra.utils.data.fetching import MapFetcher as _MapDatasetFetcher
 

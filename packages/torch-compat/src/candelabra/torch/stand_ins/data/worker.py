@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+import candelabra.utils as _utils  # noqa: F401
 from candelabra.utils.data.worker_info import WorkerInfo, get_worker_info
 
 __all__ = ["ManagerWatchdog", "WorkerInfo", "_IterableDatasetStopIteration", "_ResumeIteration", "get_worker_info"]
