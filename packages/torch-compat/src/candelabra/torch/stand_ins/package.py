@@ -14,9 +14,9 @@ from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
-from .dispatch_keys import DispatchKey, DispatchKeySet
 from .files import load, save
 from .jit import ScriptFunction, ScriptModule, fork, wait
+from .operators.dispatch_keys import DispatchKey, DispatchKeySet
 from .random import thread_safe_generator
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
