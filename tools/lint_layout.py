@@ -21,10 +21,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_FILES = 30
-#: Folders that may have more files, with the reason.
-LARGE_FOLDERS = {
-    "packages/distributions/src/candelabra/distributions": "programs import each distribution from its module",
-}
 MOST_LINES = 600
 #: Files that may have more lines, with the reason.
 LONG_FILES = {
@@ -120,7 +116,7 @@ def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
     """Return a message for each violation."""
     found = []
     for folder, count in sorted(Counter(str(path.parent) for path in files if path.parts[0] == "packages").items()):
-        if count > MOST_FILES and folder not in LARGE_FOLDERS:
+        if count > MOST_FILES:
             found.append(f"{folder}: {count} files; a folder holds at most {MOST_FILES}: find the rooms that are in it")
     for path in files:
         if path.suffix not in COMMENT:

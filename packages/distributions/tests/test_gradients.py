@@ -8,7 +8,7 @@ import candelabra
 from candelabra import distributions as D
 from candelabra import func
 from candelabra.autograd import grad, gradcheck, gradgradcheck
-from candelabra.distributions.gamma_draws import log_gamma_draw, log_gamma_slope
+from candelabra.distributions.gammas.gamma_draws import log_gamma_draw, log_gamma_slope
 
 
 def p(*values):

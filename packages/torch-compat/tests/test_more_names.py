@@ -11,6 +11,7 @@ pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pi
 
 import candelabra
 import candelabra.torch
+from candelabra.serialization.pytorch_names import in_candelabra, in_pytorch
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +197,15 @@ def test_private_names_of_distributions(torch):
         return torch.tensor(5.0)
 
     assert torch.distributions.kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)).ndim == 0
+
+
+def test_distributions_in_their_modules(torch):
+    for name in torch.distributions.__all__:
+        kind = getattr(torch.distributions, name)
+        folder, _, file = getattr(kind, "__module__", "").removeprefix("candelabra.distributions.").partition(".")
+        if isinstance(kind, type) and file and folder != "transforms":
+            assert getattr(importlib.import_module(f"torch.distributions.{file}"), name) is kind
+            assert in_pytorch(kind.__module__, name) == (f"torch.distributions.{file}", name)
+    name = "LogitRelaxedBernoulli"
+    relaxed = importlib.import_module("torch.distributions.relaxed_bernoulli")
+    assert in_candelabra("torch.distributions.relaxed_bernoulli", name) is getattr(relaxed, name)

@@ -6,51 +6,51 @@ sampling without gradients does not.
 """
 
 from . import constraints, kl_crossed, kl_same, transforms  # noqa: F401 (the pairs enter themselves)
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .chi2 import Chi2
+from .combined.independent import Independent
+from .combined.mixture_same_family import MixtureSameFamily
+from .combined.transformed_distribution import TransformedDistribution
 from .constraint_registry import biject_to, transform_to
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
+from .continuous.cauchy import Cauchy
+from .continuous.continuous_bernoulli import ContinuousBernoulli
+from .continuous.exponential import Exponential
+from .continuous.generalized_pareto import GeneralizedPareto
+from .continuous.gumbel import Gumbel
+from .continuous.half_cauchy import HalfCauchy
+from .continuous.half_normal import HalfNormal
+from .continuous.inverse_gamma import InverseGamma
+from .continuous.kumaraswamy import Kumaraswamy
+from .continuous.laplace import Laplace
+from .continuous.log_normal import LogNormal
+from .continuous.normal import Normal
+from .continuous.pareto import Pareto
+from .continuous.relaxed_bernoulli import RelaxedBernoulli
+from .continuous.relaxed_categorical import RelaxedOneHotCategorical
+from .continuous.uniform import Uniform
+from .continuous.von_mises import VonMises
+from .continuous.weibull import Weibull
+from .discrete.bernoulli import Bernoulli
+from .discrete.binomial import Binomial
+from .discrete.categorical import Categorical
+from .discrete.geometric import Geometric
+from .discrete.multinomial import Multinomial
+from .discrete.negative_binomial import NegativeBinomial
+from .discrete.one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
+from .discrete.poisson import Poisson
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .fishersnedecor import FisherSnedecor
-from .gamma import Gamma
-from .generalized_pareto import GeneralizedPareto
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_cauchy import HalfCauchy
-from .half_normal import HalfNormal
-from .independent import Independent
-from .inverse_gamma import InverseGamma
+from .gammas.beta import Beta
+from .gammas.chi2 import Chi2
+from .gammas.dirichlet import Dirichlet
+from .gammas.fishersnedecor import FisherSnedecor
+from .gammas.gamma import Gamma
+from .gammas.studentT import StudentT
 from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .laplace import Laplace
-from .lkj_cholesky import LKJCholesky
-from .log_normal import LogNormal
-from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
-from .multivariate_normal import MultivariateNormal
-from .negative_binomial import NegativeBinomial
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
-from .pareto import Pareto
-from .poisson import Poisson
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .studentT import StudentT
-from .transformed_distribution import TransformedDistribution
+from .multivariate.lkj_cholesky import LKJCholesky
+from .multivariate.logistic_normal import LogisticNormal
+from .multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal
+from .multivariate.multivariate_normal import MultivariateNormal
+from .multivariate.wishart import Wishart
 from .transforms import *  # noqa: F403 (its __all__)
-from .uniform import Uniform
-from .von_mises import VonMises
-from .weibull import Weibull
-from .wishart import Wishart
 
 __version__ = "0.1.0"
 

@@ -13,19 +13,19 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, inf
 
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .continuous_bernoulli import ContinuousBernoulli
-from .exponential import Exponential
-from .gamma import Gamma
-from .gumbel import Gumbel
+from .continuous.continuous_bernoulli import ContinuousBernoulli
+from .continuous.exponential import Exponential
+from .continuous.gumbel import Gumbel
+from .continuous.laplace import Laplace
+from .continuous.normal import Normal
+from .continuous.pareto import Pareto
+from .continuous.uniform import Uniform
+from .discrete.bernoulli import Bernoulli
+from .discrete.binomial import Binomial
+from .discrete.poisson import Poisson
+from .gammas.beta import Beta
+from .gammas.gamma import Gamma
 from .kl import register_kl
-from .laplace import Laplace
-from .normal import Normal
-from .pareto import Pareto
-from .poisson import Poisson
-from .uniform import Uniform
 from .utils import euler_constant
 
 # ---- means

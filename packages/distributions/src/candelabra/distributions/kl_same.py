@@ -7,32 +7,32 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, inf
 
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
+from .combined.independent import Independent
+from .combined.transformed_distribution import TransformedDistribution
+from .continuous.cauchy import Cauchy
+from .continuous.continuous_bernoulli import ContinuousBernoulli
+from .continuous.exponential import Exponential
+from .continuous.gumbel import Gumbel
+from .continuous.half_normal import HalfNormal
+from .continuous.laplace import Laplace
+from .continuous.normal import Normal
+from .continuous.pareto import Pareto
+from .continuous.uniform import Uniform
+from .discrete.bernoulli import Bernoulli
+from .discrete.binomial import Binomial
+from .discrete.categorical import Categorical
+from .discrete.geometric import Geometric
+from .discrete.one_hot_categorical import OneHotCategorical
+from .discrete.poisson import Poisson
 from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
+from .gammas.beta import Beta
+from .gammas.dirichlet import Dirichlet
+from .gammas.gamma import Gamma
 from .kl import kl_divergence, register_kl
-from .laplace import Laplace
-from .lowrank_multivariate_normal import LowRankMultivariateNormal, lowrank_logdet, lowrank_mahalanobis
-from .multivariate_normal import MultivariateNormal, batch_mahalanobis
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
-from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
+from .multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal, lowrank_logdet, lowrank_mahalanobis
+from .multivariate.multivariate_normal import MultivariateNormal, batch_mahalanobis
+from .multivariate.wishart import Wishart, multivariate_digamma
 from .utils import euler_constant, softplus, sum_rightmost
-from .wishart import Wishart, multivariate_digamma
 
 
 @register_kl(Bernoulli, Bernoulli)

@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Modules whose names PyTorch keeps elsewhere. A name ending in a dot stands for its submodules.
+#: Modules whose names PyTorch keeps elsewhere. A name ending in a dot stands for its submodules;
+#: they keep their own names if PyTorch's ends in a dot too.
 _MODULES = {
     "candelabra.amp.autocasting": "torch.amp.autocast_mode",
     "candelabra.amp.functions": "torch.amp.autocast_mode",
@@ -19,6 +20,11 @@ _MODULES = {
     "candelabra.autograd.walks": "torch.autograd",
     "candelabra.composite.": "torch",
     "candelabra.defaults": "torch",
+    "candelabra.distributions.combined.": "torch.distributions.",
+    "candelabra.distributions.continuous.": "torch.distributions.",
+    "candelabra.distributions.discrete.": "torch.distributions.",
+    "candelabra.distributions.gammas.": "torch.distributions.",
+    "candelabra.distributions.multivariate.": "torch.distributions.",
     "candelabra.distributions.transforms.": "torch.distributions.transforms",
     "candelabra.fft.": "torch.fft",
     "candelabra.grad_mode": "torch.autograd.grad_mode",
@@ -63,6 +69,8 @@ def in_pytorch(module: str, name: str) -> tuple[str, str]:
     >>> from candelabra.serialization.pytorch_names import in_pytorch
     >>> in_pytorch("candelabra.nn.modules.convolution", "Conv2d")
     ('torch.nn.modules.conv', 'Conv2d')
+    >>> in_pytorch("candelabra.distributions.continuous.normal", "Normal")
+    ('torch.distributions.normal', 'Normal')
     >>> in_pytorch("fractions", "Fraction")
     ('fractions', 'Fraction')
     """
@@ -76,7 +84,7 @@ def in_pytorch(module: str, name: str) -> tuple[str, str]:
         return _MODULES[module], name
     for prefix, replacement in _MODULES.items():
         if prefix.endswith(".") and module.startswith(prefix):
-            return replacement, name
+            return replacement + module.removeprefix(prefix) if replacement.endswith(".") else replacement, name
     return f"torch{module.removeprefix('candelabra')}", name
 
 
@@ -91,8 +99,8 @@ def _layer_file(name: str, module: str) -> str:
 def in_candelabra(module: str, name: str) -> Any:
     """Return Candelabra's object of a name in PyTorch.
 
-    It is looked up in the module of the same name, and then in the packages around it, because
-    PyTorch divides some of them into other files.
+    It is looked up in the module of the same name, in the packages around it, because PyTorch
+    divides some of them into other files, and then in folders that PyTorch does not have.
 
     Raises
     ------
@@ -111,15 +119,23 @@ def in_candelabra(module: str, name: str) -> Any:
         # PyTorch's functions in C++ have the name of their package before their own.
         module, name = _BUILTINS[module], name.removeprefix(f"{module.removeprefix('torch._C._')}_")
     place = f"candelabra{module.removeprefix('torch').removeprefix('candelabra')}"
+    places = []
     while place:
+        places.append(place)
+        place = place.rpartition(".")[0]
+    places += [
+        own + module.removeprefix(theirs)
+        for own, theirs in _MODULES.items()
+        if theirs.endswith(".") and module.startswith(theirs)
+    ]
+    for place in places:
         try:
             found = importlib.import_module(place)
             for part in name.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError):
-            place = place.rpartition(".")[0]
-        else:
-            return found
+            continue
+        return found
     raise AttributeError(
         f"Can't get attribute {name!r} on <module {module!r}>: the file names {module}.{name}, which Candelabra does not have"
     )

@@ -4,6 +4,15 @@
 
 from __future__ import annotations
 
+#: By folder of candelabra.distributions: those of its modules that PyTorch has without the folder.
+_DISTRIBUTIONS = {
+    "combined": "independent mixture_same_family transformed_distribution",
+    "continuous": "cauchy continuous_bernoulli exponential generalized_pareto gumbel half_cauchy half_normal inverse_gamma kumaraswamy "
+    "laplace log_normal normal pareto relaxed_bernoulli relaxed_categorical uniform von_mises weibull",
+    "discrete": "bernoulli binomial categorical geometric multinomial negative_binomial one_hot_categorical poisson",
+    "gammas": "beta chi2 dirichlet fishersnedecor gamma studentT",
+    "multivariate": "lkj_cholesky logistic_normal lowrank_multivariate_normal multivariate_normal wishart",
+}
 #: Candelabra's modules by PyTorch's, where the two have other names.
 COUNTERPARTS = {
     "_C._nn": "nn.functional",
@@ -17,6 +26,11 @@ COUNTERPARTS = {
     "cuda.memory": "cuda",
     "cuda.random": "cuda",
     "cuda.streams": "cuda",
+    **{
+        f"distributions.{name}": f"distributions.{folder}.{name}"
+        for folder, names in _DISTRIBUTIONS.items()
+        for name in names.split()
+    },
     "multiprocessing.pool": "multiprocessing",
     "multiprocessing.queue": "multiprocessing.queues",
     "multiprocessing.spawn": "multiprocessing.spawning",

@@ -1,0 +1,1 @@
+"""Distributions of real numbers, and the continuous relaxations of discrete ones."""

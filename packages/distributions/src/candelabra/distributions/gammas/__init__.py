@@ -1,0 +1,1 @@
+"""Distributions that are drawn by means of gamma draws."""

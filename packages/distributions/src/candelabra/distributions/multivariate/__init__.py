@@ -1,0 +1,1 @@
+"""Distributions of correlated vectors and of matrices."""
