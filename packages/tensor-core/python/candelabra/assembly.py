@@ -137,11 +137,10 @@ class Operators(SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
         if name == "aten":
-            import candelabra.library as _library  # noqa: F401
+            import importlib
 
-            from .library.aten import ATEN
-
-            return ATEN
+            importlib.import_module("candelabra.library")
+            return importlib.import_module("candelabra.library.aten").ATEN
         return OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
