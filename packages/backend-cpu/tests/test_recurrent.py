@@ -225,7 +225,7 @@ def test_packed_rows_that_do_not_fit() -> None:
 def test_layers_that_do_not_fit(name: str) -> None:
     operator = getattr(ops, name)
     input, h0, weights = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1, 1), candelabra.zeros(3 * (5 + 1))
-    with pytest.raises(ValueError, match="cell must be one of 'lstm', 'gru'"):
+    with pytest.raises(ValueError, match='cell must be "lstm", "gru"'):
         operator(input, weights, h0, None, [], 1, False, False, "float32")
     for layers, states in ((0, h0), (2**62, h0), (1, h0[0]), (1, candelabra.ones(2, 1, 1))):
         with pytest.raises(RuntimeError, match="do not fit"):
