@@ -326,3 +326,31 @@ def test_attributes_that_a_class_looks_up_itself_and_in_its_base():
         wrapped.banana
     with pytest.raises(AttributeError, match="'ReLU' object has no attribute 'banana'"):
         nn.ReLU().banana
+
+
+class Labelled(candelabra.Tensor):
+    """A class of tensors without behaviour of its own."""
+
+
+class Plain(candelabra.Tensor):
+    """A class whose tensors do not survive detach()."""
+
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
+
+
+def test_a_parameter_of_another_class_keeps_it() -> None:
+    parameter = nn.Parameter(candelabra.ones(2).as_subclass(Labelled))
+    assert type(parameter) is Labelled
+    assert isinstance(parameter, nn.Parameter) and parameter.requires_grad and parameter.is_leaf
+    assert not isinstance(candelabra.ones(2).as_subclass(Labelled), nn.Parameter)
+    net = nn.Module()
+    net.weight = parameter
+    copied = copy.deepcopy(net)
+    assert [type(p) for p in copied.parameters()] == [Labelled]
+    assert isinstance(copied.weight, nn.Parameter) and copied.weight is not parameter
+    assert not isinstance(parameter, nn.parameter.UninitializedParameter)
+
+
+def test_a_parameter_of_a_class_that_detach_loses() -> None:
+    with pytest.raises(RuntimeError, match="type Plain requires that detach"):
+        nn.Parameter(candelabra.ones(2).as_subclass(Plain))

@@ -12,13 +12,19 @@ from __future__ import annotations
 import contextlib
 
 from candelabra import _C
+from candelabra.composite.methods.tensor_protocol import tensor_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "transform_subclass"]
+__all__ = [
+    "TorchDispatchMode",
+    "is_traceable_wrapper_subclass",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]
 
 
 class TorchDispatchMode:
@@ -147,3 +153,57 @@ def transform_subclass(
         t.size() if outer_size is None else outer_size,
         t.stride() if outer_stride is None else outer_stride,
     )
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """Return what an operator must return, where ``__torch_dispatch__`` of a wrapper computed `out`.
+
+    An operator that writes to an argument returns this argument. The result of a view shares the
+    storage of its argument, so that programs that compare storages see the view.
+
+    Parameters
+    ----------
+    func : Operator
+        As ``__torch_dispatch__`` was given it.
+    args, kwargs
+        The arguments, with the wrappers.
+    out
+        The result: wrappers again, or a tuple or list of them.
+
+    Raises
+    ------
+    RuntimeError
+        If the result of a view reaches beyond the storage of its argument.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.python_dispatch import return_and_correct_aliasing
+    >>> x = candelabra.ones(2)
+    >>> return_and_correct_aliasing(candelabra.ops.add_, (x, 1), {}, candelabra.ones(2)) is x
+    True
+    """
+    if kwargs and kwargs.get("out") is not None:
+        return kwargs["out"]
+    if func.functional is not None:
+        return args[0] if args else kwargs["self"]
+    if "(a)" in func.schema:
+        source = args[0] if args else kwargs["self"]
+        for view in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(view, _C.Tensor) and isinstance(source, _C.Tensor):
+                _share_storage(view, source)
+    return out
+
+
+def _share_storage(view: Any, source: Any) -> None:
+    if type(view) is _C.Tensor or view.untyped_storage() is source.untyped_storage():
+        return  # a plain tensor is a view already
+    storage = source.untyped_storage()
+    last = sum((size - 1) * step for size, step in zip(view.shape, view.stride())) + view.storage_offset()
+    if view.numel() and (last + 1) * view.dtype.itemsize > storage.nbytes():
+        raise RuntimeError(
+            f"return_and_correct_aliasing(): a view of sizes {list(view.shape)} and strides {list(view.stride())} reaches beyond the "
+            f"{storage.nbytes()} bytes of its argument"
+        )
+    flat = _C.tensor_on_storage(storage, _C.uint8)
+    view.data = tensor_on(flat, view.dtype, view.shape, view.stride(), view.storage_offset())

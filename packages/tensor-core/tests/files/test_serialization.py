@@ -392,3 +392,27 @@ def test_generators():
     assert loaded.initial_seed() == 5
     expected = c.randn(4, generator=generator)
     assert c.equal(expected, c.randn(4, generator=loaded)) and c.equal(expected, c.randn(4, generator=copied))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tensors_without_memory(dtype):
+    x = c.empty(2, 3, dtype=dtype, device="meta").t()
+    y = through_archive({"x": x})["x"]
+    assert y.is_meta and y.dtype is dtype and y.shape == (3, 2) and y.stride() == (1, 3)
+    assert through_archive(c.empty(2, device="meta", requires_grad=True)).requires_grad
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [{"size": [-1]}, {"size": [2, 2]}, {"stride": [1 << 62]}, {"size": [1 << 62]}, {"dtype": "none"}, {"size": ["2"]}],
+    ids=str,
+)
+def test_damaged_tensors_without_memory(damaged):
+    described = {"dtype": "float32", "size": [2], "stride": [1], "requires_grad": False, **damaged}
+    text = {"format": "candelabra archive", "version": 1, "storages": [], "content": {"meta": described}}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("description.json", json.dumps(text))
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="size|stride|dtype|geometry"):
+        c.load(file)

@@ -14,6 +14,7 @@ from candelabra.python_dispatch import (
     _disable_current_modes,
     _get_current_dispatch_mode,
     is_traceable_wrapper_subclass,
+    return_and_correct_aliasing,
     transform_subclass,
 )
 
@@ -198,3 +199,38 @@ def test_traceable_subclasses(tensor):
     assert not is_traceable_wrapper_subclass(tensor.inner)
     made = transform_subclass(tensor, lambda name, inner: inner * 2)
     assert made.inner.tolist() == (tensor.inner * 2).tolist()
+
+
+class Aliasing(Wrapped):
+    """A wrapper whose views share its storage, and whose in-place operators return it."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        names = {name: unwrapped(value) for name, value in (kwargs or {}).items()}
+        out = func(*unwrapped(args), **names)
+        out = tuple(map(cls, out)) if isinstance(out, (tuple, list)) else cls(out)
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+def test_views_of_a_wrapper_share_its_storage():
+    whole = Aliasing(candelabra.arange(6.0).reshape(2, 3))
+    for view in (whole.t(), whole[1:], whole.view(6), *whole.unbind(0)):
+        assert view.untyped_storage()._cdata == whole.untyped_storage()._cdata
+    assert whole.t().shape == (3, 2) and whole.t().stride() == (1, 3)
+    apart = whole + 1
+    assert apart.untyped_storage()._cdata != whole.untyped_storage()._cdata
+
+
+def test_in_place_operators_of_a_wrapper_return_it():
+    whole = Aliasing(candelabra.zeros(2))
+    assert whole.add_(1) is whole
+    assert whole.inner.tolist() == [1, 1]
+    destination = Aliasing(candelabra.zeros(2))
+    assert candelabra.add(whole, whole, out=destination) is destination
+    assert destination.inner.tolist() == [2, 2]
+
+
+def test_a_view_that_reaches_beyond_its_argument():
+    small, large = Aliasing(candelabra.zeros(2)), Aliasing(candelabra.zeros(5))
+    with pytest.raises(RuntimeError, match="reaches beyond the 8 bytes"):
+        return_and_correct_aliasing(candelabra.ops.view, (small, [5]), {}, large)

@@ -9,8 +9,19 @@ import candelabra
 from candelabra import Tensor
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """Make `isinstance` check the `_is_param` mark of tensors of other classes."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """Mark a tensor as a parameter of the module it is assigned to.
+
+    A tensor of a class of one's own keeps its class, and is a parameter for `isinstance`.
 
     Parameters
     ----------
@@ -18,6 +29,11 @@ class Parameter(Tensor):
         Any tensor; the parameter shares its memory. Default: an empty tensor.
     requires_grad
         Whether to compute its gradient. Requires a floating or complex dtype.
+
+    Raises
+    ------
+    RuntimeError
+        If `detach()` of the class of `data` returns another class.
 
     Examples
     --------
@@ -39,7 +55,18 @@ class Parameter(Tensor):
             raise TypeError(
                 f"Parameter data must be a Tensor, not {type(data).__name__}; make one with candelabra.tensor(data)"
             )
-        return Tensor._make_subclass(cls, data.detach(), requires_grad)
+        kind = type(data)
+        if kind is Tensor or issubclass(kind, Parameter):
+            return Tensor._make_subclass(cls, data.detach(), requires_grad)
+        kept = data.detach().requires_grad_(requires_grad)
+        if type(kept) is not kind:
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() returns an instance of the same "
+                f"type, but it returned {type(kept).__name__}. To use the type as a Parameter, correct the detach() semantics defined by its "
+                "__torch_dispatch__() or __torch_function__() implementation."
+            )
+        kept._is_param = True
+        return kept
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:

@@ -19,7 +19,7 @@ from candelabra import _C
 from .errors import FileError
 from .limits import Budget
 from .options import write_checksums
-from .places import Piece, add_storage, is_parameter, leaf, named_device, parameter, typed_tensor, whole
+from .places import Piece, add_storage, is_parameter, leaf, meta_tensor, named_device, parameter, typed_tensor, whole
 from .plain_objects import (
     TIMES,
     described_array,
@@ -75,7 +75,7 @@ class _Writer:
         if kind is bytes:
             return {"bytes": base64.b64encode(value).decode("ascii")}
         if isinstance(value, _C.Tensor):
-            return {"tensor": self._tensor(value)}
+            return {"meta": _described_meta(value)} if value.is_meta else {"tensor": self._tensor(value)}
         if kind.__module__ == "numpy" and is_array(value):
             described = described_array(value)
             if described is not None:
@@ -153,6 +153,18 @@ class _Writer:
         return described
 
 
+def _described_meta(t: Tensor) -> dict[str, Any]:
+    described = {
+        "dtype": t.dtype.name,
+        "size": list(t.shape),
+        "stride": list(t.stride()),
+        "requires_grad": t.requires_grad,
+    }
+    if is_parameter(t):
+        described["parameter"] = True
+    return described
+
+
 def _described_type(value: Any) -> str:
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -211,6 +223,9 @@ class _Reader:
         kind, value = next(iter(described.items()))
         if kind == "tensor":
             return self._tensor(value)
+        if kind == "meta":
+            made = meta_tensor(_dtype(value["dtype"]), value["size"], value["stride"])
+            return _as_saved(made, value)
         if kind == "tuple":
             return tuple([self.restore(item) for item in value])
         if kind in ("dict", "ordered_dict", "counter"):
@@ -277,9 +292,13 @@ class _Reader:
         dtype = _dtype(described["dtype"])
         flat = self._storage(whole(described["storage"]))
         made = typed_tensor(flat, dtype, described["size"], described["stride"], described["offset"])
-        if described.get("parameter") is True:
-            return parameter(made, described["requires_grad"])
-        return leaf(made, described["requires_grad"])
+        return _as_saved(made, described)
+
+
+def _as_saved(made: Tensor, described: dict[str, Any]) -> Any:
+    if described.get("parameter") is True:
+        return parameter(made, described["requires_grad"])
+    return leaf(made, described["requires_grad"])
 
 
 def _factory(name: Any) -> type:

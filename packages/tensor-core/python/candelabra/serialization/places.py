@@ -170,6 +170,15 @@ def typed_tensor(flat: Tensor, dtype: Any, size: Sequence[Any], stride: Sequence
     return tensor_on(flat, dtype, size, stride, offset if last >= offset else 0)
 
 
+def meta_tensor(dtype: Any, size: Sequence[Any], stride: Sequence[Any]) -> Tensor:
+    """Return a tensor of this geometry on the device meta, which has no memory."""
+    last = sum((n - 1) * step for n, step in zip(map(whole, size), map(whole, stride)) if n > 0)
+    if last >= 1 << 58:
+        raise FileError("a tensor with impossible sizes or strides")
+    flat = OPERATORS["empty"](((last + 1) * dtype.itemsize,), dtype=_C.uint8, device="meta")
+    return typed_tensor(flat, dtype, size, stride, 0)
+
+
 def whole(value: Any) -> int:
     """Return a number that must be a count."""
     if type(value) is not int or value < 0:

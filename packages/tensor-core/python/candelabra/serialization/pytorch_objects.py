@@ -13,7 +13,7 @@ from candelabra.layout import strided
 
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
-from .places import leaf, named_device, parameter, typed_tensor, whole
+from .places import leaf, meta_tensor, named_device, parameter, typed_tensor
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
 
 TYPE_CHECKING = False
@@ -222,11 +222,7 @@ class Objects:
             or not isinstance(stride, (tuple, list))
         ):
             raise FileError("a tensor with impossible sizes or strides")
-        last = sum((n - 1) * step for n, step in zip(map(whole, size), map(whole, stride)) if n > 0)
-        if last >= 1 << 58:
-            raise FileError("a tensor with impossible sizes or strides")
-        flat = OPERATORS["empty"](((last + 1) * dtype.itemsize,), dtype=_C.uint8, device="meta")
-        return leaf(typed_tensor(flat, dtype, size, stride, 0), requires_grad)
+        return leaf(meta_tensor(dtype, size, stride), requires_grad)
 
     def _parameter(self, data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
         if not isinstance(data, _C.Tensor):

@@ -334,7 +334,8 @@ class Module(Tree, StateDict, Conversion, Hooked):
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         parameters = state.get("_parameters")
-        if isinstance(value, Parameter):
+        # Most values are no tensors, and only Parameter's check runs Python.
+        if isinstance(value, Tensor) and isinstance(value, Parameter):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
             if name not in parameters:
