@@ -330,3 +330,30 @@ def test_draws_of_small_concentrations_are_inside_of_the_interval(dtype):
         assert draws.min() > 0
         assert draws.max() < 1
     assert D.Beta(concentration, concentration).log_prob(beta).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: D.Gamma(candelabra.tensor([np.inf, -1.0, np.nan]), 1.0, False), [np.inf, np.nan, np.nan]),
+        (lambda: D.Dirichlet(candelabra.tensor([-1.0, 1.0]), False), [np.nan, np.nan]),
+        (lambda: D.Dirichlet(candelabra.tensor([np.inf, 1.0]), False), [np.nan, np.nan]),
+        (lambda: D.Beta(-1.0, 1.0, False), np.nan),
+        (lambda: D.NegativeBinomial(-1.0, 0.5, validate_args=False), np.nan),
+        (
+            lambda: D.VonMises(0.5, candelabra.tensor([np.inf, -1.0, np.nan, -np.inf]), False),
+            [0.5, np.nan, np.nan, np.nan],
+        ),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_draws_without_validation_return(make, expected):
+    np.testing.assert_allclose(make().sample().numpy(), expected)
+
+
+def test_von_mises_without_concentration_is_uniform():
+    candelabra.manual_seed(0)
+    for concentration in (0.0, 1e-310, 1e-12):
+        angles = D.VonMises(0.0, candelabra.tensor(concentration, dtype=candelabra.float64), False).sample((4000,))
+        counts = np.histogram(angles.numpy(), bins=4, range=(-np.pi, np.pi))[0]
+        assert counts.sum() == 4000 and (abs(counts - 1000) < 150).all()

@@ -15,10 +15,14 @@ struct PythonError : std::exception {
   const char* what() const noexcept override { return "a Python exception is set"; }
 };
 
+// A message without the middle of what is longer than a reader wants: messages show arguments, of
+// which a caller may have given any number.
+std::string shortened(std::string message);
+
 // A Python exception that is not yet set: its type, its message and a note that tracebacks show.
 struct Error : std::exception {
   Error(PyObject* type, std::string message, std::string note = {})
-      : type(type), message(std::move(message)), note(std::move(note)) {}
+      : type(type), message(shortened(std::move(message))), note(std::move(note)) {}
   const char* what() const noexcept override { return message.c_str(); }
   PyObject* type;  // borrowed; exception types live as long as the module
   std::string message;

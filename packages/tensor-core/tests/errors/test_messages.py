@@ -247,3 +247,24 @@ def test_a_failure_inside_is_not_taken_for_a_wrong_argument():
 
     with pytest.raises(AttributeError, match="no shape today"):
         c.is_same_size(c.ones(2).as_subclass(Strange), c.ones(2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.as_strided([2] * 3, [1] * 2**18),
+        lambda x: x.view([1] * 2**18 + [3]),
+        lambda x: x.to("é" * 2**18),
+    ],
+)
+def test_messages_are_short_whatever_was_given(call):
+    with pytest.raises((RuntimeError, TypeError)) as raised:
+        call(c.ones(2))
+    assert len(str(raised.value)) <= 1000
+    assert "bytes left out" in str(raised.value) or "characters" in str(raised.value)
+
+
+@pytest.mark.timeout(20)
+def test_differences_end_with_the_elements():
+    assert c.diff(c.ones(2, 5), n=2**40).shape == (2, 0)
+    assert c.diff(c.ones(5, 2), n=4, dim=0).tolist() == [[0, 0]]

@@ -198,7 +198,8 @@ def _missing(device_type: str, others: list[str]) -> str:
     installed_text = f"installed device types: {', '.join(others)}" if others else "no backend is installed"
     if known is not None:
         return f"no backend for device '{device_type}' is installed: pip install {known} ({installed_text})"
+    shown = device_type if len(device_type) <= 64 else f"{device_type[:64]}... ({len(device_type)} characters)"
     return (
-        f"no backend for device '{device_type}' is installed ({installed_text}); "
+        f"no backend for device '{shown}' is installed ({installed_text}); "
         "a backend is a distribution with an entry point of that name in the group candelabra.backends"
     )

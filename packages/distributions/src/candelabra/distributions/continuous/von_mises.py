@@ -67,20 +67,22 @@ class VonMises(Distribution):
         """
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            k = self.concentration.detach().to(candelabra.float64).expand(shape).reshape(-1)
+            given = self.concentration.detach().to(candelabra.float64).expand(shape).reshape(-1)
+            k = given.clamp(min=1e-290)  # uniform, without an infinite 1 / k
             tau = 1 + (1 + 4 * k * k).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
             # For small k, use the series, because the difference above cancels.
             r = candelabra.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
-            angle = candelabra.empty_like(k)
-            places = candelabra.arange(k.numel(), device=k.device)
+            # No draw would be accepted for a point mass and for what is no concentration.
+            angle = candelabra.where(given == candelabra.inf, 0.0, candelabra.nan).to(k.dtype)
+            places = ((given >= 0) & given.isfinite()).nonzero().squeeze(-1)
             while places.numel():
                 u, v, side = candelabra.rand((3, places.numel()), dtype=k.dtype, device=k.device)
                 z = candelabra.cos(math.pi * u)
                 wide, here = r[places], k[places]
                 f = (1 + wide * z) / (wide + z)
                 c = here * (wide - f)
-                accepted = (c * (2 - c) - v > 0) | ((c / v).log() + 1 - c >= 0) | here.isnan()
+                accepted = (c * (2 - c) - v > 0) | ((c / v).log() + 1 - c >= 0)
                 turned = (side - 0.5).sign() * f.clamp(min=-1, max=1).acos()
                 angle[places[accepted]] = turned[accepted]
                 places = places[~accepted]

@@ -61,7 +61,8 @@ class Gamma(ExponentialFamily):
         log_draw = log_gamma_draw(self.concentration.expand(self._extended_shape(sample_shape)))
         value = log_draw.exp() / self.rate
         # Clamp draws to positive values, because the density can be infinite at 0.
-        return value + (value.detach().clamp(min=candelabra.finfo(value.dtype).tiny) - value.detach())
+        known, tiny = value.detach(), candelabra.finfo(value.dtype).tiny
+        return value + candelabra.where(known < tiny, tiny - known, 0.0)
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = candelabra.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)

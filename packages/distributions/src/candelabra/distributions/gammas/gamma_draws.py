@@ -41,6 +41,7 @@ def _draw(concentration: Tensor) -> Tensor:
         # For shapes a < 1, draw with shape a + 1 and multiply by U^(1/a) (Stuart's theorem).
         small = shape < 1
         d = candelabra.where(small, shape + 1, shape) - 1 / 3
+        d = candelabra.where(shape < 0, candelabra.nan, d)  # no distribution has this shape
         result, accepted = _attempt(d)
         places = (~accepted).nonzero().squeeze(-1)
         while places.numel():
@@ -63,8 +64,8 @@ def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
     log_v = v.clamp(min=1e-300).log()
     u = candelabra.rand(d.shape, dtype=d.dtype, device=d.device)
     good = (v > 0) & (u.log() < 0.5 * x * x + d * (1 - v + log_v))
-    # Accept NaN, because it would be rejected forever.
-    return d.log() + log_v, good | d.isnan()
+    # Accept infinity and NaN, because they would be rejected forever.
+    return d.log() + log_v, good | ~d.isfinite()
 
 
 @cache

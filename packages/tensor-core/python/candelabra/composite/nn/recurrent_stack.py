@@ -42,13 +42,6 @@ def _unpack_arguments(
     input: Tensor, weights: Tensor, h0: Tensor, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[_Weights]:
     """Return the weights of each direction of each layer, as views of the packed weights."""
-    if cell not in _GATES:
-        raise ValueError(f"recurrent_stack(): cell must be one of {', '.join(map(repr, _GATES))}, but got {cell!r}")
-    if input.ndim < 2 or h0.ndim != 3 or layers < 1 or h0.shape[0] != layers * directions:
-        raise RuntimeError(
-            f"recurrent_stack(): shapes {list(input.shape)} of the input and {list(h0.shape)} of h0 do not fit: expected (T, N, I), or "
-            f"(rows, I) where there are batch_sizes, and ({layers * directions}, N, H)"
-        )
     input_size, hidden = input.shape[-1], h0.shape[2]
     gates = _GATES[cell] * hidden
     start = 0

@@ -130,7 +130,7 @@ def diff(
         length = result.shape[axis]
         if length <= 1:
             result = OPERATORS["narrow"](result, axis, 0, 0)
-            continue
+            break
         after, before = (OPERATORS["narrow"](result, axis, start, length - 1) for start in (1, 0))
         result = OPERATORS["ne"](after, before) if result.dtype.name == "bool" else after - before
     return result if out is None else _C.give_to_out("diff", out, result)
