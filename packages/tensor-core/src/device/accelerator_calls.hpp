@@ -4,6 +4,7 @@
 
 #include "device/streams.hpp"
 #include "python/bindings.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -19,7 +20,7 @@ inline void succeed(const DeviceType& type, const char* what, int32_t status) {
 
 template <typename F>
 int32_t unlocked(F&& f) {
-  const py::gil_scoped_release released;
+  const GilReleased released;
   return f();
 }
 

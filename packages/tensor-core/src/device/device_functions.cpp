@@ -8,6 +8,7 @@
 #include "device/host_services.hpp"
 #include "operators/operator.hpp"
 #include "python/bindings.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -78,7 +79,7 @@ void synchronize(Device device) {
   const DeviceType& type = device_type(device);
   int32_t status;
   {
-    const py::gil_scoped_release released;
+    const GilReleased released;
     status = type.table->synchronize(device.index);
   }
   if (status != CB_OK) raise_backend_failure(type, "synchronize", status);

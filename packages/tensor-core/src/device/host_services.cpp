@@ -12,6 +12,7 @@
 
 #include "device/thread_pool.hpp"
 #include "dispatch/kernel_call.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -29,7 +30,7 @@ int32_t copy_text(const std::string& text, char* buffer, uint64_t capacity) {
 void log(const char* device_type, int32_t level, const char* message) {
   // A thread of the backend may still run while the interpreter ends.
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const GilHeld held;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* logging = PyImport_ImportModule("logging");
@@ -42,7 +43,6 @@ void log(const char* device_type, int32_t level, const char* message) {
   if (!done) PyErr_WriteUnraisable(nullptr);
   for (PyObject* object : {done, logger, name, text, logging}) Py_XDECREF(object);
   PyErr_Restore(type, value, traceback);
-  PyGILState_Release(state);
 }
 
 // ---- directories for compiled programs

@@ -11,6 +11,7 @@
 #include "dispatch/outputs.hpp"
 #include "dispatch/python_kernel.hpp"
 #include "operators/operator.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -149,7 +150,7 @@ class ReacquireGil {
  public:
   explicit ReacquireGil(Frame& frame) : frame_(frame) {
     if (!frame.unlocked) return;
-    PyEval_RestoreThread(std::exchange(frame.unlocked, nullptr));
+    restore_thread(std::exchange(frame.unlocked, nullptr));
     taken_ = true;
   }
   ReacquireGil(const ReacquireGil&) = delete;
@@ -307,7 +308,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
   if (is_unlocked) {
     frame.unlocked = PyEval_SaveThread();
     status = kernel.compiled(&c);
-    PyEval_RestoreThread(std::exchange(frame.unlocked, nullptr));
+    restore_thread(std::exchange(frame.unlocked, nullptr));
   } else {
     status = kernel.compiled(&c);
   }

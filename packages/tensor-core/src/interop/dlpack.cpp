@@ -8,6 +8,7 @@
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
 #include "python/bindings.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -80,11 +81,10 @@ void free_exported(void* context) {
   // May run on any thread, without the GIL, and after Python has ended. In the last case the memory
   // is left to the process's exit.
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const GilHeld held;
   const std::unique_ptr<Exported> exported(static_cast<Exported*>(context));
   end_export(exported->storage);
   Py_DECREF(as_object(exported->tensor));
-  PyGILState_Release(state);
 }
 
 // A capsule that was not consumed still owns the tensor.
@@ -166,6 +166,7 @@ TensorRef import_managed(PyObject* capsule, const char* capsule_name, const char
   const Dtype dtype = dtype_of(source.dtype);
   const Device device = device_of(source.device);
   check(source.ndim >= 0 && source.ndim <= max_dims, PyExc_BufferError, "from_dlpack(): ", source.ndim, " dimensions");
+  check(source.ndim == 0 || source.shape, PyExc_BufferError, "from_dlpack(): a tensor without a shape");
   const size_t ndim = static_cast<size_t>(source.ndim);
   const Dims sizes(std::span<const int64_t>(source.shape, ndim));
   Dims strides = source.strides ? Dims(std::span<const int64_t>(source.strides, ndim)) : contiguous_strides(sizes);
@@ -186,6 +187,8 @@ TensorRef import_managed(PyObject* capsule, const char* capsule_name, const char
           PyExc_BufferError, "from_dlpack(): a tensor of shape ", shown(sizes), " and strides ", shown(strides),
           " is too large");
   }
+  check(is_empty || source.data, PyExc_BufferError, "from_dlpack(): a tensor of shape ", shown(sizes),
+        " without memory: its data pointer is null");
   check(is_empty || is_aligned(static_cast<char*>(source.data) + source.byte_offset, dtype), PyExc_BufferError,
         "from_dlpack(): the memory is not aligned to the size of an element; make a copy on the other side first");
   // From here on the capsule is consumed, and the storage calls the deleter.

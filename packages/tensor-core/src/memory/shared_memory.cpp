@@ -16,6 +16,7 @@
 
 #include "interop/interop.hpp"
 #include "python/bindings.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -128,7 +129,7 @@ void move_storage(Storage* given, Storage* target) {
   wait_for(storage->device);
   if (storage->bytes > 0) {
     // The arguments hold references to both, so neither can be freed meanwhile.
-    const py::gil_scoped_release released;
+    const GilReleased released;
     std::memcpy(target->data, storage->data, storage->bytes);
   }
   // Another thread may have moved the storage meanwhile.

@@ -5,6 +5,7 @@
 
 #include "candelabra/accelerator.h"
 #include "python/bindings.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -143,6 +144,7 @@ void set_python_error() noexcept {
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {
+    stay_if_thread_ends();
     PyErr_SetString(PyExc_SystemError, "an unknown C++ exception");
   }
 }

@@ -80,7 +80,7 @@ PyModuleDef definition;
 
 PyObject* create_module() {
   PYBIND11_ENSURE_INTERNALS_READY
-  // Single-phase initialization: the types are static, and sub-interpreters share them.
+  // Single-phase initialization: the types are static.
   auto module = py::module_::create_extension_module("candelabra._C", "Candelabra's tensor core.", &definition);
   register_errors(module);
   register_devices(module);
@@ -112,5 +112,12 @@ void candelabra::register_dtypes(py::module_& module) {
 }
 
 PyMODINIT_FUNC PyInit__C() {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "candelabra cannot be imported in a sub-interpreter: its types, settings and backends belong to the "
+        "process. Import it in the main interpreter, or use processes (candelabra.multiprocessing)");
+    return nullptr;
+  }
   return guarded<>(static_cast<PyObject*>(nullptr), create_module);
 }

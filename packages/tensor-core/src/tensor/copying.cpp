@@ -8,6 +8,7 @@
 #include "dispatch/cpu_fallback.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
+#include "python/gil.hpp"
 
 namespace candelabra {
 
@@ -19,19 +20,6 @@ namespace {
 constexpr size_t unlocked_bytes = size_t{1} << 18;
 // Smaller copies in host memory use memcpy instead of a kernel.
 constexpr size_t direct_bytes = size_t{1} << 16;
-
-class Unlocked {
- public:
-  explicit Unlocked(bool release) : state_(release ? PyEval_SaveThread() : nullptr) {}
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-  ~Unlocked() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-
- private:
-  PyThreadState* state_;
-};
 
 void set_tensor(Argument& argument, TensorObject* tensor) {
   argument.reset(as_object(tensor));
@@ -59,7 +47,7 @@ void copy_bytes_within(Position destination, Position source, size_t bytes) {
   const cb_memory to = memory_at(destination), from = memory_at(source);
   int32_t status;
   {
-    const Unlocked unlocked(bytes >= unlocked_bytes);
+    const GilReleased released(bytes >= unlocked_bytes);
     status = type.table->copy_within(device.index, &to, &from, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_within", status);
@@ -153,7 +141,7 @@ void wait_for(Device device) {
   if (!type.has(CB_CAP_ASYNCHRONOUS)) return;
   int32_t status;
   {
-    const Unlocked unlocked(true);
+    const GilReleased released(true);
     status = type.table->synchronize(device.index);
   }
   if (status != CB_OK) raise_backend_failure(type, "synchronize", status);
@@ -172,7 +160,7 @@ void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
   const cb_memory memory = memory_at(source);
   int32_t status;
   {
-    const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
+    const GilReleased released(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
     status = type.table->copy_to_host(device.index, destination, &memory, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_to_host", status);
@@ -190,7 +178,7 @@ void copy_bytes_from_host(Position destination, const void* source, size_t bytes
   const cb_memory memory = memory_at(destination);
   int32_t status;
   {
-    const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
+    const GilReleased released(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
     status = type.table->copy_from_host(device.index, &memory, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_from_host", status);
