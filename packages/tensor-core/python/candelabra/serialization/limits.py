@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 #: Larger integers share hashes with others. A dict of many such keys would be slow.
 _DISTINCT = (1 << 61) - 1
 #: How many keys may share one hash.
-_COSTLY_KEYS = 1000
+_MOST_OF_A_HASH = 64
+#: Memory of Python objects that a file may ask for: free bytes, and bytes per byte of the file. The
+#: integers of a list, of two bytes each in a pickle, take 13 times as much.
+_FREE_MEMORY, _MEMORY_RATIO = 1 << 24, 16
+#: Bytes of one entry of a dict or a set that must be kept for its hash.
+_KEPT_HASH = 100
 #: Types that keys may have.
 _PLAIN_KEYS = frozenset({str, bytes, bool, int, float, complex, type(None)})
 
@@ -25,13 +30,20 @@ class Budget:
 
     def __init__(self, length: int) -> None:
         self.left = (1 << 18) + 4 * length
-        self._costly = _COSTLY_KEYS
+        self.memory = _FREE_MEMORY + _MEMORY_RATIO * length
+        self._hashes: dict[int, int] = {}
 
     def spend(self, amount: int) -> None:
         """Subtract from the budget. Raises an error if it is exceeded."""
         self.left -= amount
         if self.left < 0:
             raise FileError("it asks for far more work or memory than a file of its size needs")
+
+    def allocate(self, nbytes: int) -> None:
+        """Subtract the memory of new objects. Raises an error if it is exceeded."""
+        self.memory -= nbytes
+        if self.memory < 0:
+            raise FileError("it asks for far more memory than a file of its size needs")
 
     def key(self, value: Any) -> Any:
         """Return a dict key or set member if hashing it is cheap, unlike that of tuples nested many
@@ -40,20 +52,20 @@ class Budget:
         kind = type(value)
         if kind is str or (kind is int and -_DISTINCT < value < _DISTINCT) or kind is bytes:
             return value
+        is_crafted = False  # another key with this hash is easily found
         waiting = [value]
         while waiting:
             item = waiting.pop()
             kind = type(item)
             if isinstance(item, (tuple, frozenset)):
+                is_crafted = True
                 self.spend(len(item) + 1)
                 if len(waiting) + len(item) > 10_000:
                     raise FileError("a key with more than 10000 parts")
                 waiting.extend(item)
             elif (kind is int and not -_DISTINCT < item < _DISTINCT) or kind is complex:
-                self._costly -= 1
+                is_crafted = True
                 self.spend(item.bit_length() // 8 if kind is int else 1)
-                if self._costly < 0:
-                    raise FileError("a great many keys that could have the same hash")
             elif (
                 kind not in _PLAIN_KEYS
                 and not isinstance(item, (_C.dtype, _C.device))
@@ -61,6 +73,11 @@ class Budget:
             ):
                 raise FileError(f"a key of type {kind.__name__}")
         self._depth(value)
+        if is_crafted:
+            self.allocate(_KEPT_HASH)
+            count = self._hashes[hash(value)] = self._hashes.get(hash(value), 0) + 1
+            if count > _MOST_OF_A_HASH:
+                raise FileError("a great many keys with one hash")
         return value
 
     def _depth(self, value: Any) -> None:

@@ -14,7 +14,7 @@ from .options import get_crc32_options
 from .places import Piece, Places, storage_memory, typed_tensor
 from .saving import write_to
 from .sources import Source, opened
-from .zip_files import STORED, Archive, ArchiveWriter, is_archive, write_all
+from .zip_files import STORED, Archive, ArchiveWriter, EntryReader, is_archive, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,18 +130,6 @@ def read_npy(source: Source, places: Places, start: int = 0) -> Tensor:
     return _array(source, start, source.size, places)
 
 
-class _Held(Source):
-    """The bytes of a compressed entry."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self.size = len(data)
-
-    def fill(self, offset: int, target: memoryview) -> None:
-        self.check(offset, len(target))
-        target[:] = self._data[offset : offset + len(target)]
-
-
 def read_npz(archive: Archive, places: Places) -> dict[str, Tensor]:
     """Return the arrays in an archive by name."""
     made = {}
@@ -150,9 +138,9 @@ def read_npz(archive: Archive, places: Places) -> dict[str, Tensor]:
             # Mapped; only the header is read.
             made[name.removesuffix(".npy")] = _array(archive.source, entry.offset, entry.offset + entry.size, places)
         else:
-            held = bytearray(entry.size)
-            archive.fill(entry, memoryview(held))
-            made[name.removesuffix(".npy")] = read_npy(_Held(memoryview(held)), places)
+            reader = EntryReader(archive, entry)
+            made[name.removesuffix(".npy")] = read_npy(reader, places)
+            reader.finish()
     return made
 
 
@@ -186,7 +174,7 @@ def load_npy(f: Target, *, mmap: bool = False) -> Tensor:
         return read_npy(source, Places(None, mmap), source.start)
 
 
-def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
+def load_npz(f: Target, *, mmap: bool = False, largest: int | None = None) -> dict[str, Tensor]:
     """Read an ``.npz`` archive into a dict of tensors.
 
     Parameters
@@ -195,6 +183,9 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
         A path, or a binary file object that can seek.
     mmap
         Whether to map uncompressed arrays into memory, as in :func:`candelabra.load`.
+    largest
+        How many bytes the compressed arrays of a trusted file may unpack to. By default, 16 MiB and
+        7 times the length of the file.
 
     Raises
     ------
@@ -213,7 +204,7 @@ def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
     with opened(f, "load_npz()") as source, explained("load_npz()", f, ".npz archive"):
         if not is_archive(source):
             raise FileError("it is no archive")
-        archive = Archive(source)
+        archive = Archive(source, largest)
         if archive.entries and not is_npz(archive):
             raise FileError("it holds more than .npy files")
         return read_npz(archive, Places(None, mmap))

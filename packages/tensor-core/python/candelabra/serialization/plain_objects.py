@@ -14,6 +14,7 @@ import re
 from candelabra import _C
 
 from .errors import FileError
+from .limits import Budget
 from .places import whole
 from .unpickler import ATTRIBUTED, BUILDERS, EXTRA_LEAVES, Named, set_attributes
 
@@ -68,7 +69,7 @@ def _dtype(code: Any, align: Any = False, copy: Any = False) -> Any:
     return made
 
 
-def _set_dtype(made: Any, state: Any) -> None:
+def _set_dtype(made: Any, state: Any, budget: Budget) -> None:
     # The state is that of numpy.dtype.__reduce__. NumPy does not check it, so only the byte order
     # and the unit of a time are taken from it.
     is_time = made.kind in "mM"
@@ -116,12 +117,13 @@ def _reconstruct(cls: Any, shape: Any, code: Any) -> Any:
     return made
 
 
-def _set_array(made: Any, state: Any) -> None:
+def _set_array(made: Any, state: Any, budget: Budget) -> None:
     if not isinstance(state, tuple) or len(state) != 5 or made.size:
         raise FileError("an array without its elements")
     _, shape, dtype, fortran, data = state
     if isinstance(data, str):
         data = data.encode("latin1")
+    budget.allocate(2 * len(data) if isinstance(data, (bytes, bytearray)) else 0)
     made.__setstate__((1, _shape(shape, dtype, data), dtype, bool(fortran), bytes(data)))
 
 

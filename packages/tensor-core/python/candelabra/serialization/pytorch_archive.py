@@ -101,7 +101,8 @@ def read(archive: Archive, prefix: str, places: Places, encoding: str = "utf-8")
             raise FileError("an unknown kind of storage")
         return Bytes(reader.read(pid[1].dtype, *pid[2:5]), pid[1].dtype)
 
-    return Objects(storage).run(read_pickle(archive, prefix), encoding)[0]
+    packed = archive.entry(f"{prefix}data.pkl").packed
+    return Objects(storage).run(read_pickle(archive, prefix), encoding, packed)[0]
 
 
 # ---- writing

@@ -13,6 +13,7 @@ from candelabra.layout import strided
 
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
+from .limits import Budget
 from .places import leaf, meta_tensor, named_device, parameter, typed_tensor
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
 
@@ -125,9 +126,10 @@ class Objects:
         ):
             self._names[found] = Named(".".join(found))
 
-    def run(self, text: bytes, encoding: str = "utf-8") -> tuple[Any, int]:
-        """Run a pickle; return its object and its end."""
-        self._machine = Machine(text, self.find, self._persistent, encoding=encoding)
+    def run(self, text: bytes, encoding: str = "utf-8", length: int | None = None) -> tuple[Any, int]:
+        """Run a pickle; return its object and its end. A compressed one has `length` bytes in the file."""
+        budget = Budget(len(text) if length is None else min(length, len(text)))
+        self._machine = Machine(text, self.find, self._persistent, budget, encoding)
         try:
             found = self._machine.run()
             return verified(found, self._machine), self._machine.at
@@ -229,7 +231,7 @@ class Objects:
             raise FileError("a parameter without a tensor")
         made = parameter(data, requires_grad)
         if state:
-            set_attributes(made, state)
+            set_attributes(made, state, self._budget)
         return made
 
     def _of_class(self, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
@@ -254,7 +256,7 @@ class Objects:
         if isinstance(state, tuple) and len(state) == 2:
             state = state[0]
         if state:
-            set_attributes(made, state)
+            set_attributes(made, state, self._budget)
         return made
 
     # ---- classes of Python

@@ -78,7 +78,9 @@ class Machine:
         self._encoding = encoding
         self.budget = Budget(len(text)) if budget is None else budget
         self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
+        # Pickles number what they keep from 0.
+        self._memo: list[Any] = []
+        self._memo_apart: dict[int, Any] = {}
         #: Instances of allowed classes, which :func:`verified` does not check.
         self.made: dict[int, Any] = {}
 
@@ -87,6 +89,7 @@ class Machine:
     def _take(self, count: int) -> bytes:
         if count < 0 or count > len(self._text) - self.at:
             raise EndOfText
+        self.budget.memory -= count
         begin, self.at = self.at, self.at + count
         return self._text[begin : self.at]
 
@@ -98,6 +101,7 @@ class Machine:
         if end < 0:
             raise EndOfText
         begin, self.at = self.at, end + 1
+        self.budget.memory -= end - begin
         return self._text[begin:end]
 
     def _pop(self) -> Any:
@@ -121,7 +125,7 @@ class Machine:
 
     def run(self) -> Any:
         """Return the object of the pickle, and set `at` behind it."""
-        text, codes = self._text, _CODES
+        text, codes, budget, costs = self._text, _CODES, self.budget, _COSTS
         while True:
             if self.at >= len(text):
                 raise EndOfText
@@ -135,6 +139,9 @@ class Machine:
             step = codes.get(code)
             if step is None:
                 raise UnsafeFileError(f"its pickle has the operation {bytes([code])!r}, which no file of tensors needs")
+            budget.memory -= costs[code]
+            if budget.memory < 0:
+                budget.allocate(0)
             step(self)
 
     # ---- constants
@@ -157,6 +164,8 @@ class Machine:
         self._stack.append(self._old_string(codecs.escape_decode(line[1:-1])[0]))  # type: ignore[attr-defined]
 
     def _unicode(self, data: bytes) -> None:
+        # One wide character makes all characters of a str wide.
+        self.budget.allocate(0 if data.isascii() else 4 * len(data))
         self._stack.append(data.decode("utf-8", "surrogatepass"))
 
     def _long(self, count: int) -> None:
@@ -185,6 +194,9 @@ class Machine:
         if len(items) % 2:
             raise FileError("its pickle has a key without a value")
         key = self.budget.key
+        self.budget.allocate(
+            len(items) // 2 * (_ORDERED_PAIR if isinstance(target, collections.OrderedDict) else _PAIR)
+        )
         for at in range(0, len(items), 2):
             target[key(items[at])] = items[at + 1]
 
@@ -198,7 +210,12 @@ class Machine:
 
     def _add_items(self) -> None:
         items = self._pop_mark()
+        self.budget.allocate(_MEMBER * len(items))
         self._top(set).update([self.budget.key(item) for item in items])
+
+    def _frozenset(self, items: list[Any]) -> None:
+        self.budget.allocate(_MEMBER * len(items))
+        self._stack.append(frozenset([self.budget.key(item) for item in items]))
 
     # ---- names, calls, states
 
@@ -222,6 +239,7 @@ class Machine:
     def _call(self, function: Named, arguments: tuple[Any, ...], keywords: Any = None) -> None:
         # Functions may copy their arguments.
         self.budget.spend(sum(_length(argument) for argument in arguments))
+        self.budget.allocate(_CALLED + sum(_copied(argument) for argument in arguments))
         if isinstance(function, Allowed):
             plain = [argument.object if isinstance(argument, Allowed) else argument for argument in arguments]
             made = (
@@ -260,6 +278,7 @@ class Machine:
                 raise UnsafeFileError(f"its pickle makes an object of {cls.name}, which is no class")
             allowed: Any = cls.object
             self.budget.spend(sum(_length(argument) for argument in arguments))
+            self.budget.allocate(_CALLED + sum(_copied(argument) for argument in arguments))
             made = call_given(lambda: allowed.__new__(allowed, *arguments, **(keywords or {})))
             self.made[id(made)] = made
             self._stack.append(made)
@@ -274,15 +293,16 @@ class Machine:
             raise FileError("its pickle takes more than there is")
         target = self._stack[-1]
         self.budget.spend(_length(state))
+        self.budget.allocate(_copied(state))
         if id(target) in self.made:
             call_given(_set_state, target, state)
         elif type(target) in BUILDERS:
-            BUILDERS[type(target)](target, state)
+            BUILDERS[type(target)](target, state, self.budget)
         elif isinstance(target, collections.OrderedDict) or (
             isinstance(target, _C.Tensor) and isinstance(state, (dict, type(None)))
         ):
             if state is not None:
-                set_attributes(target, state)
+                set_attributes(target, state, self.budget)
         else:
             raise UnsafeFileError(f"its pickle sets the state of {type(target).__name__}")
 
@@ -292,14 +312,23 @@ class Machine:
     # ---- the memo
 
     def _get(self, number: int) -> None:
-        if number not in self._memo:
+        if 0 <= number < len(self._memo):
+            self._stack.append(self._memo[number])
+        elif number in self._memo_apart:
+            self._stack.append(self._memo_apart[number])
+        else:
             raise FileError("its pickle remembers what was not there")
-        self._stack.append(self._memo[number])
 
     def _put(self, number: int) -> None:
         if not self._stack or self._stack[-1] is _MARK or number < 0:
             raise FileError("its pickle keeps what is not there")
-        self._memo[number] = self._stack[-1]
+        if number < len(self._memo):
+            self._memo[number] = self._stack[-1]
+        elif number == len(self._memo) and number not in self._memo_apart:
+            self._memo.append(self._stack[-1])
+        else:
+            self.budget.allocate(_PAIR)
+            self._memo_apart[number] = self._stack[-1]
 
 
 class EndOfText(FileError):
@@ -313,10 +342,19 @@ def _length(value: Any) -> int:
     return len(value) + 1 if isinstance(value, (str, bytes, bytearray, list, tuple, dict, set, frozenset)) else 1
 
 
-def set_attributes(target: Any, state: Any) -> None:
+def _copied(value: Any) -> int:
+    """Return the most memory that a copy of an argument takes, of whatever kind."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return 4 * len(value)
+    return _ORDERED_PAIR * len(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else 0
+
+
+def set_attributes(target: Any, state: Any, budget: Budget) -> None:
     """Set the attributes of a state, but do not replace methods."""
     if not isinstance(state, dict):
         raise FileError(f"its pickle gives attributes to {type(target).__name__} without names")
+    budget.spend(len(state))
+    budget.allocate(_PAIR * len(state))
     for name, value in state.items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(target), name):
             raise FileError(f"its pickle sets the attribute {str(name)[:100]!r} of {type(target).__name__}")
@@ -385,14 +423,26 @@ _CODES: dict[int, Callable[[Machine], Any]] = {
         "]": _push(lambda m: []), "l": _push(lambda m: m._pop_mark()), "a": _do("_append"), "e": _do("_appends"),
         "}": _push(lambda m: {}), "d": _push(lambda m: m._make_dict(m._pop_mark())), "s": _do("_set_item"), "u": _do("_set_items"),
         "\x8f": _push(lambda m: set()), "\x90": _do("_add_items"),
-        "\x91": _push(lambda m: frozenset([m.budget.key(item) for item in m._pop_mark()])),
+        "\x91": lambda m: m._frozenset(m._pop_mark()),
         "c": _do("_global"), "\x93": _do("_stack_global"), "R": _do("_reduce"), "\x81": _do("_new"), "\x92": _do("_new_with_keywords"),
         "b": _do("_build"), "Q": _do("_persistent_id"),
         "g": lambda m: m._get(int(m._line())), "h": lambda m: m._get(m._number(1)), "j": lambda m: m._get(m._number(4)),
         "p": lambda m: m._put(int(m._line())), "q": lambda m: m._put(m._number(1)), "r": lambda m: m._put(m._number(4)),
-        "\x94": lambda m: m._put(len(m._memo)),
+        "\x94": lambda m: m._put(len(m._memo) + len(m._memo_apart)),
     }.items()
 }  # fmt: skip
+
+#: Bytes of a pair in a dict and in an OrderedDict, of a member of a set, and of a new object.
+_PAIR, _ORDERED_PAIR, _MEMBER, _CALLED = 72, 130, 48, 300
+#: Bytes of what an operation makes, with its place in a list. What depends on a length is added
+#: where the length is known.
+_COSTS = [8] * 256
+for _bytes, _codes in (
+    (32, "IL"), (40, "JM\x8a\x8b"), (32, "FG"), (64, "STUVX\x8c\x8d"), (48, "BC\x8e"), (72, "\x96"),
+    (56, "t\x85\x86\x87"), (72, "]l"), (72, "}d"), (224, "\x8f\x91"), (9, "pqr\x94"),
+):  # fmt: skip
+    for _code in _codes:
+        _COSTS[ord(_code)] = _bytes
 
 #: Types of loaded objects besides containers.
 _LEAVES = (
@@ -451,4 +501,4 @@ EXTRA_LEAVES: set[type] = set()
 #: Types of values that it accepts if their attributes are accepted.
 ATTRIBUTED: set[type] = set()
 #: What sets the state of values of these types.
-BUILDERS: dict[type, Callable[[Any, Any], None]] = {}
+BUILDERS: dict[type, Callable[[Any, Any, Budget], None]] = {}

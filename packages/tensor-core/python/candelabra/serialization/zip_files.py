@@ -12,18 +12,19 @@ import struct
 import zlib
 
 from .errors import FileError
+from .sources import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .sources import Source
-
 STORED, DEFLATED = 0, 8
 #: Entries begin at multiples of this, so that tensors on the mapped file are aligned.
 ALIGNMENT = 64
-#: Limits of compressed entries: this many bytes, or this many times the size of the file.
-FREE_BYTES, LARGEST_RATIO = 1 << 26, 100
+#: Compressed entries may unpack to this many bytes, and to this many times the size of the file.
+FREE_BYTES, LARGEST_RATIO = 1 << 24, 7
+#: How much of a compressed entry is read and unpacked at once.
+_PART = 1 << 18
 _MOST_ENTRIES = 1 << 20
 
 _END = struct.Struct("<4s4H2LH")
@@ -73,7 +74,7 @@ def _find_end(source: Source) -> int | None:
 class Archive:
     """The entries of an archive by name."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, largest: int | None = None) -> None:
         self.source = source
         self.entries: dict[str, Entry] = {}
         end = _find_end(source)
@@ -86,8 +87,11 @@ class Archive:
             if begin < stop:
                 raise FileError("entries overlap")
         unpacked = sum(entry.size for entry in self.entries.values() if entry.method == DEFLATED)
-        if unpacked > FREE_BYTES + LARGEST_RATIO * source.size:
-            raise FileError(f"{source.size} bytes claim to unpack to {unpacked}; unpack it yourself if you trust it")
+        if unpacked > (FREE_BYTES + LARGEST_RATIO * source.size if largest is None else largest):
+            raise FileError(
+                f"{source.size} bytes claim to unpack to {unpacked}. If you trust it, unpack it yourself, or read arrays by "
+                f"load_npz(f, largest={unpacked})"
+            )
         #: PyTorch can be set to write no checksums.
         self.checked = any(entry.crc for entry in self.entries.values())
 
@@ -162,12 +166,10 @@ class Archive:
             raise FileError(f"there is no {name} in it")
         return found
 
-    def read(self, name: str, limit: int, ratio: int = LARGEST_RATIO) -> bytes:
-        """Return the bytes of an entry of at most `limit` bytes, or, if compressed, of at most
-        `ratio` times its compressed size.
-        """
+    def read(self, name: str, limit: int) -> bytes:
+        """Return the bytes of an entry of at most `limit` bytes."""
         entry = self.entry(name)
-        if entry.size > limit or (entry.method == DEFLATED and entry.size > (1 << 20) + ratio * entry.packed):
+        if entry.size > limit:
             raise FileError(f"{name} is too large: {entry.size} bytes")
         held = bytearray(entry.size)
         self.fill(entry, memoryview(held))
@@ -175,20 +177,83 @@ class Archive:
 
     def fill(self, entry: Entry, target: memoryview) -> None:
         """Read an entry into memory of its size, and verify its checksum."""
-        if entry.method == STORED:
-            self.source.fill(entry.offset, target)
-        else:
-            packed = self.source.read(entry.offset, entry.packed)
-            unpacking = zlib.decompressobj(-15)
-            # Reading one byte more shows whether there is too much.
-            data = unpacking.decompress(packed, entry.size + 1)
-            if len(data) != entry.size or not unpacking.eof:
-                raise FileError(f"{entry.name} does not unpack to its {entry.size} bytes")
-            target[:] = data
+        reader = EntryReader(self, entry)
+        reader.fill(0, target)
+        reader.finish()
+
+    def verify(self, entry: Entry, checksum: int) -> None:
+        """Raise an error unless an entry has this checksum, or none."""
         # PyTorch's files have no checksum of the storages whose space was only reserved.
         checked = self.checked and (entry.crc or "/data/" not in entry.name)
-        if checked and zlib.crc32(target) != entry.crc:
+        if checked and checksum != entry.crc:
             raise FileError(f"the checksum of {entry.name} is wrong")
+
+
+class EntryReader(Source):
+    """The bytes of an entry, read from beginning to end without a copy of the whole.
+
+    The first bytes can be read again, as formats with a header need it.
+    """
+
+    _KEPT = 1 << 14
+
+    def __init__(self, archive: Archive, entry: Entry) -> None:
+        self.size = entry.size
+        self._archive, self._entry = archive, entry
+        self._stream = zlib.decompressobj(-15) if entry.method == DEFLATED else None
+        self._packed, self._at, self._crc = 0, 0, 0
+        self._kept = bytearray()
+
+    def fill(self, offset: int, target: memoryview) -> None:
+        self.check(offset, len(target))
+        again = self._kept[offset : offset + len(target)]
+        target[: len(again)] = again
+        rest = target[len(again) :]
+        if not len(rest):
+            return
+        if offset + len(again) != self._at:
+            raise FileError(f"{self._entry.name} is read twice")
+        is_first = len(self._kept) == self._at
+        self._next(rest)
+        if is_first and self._at <= self._KEPT:
+            self._kept += rest
+
+    def finish(self) -> None:
+        """Read what is left, and verify the length and the checksum."""
+        while self._at < self.size:
+            self._next(memoryview(bytearray(min(self.size - self._at, _PART))))
+        while self._stream is not None and not self._stream.eof:
+            if self._unpack(1):
+                raise self._wrong_size()
+        self._archive.verify(self._entry, self._crc)
+
+    def _next(self, target: memoryview) -> None:
+        if self._stream is None:
+            self._archive.source.fill(self._entry.offset + self._at, target)
+        else:
+            done = 0
+            while done < len(target):
+                data = self._unpack(min(len(target) - done, _PART))
+                target[done : done + len(data)] = data
+                done += len(data)
+        self._at += len(target)
+        self._crc = zlib.crc32(target, self._crc)
+
+    def _unpack(self, most: int) -> bytes:
+        """Return the next unpacked bytes, or none if more must be read."""
+        assert self._stream is not None
+        packed = self._stream.unconsumed_tail
+        if not packed:
+            count = min(_PART, self._entry.packed - self._packed)
+            packed = self._archive.source.read(self._entry.offset + self._packed, count)
+            self._packed += count
+        data = self._stream.decompress(packed, most)
+        if not data and (self._stream.eof or not packed):
+            raise self._wrong_size()
+        return data
+
+    def _wrong_size(self) -> FileError:
+        return FileError(f"{self._entry.name} does not unpack to its {self.size} bytes")
 
 
 def _large(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
