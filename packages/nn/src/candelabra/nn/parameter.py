@@ -58,7 +58,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         kind = type(data)
         if kind is Tensor or issubclass(kind, Parameter):
             return Tensor._make_subclass(cls, data.detach(), requires_grad)
-        kept = data.detach().requires_grad_(requires_grad)
+        kept: Any = data.detach().requires_grad_(requires_grad)
         if type(kept) is not kind:
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() returns an instance of the same "

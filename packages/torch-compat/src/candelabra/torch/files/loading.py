@@ -210,5 +210,5 @@ def _load_archive(
             loaded[key] = TypedStorage(wrap_storage=flat.untyped_storage(), dtype=dtype, _internal=True)
         return loaded[key]
 
-    text = archive.read(f"{prefix}data.pkl", sys.maxsize, sys.maxsize)
+    text = archive.read(f"{prefix}data.pkl", sys.maxsize)
     return unpickler(io.BytesIO(text), pickle_module, storage, pickle_load_args).load()
