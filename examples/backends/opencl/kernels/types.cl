@@ -111,12 +111,14 @@ static inline long position(const Operands* g, int k, long i) {
 // What kernels report about indices; see IndexCheck in src/launch.hpp.
 typedef struct {
   int is_bad;
-  int padding;
+  int dim;  // that it indexes, where there are several
   long index;
 } IndexReport;
 
-static inline void report_index(__global IndexReport* report, long index) {
-  if (atomic_xchg(&report->is_bad, 1) == 0) report->index = index;
+static inline void report_index(__global IndexReport* report, int dim, long index) {
+  if (atomic_xchg(&report->is_bad, 1) != 0) return;
+  report->dim = dim;
+  report->index = index;
 }
 
 // Combines one value `v` of each item of a group, in local memory. FORMULA has `a` and `b`.

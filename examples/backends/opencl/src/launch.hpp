@@ -107,6 +107,7 @@ class Launch {
 // Copies elements of any dtypes and strides; throws not_implemented() for conversions of complex
 // ones.
 void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& source);
+void fill_zeros(const Call& call, const cb_tensor& out);
 
 // Temporary memory of a call.
 struct Workspace {
@@ -119,8 +120,12 @@ class IndexCheck {
  public:
   explicit IndexCheck(const Call& call);
   cl_mem memory() const { return workspace_.memory; }
+  struct Bad {
+    int64_t index;
+    int64_t dim;
+  };
   // The bad index, or nothing.
-  std::optional<int64_t> bad() const;
+  std::optional<Bad> bad() const;
 
  private:
   const Call& call_;
