@@ -37,7 +37,8 @@ PER_GROUP add_losses(__global char* out, const ulong out_offset, __global char* 
   GROUP_COMBINE(SUM(T), scratch, loss, a + b);
   GROUP_COMBINE(SUM(T), scratch, weight, a + b);
   if (get_local_id(0) != 0) return;
-  if (p.reduction != NO_REDUCTION) STORE(T, AT(T, out, out_offset), 0, p.reduction == MEAN_REDUCTION ? loss / weight : loss);
+  if (p.reduction == MEAN_REDUCTION) loss /= weight;
+  if (p.reduction != NO_REDUCTION) STORE(T, AT(T, out, out_offset), 0, loss);
   STORE(T, AT(T, total, total_offset), 0, weight);
 }
 

@@ -79,7 +79,7 @@ __kernel void max_pool(__global char* out, __global char* indices, const __globa
         const long depth = wd.first + d * p.dilation[0], height = wh.first + h * p.dilation[1],
                    width = ww.first + w * p.dilation[2];
         const COMPUTE(T) value = LOAD(T, x, spatial_position(p.in_strides, depth, height, width));
-        if (index >= 0 && !(value > best) && value == value) continue;
+        if (index >= 0 && !(value > best) && !IS_NAN(value)) continue;
         best = value;
         index = (depth * p.in[1] + height) * p.in[2] + width;
       }

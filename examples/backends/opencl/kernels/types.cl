@@ -139,9 +139,15 @@ static inline void report_index(__global IndexReport* report, int dim, long inde
     v = scratch[0];                                                                                           \
   } while (0)
 
+// Of an element of T. Compilers warn of integers that are compared with themselves.
+#ifdef T_IS_FLOAT
+#define IS_NAN(x) ((x) != (x))
+#else
+#define IS_NAN(x) 0
+#endif
 // NaN wins over all other numbers.
-#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
-#define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) || IS_NAN(a) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) || IS_NAN(a) ? (a) : (b))
 
 // 1-D slices along a dimension. An Operands `g` has one element of each slice.
 // The struct of the same name in src/slices.hpp.

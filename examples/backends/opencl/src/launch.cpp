@@ -90,6 +90,7 @@ Device& device_of(const Call& call) {
 }
 
 cl_mem memory_of(const cb_tensor& tensor) {
+  if (!tensor.storage && tensor.numel == 0) return nullptr;
   if (!tensor.storage)
     throw failure(CB_NOT_IMPLEMENTED, "opencl computes in its own buffers only, not in imported memory");
   return static_cast<const Buffer*>(tensor.storage)->memory.get();

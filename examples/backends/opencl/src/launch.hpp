@@ -64,6 +64,7 @@ bool is_flat(const Operands& operands, int count);
 constexpr size_t group_size = 64;
 
 Device& device_of(const Call& call);
+// Null if there are no elements.
 cl_mem memory_of(const cb_tensor& tensor);
 
 // A launch of one kernel: arguments in order, then run().
