@@ -212,7 +212,9 @@ def test_losses_of_classes(dtype, reduction):
     for weights in (None, weight):
         scores, target = values(6, 70, dtype=dtype), candelabra.tensor([69, 3, 5, 0, 3, 12])
         loss, total, statistics = compare("cross_entropy_forward", scores, target, weights)  # mean
-        loss, total, statistics = ops.cross_entropy_forward(scores, target, weights, ignore_index=3, reduction=reduction)
+        loss, total, statistics = ops.cross_entropy_forward(
+            scores, target, weights, ignore_index=3, reduction=reduction
+        )
         theirs = ops.cross_entropy_forward(
             *(argument_on(given, "strided") for given in (scores, target, weights)), ignore_index=3, reduction=reduction
         )
@@ -231,7 +233,11 @@ def test_losses_of_nothing_and_of_ignored_classes():
     none = candelabra.zeros(0, dtype=candelabra.int64)
     ignored = candelabra.tensor([-100, -100])
     for reduction, name in enumerate(("none", "mean", "sum")):
-        for scores, target in ((candelabra.zeros(0, 3), none), (values(2, 3), ignored), (candelabra.zeros(2, 0), ignored)):
+        for scores, target in (
+            (candelabra.zeros(0, 3), none),
+            (values(2, 3), ignored),
+            (candelabra.zeros(2, 0), ignored),
+        ):
             loss, total = compare("nll_loss_forward", scores, target, None, reduction, -100)
             compare("nll_loss_backward", candelabra.ones(loss.shape), scores, target, None, reduction, -100, total)
             on_device = (scores.to("opencl"), target.to("opencl"))
